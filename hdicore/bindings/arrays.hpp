@@ -1,0 +1,217 @@
+// arrays.hpp: the only place where numpy arrays are checked and become spans, and back
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "hdicore/forest.hpp"
+#include "hdicore/types.hpp"
+
+namespace hdicore::bindings {
+
+namespace py = pybind11;
+
+using Shape = std::vector<py::ssize_t>;
+
+inline std::string shape_text(std::span<const py::ssize_t> shape) {
+    std::string text = "(";
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        text += std::to_string(shape[i]) + (i + 1 < shape.size() ? ", "
+                                            : shape.size() == 1  ? ","
+                                                                 : "");
+    }
+    return text + ")";
+}
+
+inline std::span<const py::ssize_t> shape_of(const py::array& array) {
+    return {array.shape(), static_cast<std::size_t>(array.ndim())};
+}
+
+// Any object as an array of numbers; `kinds` are the numpy dtype kinds that are understood.
+inline py::array numbers(py::handle object, const char* name, const std::string& kinds) {
+    py::array array = py::array::ensure(object);
+    if (!array) throw py::error_already_set();
+    if (kinds.find(array.dtype().kind()) == std::string::npos) {
+        throw py::value_error(std::string(name) + " must be an array of numbers, got dtype " +
+                              std::string(py::str(array.dtype())));
+    }
+    return array;
+}
+
+// C-ordered and aligned, which engines that pass arrays between processes do not promise. Copies
+// only if it must.
+template <class T>
+py::array_t<T> as_c_array(const py::array& array) {
+    constexpr int flags =
+        py::array::c_style | py::array::forcecast | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+    auto converted = py::array_t<T, flags>::ensure(array);
+    if (!converted) throw py::error_already_set();
+    return py::reinterpret_borrow<py::array_t<T>>(converted);
+}
+
+inline void check_ndim(const py::array& array, const char* name, py::ssize_t ndim) {
+    if (array.ndim() != ndim) {
+        throw py::value_error(std::string(name) + " must have " + std::to_string(ndim) +
+                              " dimensions, got shape " + shape_text(shape_of(array)));
+    }
+}
+
+inline void check_shape(const py::array& array, const char* name, const Shape& shape) {
+    if (shape_text(shape_of(array)) != shape_text(shape)) {
+        throw py::value_error(std::string(name) + " must have shape " + shape_text(shape) +
+                              ", got " + shape_text(shape_of(array)));
+    }
+}
+
+// Real numbers as float64.
+inline py::array_t<double> reals(py::handle object, const char* name) {
+    return as_c_array<double>(numbers(object, name, "biuf"));
+}
+
+// Whole numbers as T; floats pass if they are whole, as some libraries report leaves so.
+template <class T>
+py::array_t<T> integers(py::handle object, const char* name) {
+    const py::array array = numbers(object, name, "biuf");
+    if (array.dtype().is(py::dtype::of<T>())) return as_c_array<T>(array);
+    const bool is_float = array.dtype().kind() == 'f';
+    const auto wide = as_c_array<double>(array);
+    constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
+    constexpr double high = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+    for (py::ssize_t i = 0; i < wide.size(); ++i) {
+        const double x = wide.data()[i];
+        if (!(x >= low && x < high && x == std::floor(x))) {
+            throw py::value_error(std::string(name) + " must hold whole numbers in [" +
+                                  std::to_string(std::numeric_limits<T>::min()) + ", " +
+                                  std::to_string(std::numeric_limits<T>::max()) + "], got " +
+                                  std::string(py::str(py::float_(x))));
+        }
+    }
+    return is_float ? as_c_array<T>(wide) : as_c_array<T>(array);
+}
+
+template <class T>
+std::span<const T> span_of(const py::array_t<T>& array) {
+    return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+// Rows to route: float32 and float64 as they are, other numbers as float64. `keep` owns the memory.
+inline RowMatrix row_matrix(py::handle object, py::array& keep) {
+    keep = numbers(object, "X", "biuf");
+    check_ndim(keep, "X", 2);
+    RowMatrix rows{static_cast<std::size_t>(keep.shape(0)), static_cast<std::size_t>(keep.shape(1)),
+                   nullptr, nullptr};
+    if (keep.dtype().is(py::dtype::of<float>())) {
+        keep = as_c_array<float>(keep);
+        rows.as_float = static_cast<const float*>(keep.data());
+    } else {
+        keep = as_c_array<double>(keep);
+        rows.as_double = static_cast<const double*>(keep.data());
+    }
+    return rows;
+}
+
+// An array to fill: the caller's, if it fits exactly, or a new one.
+template <class T>
+py::array_t<T> output_array(const py::object& out, const Shape& shape, const char* name = "out") {
+    if (out.is_none()) return py::array_t<T>(shape);
+    if (!py::isinstance<py::array_t<T, py::array::c_style>>(out)) {
+        throw py::value_error(std::string(name) + " must be a C-ordered numpy array of dtype " +
+                              std::string(py::str(py::dtype::of<T>())));
+    }
+    auto array = py::reinterpret_borrow<py::array_t<T>>(out);
+    check_shape(array, name, shape);
+    constexpr int usable =
+        py::detail::npy_api::NPY_ARRAY_ALIGNED_ | py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+    if ((array.flags() & usable) != usable) {
+        throw py::value_error(std::string(name) + " must be aligned and writeable");
+    }
+    return array;
+}
+
+// One share or a list of them, such as coverages and quantile levels.
+struct Shares {
+    std::vector<double> values;
+    bool is_scalar;
+};
+
+inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
+    const std::string range = zero_allowed ? "[0, 1]" : "(0, 1]";
+    const py::array array = py::array::ensure(object);
+    if (!array) throw py::error_already_set();
+    const bool are_numbers = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
+    if (!are_numbers || array.ndim() > 1 || array.size() == 0) {
+        throw py::value_error(std::string(name) + " must be a number in " + range +
+                              " or a list of them, got " + std::string(py::repr(object)));
+    }
+    const auto values = as_c_array<double>(array);
+    Shares found{{values.data(), values.data() + values.size()}, array.ndim() == 0};
+    for (const double x : found.values) {
+        if (x <= 1 && (x > 0 || (zero_allowed && x == 0))) continue;
+        const std::string got = py::str(py::float_(x));
+        const std::string hint =
+            x >= 2 && x <= 100 ? "; did you mean " + std::string(py::str(py::float_(x / 100))) + "?"
+                               : "";
+        throw py::value_error(std::string(name) + " must lie in " + range + ", got " + got + hint);
+    }
+    return found;
+}
+
+inline unsigned thread_count(int n_threads) {
+    if (n_threads < 0) {
+        throw py::value_error("n_threads must be 0 (all that this process may use) or more, got " +
+                              std::to_string(n_threads));
+    }
+    return static_cast<unsigned>(n_threads);
+}
+
+// A numpy array as an immutable array of the engine. Nothing is copied if it is C-ordered, aligned
+// and of type T already; the numpy array lives as long as the engine needs it.
+template <class T, class Element = T>
+Array<Element> adopt(const py::array& array, const char* name) {
+    if (!array.dtype().is(py::dtype::of<T>())) {
+        throw py::value_error(std::string(name) + " must have dtype " +
+                              std::string(py::str(py::dtype::of<T>())) + ", got " +
+                              std::string(py::str(array.dtype())));
+    }
+    const py::array_t<T> held = as_c_array<T>(array);
+    const auto* data = reinterpret_cast<const Element*>(held.data());
+    const std::size_t size = static_cast<std::size_t>(held.size()) * sizeof(T) / sizeof(Element);
+    const auto release = [](const void* object) {
+        const py::gil_scoped_acquire gil;
+        delete static_cast<const py::array_t<T>*>(object);
+    };
+    return {{data, size}, std::shared_ptr<const void>(new py::array_t<T>(held), release)};
+}
+
+// A read-only numpy view of memory that `owner` keeps alive.
+template <class T>
+py::array_t<T> view_of(const T* data, const Shape& shape, const py::handle& owner) {
+    py::array_t<T> view(shape, data, owner);
+    py::detail::array_proxy(view.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+    return view;
+}
+
+template <class T>
+py::array_t<T> view_of(const Array<T>& array, const py::handle& owner) {
+    return view_of(array.data(), {static_cast<py::ssize_t>(array.size())}, owner);
+}
+
+// The entry of a dict of arrays, as arrays() hands them out.
+inline py::array entry(const py::dict& arrays, const char* name) {
+    if (!arrays.contains(name)) {
+        throw py::value_error("arrays must contain '" + std::string(name) + "'");
+    }
+    return numbers(arrays[name], name, "iuf");
+}
+
+}  // namespace hdicore::bindings

@@ -1,0 +1,162 @@
+// forest.cpp: the Python class Forest
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/forest.hpp"
+
+#include "arrays.hpp"
+#include "bound.hpp"
+
+namespace hdicore::bindings {
+namespace {
+
+std::shared_ptr<Forest> make_forest(const py::object& children_left,
+                                    const py::object& children_right, const py::object& feature,
+                                    const py::object& threshold,
+                                    const py::object& missing_go_to_left,
+                                    const py::object& tree_offsets, std::int64_t n_features) {
+    const auto left = integers<std::int64_t>(children_left, "children_left");
+    const auto right = integers<std::int64_t>(children_right, "children_right");
+    const auto features = integers<std::int64_t>(feature, "feature");
+    const auto thresholds = reals(threshold, "threshold");
+    const auto missing = integers<std::uint8_t>(missing_go_to_left, "missing_go_to_left");
+    const auto offsets = integers<std::int64_t>(tree_offsets, "tree_offsets");
+    return std::make_shared<Forest>(TreeArrays{span_of(left), span_of(right), span_of(features),
+                                               span_of(thresholds), span_of(missing),
+                                               span_of(offsets), n_features});
+}
+
+std::shared_ptr<Forest> from_arrays(const py::dict& arrays, std::int64_t n_features) {
+    const py::array nodes = entry(arrays, "nodes");
+    if (nodes.ndim() != 2 || nodes.shape(1) != 4) {
+        throw py::value_error("nodes must have shape (n_nodes, 4), got " +
+                              shape_text(shape_of(nodes)));
+    }
+    return std::make_shared<Forest>(adopt<std::uint32_t, Node>(nodes, "nodes"),
+                                    adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets"),
+                                    adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes"),
+                                    n_features);
+}
+
+py::dict to_arrays(const py::object& self) {
+    const auto& forest = self.cast<const Forest&>();
+    py::dict arrays;
+    arrays["nodes"] = view_of(reinterpret_cast<const std::uint32_t*>(forest.nodes().data()),
+                              {static_cast<py::ssize_t>(forest.nodes().size()), 4}, self);
+    arrays["tree_offsets"] = view_of(forest.tree_offsets(), self);
+    arrays["leaf_nodes"] = view_of(forest.leaf_nodes(), self);
+    return arrays;
+}
+
+py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_ids, int n_threads,
+                          const py::object& out) {
+    py::array keep;
+    const RowMatrix rows = row_matrix(X, keep);
+    auto found = output_array<leaf_t>(
+        out, {static_cast<py::ssize_t>(rows.n_rows), static_cast<py::ssize_t>(forest.n_trees())});
+    leaf_t* data = found.mutable_data();
+    const unsigned threads = thread_count(n_threads);
+    {
+        const py::gil_scoped_release no_gil;
+        route_all(forest, rows, node_ids, threads, data);
+    }
+    return found;
+}
+
+py::array_t<std::int64_t> leaves_per_tree(const Forest& forest) {
+    py::array_t<std::int64_t> found(static_cast<py::ssize_t>(forest.n_trees()));
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        found.mutable_data()[t] = static_cast<std::int64_t>(forest.n_leaves(t));
+    }
+    return found;
+}
+
+}  // namespace
+
+void register_forest(py::module_& module) {
+    py::class_<Forest, std::shared_ptr<Forest>>(
+        module, "Forest",
+        R"(Decision trees that route rows to leaves, from plain arrays.
+
+The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
+stores them; children are counted from the root of their own tree.
+
+Parameters
+----------
+children_left, children_right : (n_nodes,) int
+    Child of each node; -1 in both marks a leaf.
+feature : (n_nodes,) int
+    Feature that each inner node splits on.
+threshold : (n_nodes,) float
+    Rows with ``float32(x) <= threshold`` go left.
+missing_go_to_left : (n_nodes,) bool
+    Where NaN goes.
+tree_offsets : (n_trees + 1,) int
+    Nodes of tree t are ``[tree_offsets[t], tree_offsets[t + 1])``.
+n_features : int
+
+Raises
+------
+ValueError
+    If a tree is not a proper binary tree, or an index or threshold is out of range.
+
+Notes
+-----
+Immutable, so safe to share between threads. Building is O(n_nodes).)")
+        .def(py::init(&make_forest), py::arg("children_left"), py::arg("children_right"),
+             py::arg("feature"), py::arg("threshold"), py::arg("missing_go_to_left"),
+             py::arg("tree_offsets"), py::arg("n_features"))
+        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
+                    "The inverse of `arrays()`. Nothing is copied; everything is checked.")
+        .def("arrays", &to_arrays,
+             "Dict of read-only views: nodes (n_nodes, 4) uint32, tree_offsets (n_trees + 1,)\n"
+             "int64, leaf_nodes (n_leaves,) int32.")
+        .def(
+            "apply",
+            [](const Forest& self, const py::object& X, int n_threads, const py::object& out) {
+                return route(self, X, true, n_threads, out);
+            },
+            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
+            R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
+
+Parameters
+----------
+X : (n, n_features) float32 or float64
+    Cast to float32 for routing. NaN is allowed, infinity is not.
+n_threads : int, default=0
+    0 means all that this process may use.
+out : (n, n_trees) int32, optional
+    Filled and returned.
+
+Returns
+-------
+(n, n_trees) int32)")
+        .def(
+            "leaves",
+            [](const Forest& self, const py::object& X, int n_threads, const py::object& out) {
+                return route(self, X, false, n_threads, out);
+            },
+            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
+            "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
+            "`LeafIndex` wants them; ``leaf_nodes`` translates.")
+        .def_property_readonly("n_trees", &Forest::n_trees)
+        .def_property_readonly("n_features", &Forest::n_features)
+        .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
+        .def_property_readonly(
+            "leaf_nodes",
+            [](const py::object& self) {
+                return view_of(self.cast<const Forest&>().leaf_nodes(), self);
+            },
+            "(n_leaves.sum(),) node id of each leaf, tree after tree.")
+        .def_property_readonly(
+            "nbytes",
+            [](const Forest& self) {
+                return self.nodes().nbytes() + self.tree_offsets().nbytes() +
+                       self.leaf_nodes().nbytes();
+            },
+            "Memory of all arrays, in bytes.")
+        .def("__reduce__", [](const py::object& self) {
+            return py::make_tuple(self.get_type().attr("from_arrays"),
+                                  py::make_tuple(to_arrays(self), self.attr("n_features")));
+        });
+}
+
+}  // namespace hdicore::bindings

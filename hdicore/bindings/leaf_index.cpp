@@ -1,0 +1,182 @@
+// leaf_index.cpp: the Python class LeafIndex
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/leaf_index.hpp"
+
+#include "arrays.hpp"
+#include "bound.hpp"
+#include "queries.hpp"
+
+namespace hdicore::bindings {
+namespace {
+
+std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::object& y,
+                                       const py::object& counts, const py::object& sample_weight,
+                                       const py::object& n_leaves, bool keep_row_weights,
+                                       int n_threads) {
+    const auto ids = integers<leaf_t>(leaves, "leaves");
+    check_ndim(ids, "leaves", 2);
+    const auto targets = reals(y, "y");
+    if (targets.ndim() != 1 && targets.ndim() != 2) {
+        throw py::value_error("y must have 1 or 2 dimensions, got shape " +
+                              shape_text(shape_of(targets)));
+    }
+    if (targets.shape(0) != ids.shape(0)) {
+        throw py::value_error("y must have a row for each row of leaves, " +
+                              std::to_string(ids.shape(0)) + ", got " +
+                              std::to_string(targets.shape(0)));
+    }
+    const bool scalar_output = targets.ndim() == 1;
+    TrainingRows rows{static_cast<std::size_t>(ids.shape(0)),
+                      static_cast<std::size_t>(ids.shape(1)),
+                      scalar_output ? 1 : static_cast<std::size_t>(targets.shape(1)),
+                      ids.data(),
+                      targets.data(),
+                      nullptr,
+                      nullptr,
+                      {}};
+    py::array_t<std::int32_t> count_array;
+    if (!counts.is_none()) {
+        count_array = integers<std::int32_t>(counts, "counts");
+        check_shape(count_array, "counts", {ids.shape(0), ids.shape(1)});
+        rows.counts = count_array.data();
+    }
+    py::array_t<double> weight_array;
+    if (!sample_weight.is_none()) {
+        weight_array = reals(sample_weight, "sample_weight");
+        check_shape(weight_array, "sample_weight", {ids.shape(0)});
+        rows.sample_weight = weight_array.data();
+    }
+    py::array_t<std::int64_t> size_array;
+    if (!n_leaves.is_none()) {
+        size_array = integers<std::int64_t>(n_leaves, "n_leaves");
+        check_shape(size_array, "n_leaves", {ids.shape(1)});
+        rows.n_leaves = span_of(size_array);
+    }
+    const unsigned threads = thread_count(n_threads);
+    const py::gil_scoped_release no_gil;
+    return std::make_shared<BoundIndex>(
+        BoundIndex{std::make_shared<LeafIndex>(rows, keep_row_weights, threads), scalar_output});
+}
+
+std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_output) {
+    LeafIndexArrays found;
+    found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets");
+    found.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets");
+    found.atoms = adopt<double>(entry(arrays, "atoms"), "atoms");
+    found.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin");
+    found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin");
+    found.ranks = adopt<rank_t>(entry(arrays, "ranks"), "ranks");
+    const py::array units = entry(arrays, "units");
+    if (units.dtype().is(py::dtype::of<std::uint64_t>())) {
+        found.units = adopt<std::uint64_t>(units, "units");
+    } else {
+        found.units = adopt<std::uint32_t>(units, "units");
+    }
+    auto index = std::make_shared<BoundIndex>(
+        BoundIndex{std::make_shared<LeafIndex>(std::move(found)), scalar_output});
+    if (scalar_output && index->engine->n_outputs() != 1) {
+        throw py::value_error("scalar_output must be False for an index of several outputs");
+    }
+    return index;
+}
+
+py::dict to_arrays(const py::object& self) {
+    const LeafIndexArrays& held = self.cast<const BoundIndex&>().engine->arrays();
+    py::dict arrays;
+    arrays["leaf_offsets"] = view_of(held.leaf_offsets, self);
+    arrays["atom_offsets"] = view_of(held.atom_offsets, self);
+    arrays["atoms"] = view_of(held.atoms, self);
+    arrays["tree_begin"] = view_of(held.tree_begin, self);
+    arrays["leaf_begin"] = view_of(held.leaf_begin, self);
+    arrays["ranks"] = view_of(held.ranks, self);
+    std::visit([&](const auto& units) { arrays["units"] = view_of(units, self); }, held.units);
+    return arrays;
+}
+
+py::array_t<std::int64_t> leaves_per_tree(const BoundIndex& index) {
+    py::array_t<std::int64_t> found(static_cast<py::ssize_t>(index.engine->n_trees()));
+    for (std::size_t t = 0; t < index.engine->n_trees(); ++t) {
+        found.mutable_data()[t] = static_cast<std::int64_t>(index.engine->n_leaves(t));
+    }
+    return found;
+}
+
+py::array_t<double> atoms(const py::object& self, py::ssize_t output) {
+    const LeafIndex& index = *self.cast<const BoundIndex&>().engine;
+    if (output < 0 || output >= static_cast<py::ssize_t>(index.n_outputs())) {
+        throw py::value_error("output must lie in [0, " + std::to_string(index.n_outputs()) +
+                              "), got " + std::to_string(output));
+    }
+    const std::span<const double> found = index.atoms(static_cast<std::size_t>(output));
+    return view_of(found.data(), {static_cast<py::ssize_t>(found.size())}, self);
+}
+
+}  // namespace
+
+void register_leaf_index(py::module_& module) {
+    py::class_<BoundIndex, std::shared_ptr<BoundIndex>> cls(
+        module, "LeafIndex",
+        R"(Which training targets lie in each leaf, and what they weigh there.
+
+Built from leaf ids alone, so any forest that reports leaves can use it. In each
+leaf a row weighs its share of the leaf's total; a row's weight is the mean over
+trees (Zhu, Lu, Chen 2019, eq. 7 and 12). Shares are whole numbers of units,
+2**shift to a leaf, so sums are exact and do not depend on their order.
+
+Parameters
+----------
+leaves : (n, n_trees) int
+    Leaf of each training row in each tree, counted from 0.
+y : (n,) or (n, n_outputs) float
+    Finite targets. With one dimension, results have no axis for outputs.
+counts : (n, n_trees) int, optional
+    How often a row counts in a tree: bootstrap multiplicities, or 0 to leave it out.
+sample_weight : (n,) float, optional
+    Weight of each row, times `counts`.
+n_leaves : (n_trees,) int, optional
+    Leaves of each tree; by default as many as `leaves` names.
+keep_row_weights : bool, default=False
+    Keep what `leave_out` needs, at 8 bytes per entry.
+n_threads : int, default=0
+    0 means all that this process may use.
+
+Raises
+------
+ValueError
+    If a leaf, count, weight or target is out of range.
+
+Notes
+-----
+Immutable, so safe to share between threads.
+Building is O(n_outputs * n * (log n + n_trees)).)");
+    cls.def(py::init(&make_index), py::arg("leaves"), py::arg("y"), py::kw_only(),
+            py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
+            py::arg("n_leaves") = py::none(), py::arg("keep_row_weights") = false,
+            py::arg("n_threads") = 0)
+        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
+                    "The inverse of `arrays()`. Nothing is copied; everything is checked.")
+        .def("arrays", &to_arrays,
+             "Dict of read-only views of the flat arrays; row weights are not among them.")
+        .def("atoms", &atoms, py::arg("output") = 0, "Distinct targets of one output, ascending.")
+        .def_property_readonly("n_trees", [](const BoundIndex& i) { return i.engine->n_trees(); })
+        .def_property_readonly("n_outputs",
+                               [](const BoundIndex& i) { return i.engine->n_outputs(); })
+        .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
+        .def_property_readonly(
+            "n_entries", [](const BoundIndex& i) { return i.engine->n_entries(); },
+            "Pairs of a leaf and a target in it, over all outputs.")
+        .def_property_readonly(
+            "shift", [](const BoundIndex& i) { return i.engine->shift(); },
+            "A tree that speaks hands out 2**shift units.")
+        .def_property_readonly(
+            "nbytes", [](const BoundIndex& i) { return i.engine->nbytes(); },
+            "Memory of all arrays, in bytes.")
+        .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
+        .def("__reduce__", [](const py::object& self) {
+            return py::make_tuple(self.get_type().attr("from_arrays"),
+                                  py::make_tuple(to_arrays(self), self.attr("scalar_output")));
+        });
+    register_queries(cls, "leaves");
+}
+
+}  // namespace hdicore::bindings

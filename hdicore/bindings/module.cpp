@@ -1,0 +1,14 @@
+// module.cpp: table of contents of hdicore._core, in the order data flows
+// SPDX-License-Identifier: BSD-3-Clause
+#include <pybind11/pybind11.h>
+
+#include "bound.hpp"
+
+// Everything is immutable after construction, so no lock is needed without the GIL either.
+PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+    module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
+    hdicore::bindings::register_forest(module);
+    hdicore::bindings::register_leaf_index(module);
+    hdicore::bindings::register_scorer(module);
+    hdicore::bindings::register_hdi(module);
+}

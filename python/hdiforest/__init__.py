@@ -1,0 +1,1 @@
+"""Shortest prediction intervals from fitted scikit-learn forests."""

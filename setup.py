@@ -1,0 +1,36 @@
+"""The extension module and its build switches; everything else is in pyproject.toml."""
+
+import os
+from glob import glob
+
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext, naive_recompile
+from setuptools import setup
+
+# HDICORE_DEBUG=1 keeps symbols and assertions, HDICORE_SANITIZE=address,undefined instruments the
+# module (see CONTRIBUTING.md), HDICORE_COVERAGE=1 counts executed lines for gcov, and
+# HDICORE_BUILD_JOBS is the number of compilers run at once.
+msvc = os.name == "nt"
+compile_args = [] if msvc else ["-O3", "-Wall", "-Wextra", "-Wpedantic"]
+link_args: list[str] = []
+if os.environ.get("HDICORE_DEBUG"):
+    compile_args += ["/Zi"] if msvc else ["-O1", "-g", "-D_GLIBCXX_ASSERTIONS"]
+if sanitizers := os.environ.get("HDICORE_SANITIZE"):
+    flags = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer", "-g"]
+    compile_args += flags
+    link_args += flags
+if os.environ.get("HDICORE_COVERAGE"):
+    compile_args += ["--coverage", "-O0"]
+    link_args += ["--coverage"]
+
+core = Pybind11Extension(
+    "hdicore._core",
+    sorted(glob("src_cpp/src/*.cpp") + glob("hdicore/bindings/*.cpp")),
+    include_dirs=["src_cpp/include"],
+    depends=sorted(glob("src_cpp/include/hdicore/*.hpp") + glob("hdicore/bindings/*.hpp")),
+    cxx_std=20,
+    extra_compile_args=compile_args,
+    extra_link_args=link_args,
+)
+
+with ParallelCompile("HDICORE_BUILD_JOBS", default=0, needs_recompile=naive_recompile):
+    setup(ext_modules=[core], cmdclass={"build_ext": build_ext})

@@ -1,0 +1,79 @@
+// hdicore/distribution.hpp: weighted ranks of many leaves -> one conditional distribution
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hdicore/leaf_index.hpp"
+#include "hdicore/types.hpp"
+
+namespace hdicore {
+
+// A discrete distribution: atoms with positive mass, ascending, no two equal.
+struct Atoms {
+    std::span<const double> values;      // (n_atoms,)
+    std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
+    std::size_t n_trees;                 // trees that speak; each hands out 2^shift units
+    int shift;
+
+    std::size_t size() const noexcept { return values.size(); }
+    mass_t total() const noexcept { return cumulative.back(); }
+
+    // Units that count as holding the share `level` in [0, 1]: n_trees * (round(level * 2^shift) -
+    // 2), all for level 1. The two units absorb the rounding of shares and level, so that an exact
+    // mass equal to the level is recognised; what is accepted holds more than level - 3.5 *
+    // 2^-shift.
+    mass_t needed(double level) const noexcept;
+
+    // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
+    double mean() const noexcept;
+
+    // P(Y <= y), O(log n_atoms).
+    double cdf(double y) const noexcept;
+
+    // Smallest atom whose cumulative mass exceeds the share u in [0, 1), O(log n_atoms): a draw,
+    // if u is uniform.
+    double draw(double u) const noexcept;
+};
+
+// Scratch memory of one thread that turns the leaves of a row into Atoms.
+class Distribution {
+  public:
+    explicit Distribution(const LeafIndex& index);
+
+    // Merges the leaves (n_trees,) of a row. Leaves that are no_leaf or hold no rows stay silent.
+    // O(entries of the leaves + atoms / 64), and no further than between the outermost entries.
+    void gather(std::size_t output, const leaf_t* leaves) noexcept;
+
+    // The same with a training row left out of each of its leaves; the others share its weight.
+    // Needs an index that kept its row weights; rank and weight are those of the row.
+    void gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
+                        count_t weight) noexcept;
+
+    // Empty if no tree spoke. Valid until the next gathering.
+    Atoms atoms() const noexcept { return {values_, cumulative_, n_trees_, index_.shift()}; }
+    std::span<const rank_t> ranks() const noexcept { return ranks_; }
+
+  private:
+    void add(rank_t rank, mass_t units) noexcept {
+        mass_[rank] += units;
+        touched_[rank / 64] |= std::uint64_t{1} << (rank % 64);
+    }
+    void widen(rank_t first, rank_t last) noexcept;
+    void collect(std::size_t output) noexcept;
+
+    const LeafIndex& index_;
+    std::vector<mass_t> mass_;            // (n_atoms,) all zero between gatherings
+    std::vector<std::uint64_t> touched_;  // a bit per atom, all zero between gatherings
+    rank_t first_;                        // outermost ranks touched
+    rank_t last_;
+    std::size_t n_trees_ = 0;
+    std::vector<rank_t> ranks_;
+    std::vector<double> values_;
+    std::vector<mass_t> cumulative_;
+};
+
+}  // namespace hdicore

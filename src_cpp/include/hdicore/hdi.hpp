@@ -1,0 +1,43 @@
+// hdicore/hdi.hpp: atoms -> the shortest interval that holds a given mass
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "hdicore/distribution.hpp"
+
+namespace hdicore {
+
+// A closed interval.
+struct Interval {
+    double lower;
+    double upper;
+};
+
+// Shortest interval between two atoms that holds at least `needed` units, 0 < needed <= total.
+// Among intervals of equal width (to 2^-48 of the largest magnitude) the one with most mass, then
+// with its midpoint nearest the lower weighted median, then the leftmost.
+//
+// Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
+// coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two
+// pointers; only starts in the lower (1 - coverage) tail are visited.
+Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept;
+
+// The same for any weighted sample in any order: draws of a posterior, importance weights.
+class WeightedSample {
+  public:
+    // values (n,) are finite; weights (n,) are finite, not negative and not all zero, or none are
+    // given and all values weigh alike. O(n log n). Throws std::invalid_argument otherwise.
+    void assign(std::span<const double> values, std::span<const double> weights);
+
+    Atoms atoms() const noexcept { return {values_, cumulative_, 1, wide_shift}; }
+
+  private:
+    std::vector<std::size_t> order_;
+    std::vector<double> values_;
+    std::vector<mass_t> cumulative_;
+};
+
+}  // namespace hdicore

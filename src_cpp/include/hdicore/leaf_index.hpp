@@ -1,0 +1,113 @@
+// hdicore/leaf_index.hpp: leaves -> weighted ranks of y; which training targets lie in each leaf
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "hdicore/types.hpp"
+
+namespace hdicore {
+
+// What an index is built from.
+struct TrainingRows {
+    std::size_t n_rows;
+    std::size_t n_trees;
+    std::size_t n_outputs;
+    const leaf_t* leaves;                    // (n_rows, n_trees) leaf of each row in each tree
+    const double* y;                         // (n_rows, n_outputs) finite
+    const std::int32_t* counts;              // (n_rows, n_trees) times a row counts, or null: once
+    const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
+    std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf seen + 1
+};
+
+// Fixed-point shares. In a leaf whose rows weigh N together, in ascending order of y, the rows up
+// to and including r weigh a_r and own the first floor(2^shift * a_r / N) units: each leaf hands
+// out exactly 2^shift units, and any run of neighbours is less than one unit from its exact share.
+//
+// shift is 31 (units fit 32 bits) unless one unit in each tree could amount to an atom.
+inline constexpr int narrow_shift = 31;
+inline constexpr int wide_shift = 40;
+// floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
+mass_t share(count_t part, count_t whole, int shift) noexcept;
+
+// Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum
+// of them is exact and independent of order; whole weights keep their exact ratios. weights are
+// finite and not negative; copies is how often the row with the most copies counts.
+std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies = 1);
+
+// The flat arrays of an index, as stored and mapped.
+struct LeafIndexArrays {
+    Array<offset_t>
+        leaf_offsets;  // (n_trees + 1,) leaves of tree t: [leaf_offsets[t], leaf_offsets[t + 1])
+    Array<offset_t> atom_offsets;  // (n_outputs + 1,) atoms of output o, into `atoms`
+    Array<double> atoms;           // distinct targets of each output, ascending
+    Array<offset_t> tree_begin;    // (n_outputs * n_trees + 1,) entries of output o, tree t
+    // (n_outputs * (n_leaves + n_trees),) entries of leaf l of tree t, counted from tree_begin of
+    // (o, t), are [leaf_begin[s + l], leaf_begin[s + l + 1]) with
+    // s = o * (n_leaves + n_trees) + leaf_offsets[t] + t.
+    Array<std::uint32_t> leaf_begin;
+    Array<rank_t> ranks;  // (n_entries,) ascending within a leaf
+    std::variant<Array<std::uint32_t>, Array<std::uint64_t>> units;  // (n_entries,) shift 31 or 40
+};
+
+// Kept only on request, to leave a row out of its own leaves exactly.
+struct RowWeights {
+    Array<count_t> entries;  // (n_entries,) what the rows behind an entry weigh
+    Array<rank_t> ranks;     // (n_rows, n_outputs) rank of each row's target
+    Array<count_t> rows;     // (n_rows,) what each row weighs, counted once
+};
+
+// Immutable after construction: safe to share between threads.
+class LeafIndex {
+  public:
+    // O(n_outputs * n_rows * (log n_rows + n_trees)) over n_threads threads. Rows that count or
+    // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
+    LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads);
+
+    // Nothing is copied; everything is checked. Throws std::invalid_argument.
+    explicit LeafIndex(LeafIndexArrays arrays);
+
+    std::size_t n_trees() const noexcept { return arrays_.leaf_offsets.size() - 1; }
+    std::size_t n_outputs() const noexcept { return arrays_.atom_offsets.size() - 1; }
+    std::size_t n_leaves() const noexcept {
+        return static_cast<std::size_t>(arrays_.leaf_offsets.view().back());
+    }
+    std::size_t n_leaves(std::size_t tree) const noexcept {
+        return static_cast<std::size_t>(arrays_.leaf_offsets[tree + 1] -
+                                        arrays_.leaf_offsets[tree]);
+    }
+    std::size_t n_entries() const noexcept { return arrays_.ranks.size(); }
+    int shift() const noexcept { return arrays_.units.index() == 0 ? narrow_shift : wide_shift; }
+    std::size_t nbytes() const noexcept;
+
+    // Distinct targets of one output, ascending.
+    std::span<const double> atoms(std::size_t output) const noexcept;
+
+    // Half-open range of entries of one leaf.
+    struct Range {
+        std::size_t begin;
+        std::size_t end;
+    };
+    Range entries(std::size_t output, std::size_t tree, leaf_t leaf) const noexcept {
+        const std::size_t slot = output * (n_leaves() + n_trees()) +
+                                 static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + tree +
+                                 static_cast<std::size_t>(leaf);
+        const auto base = static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
+        return {base + arrays_.leaf_begin[slot], base + arrays_.leaf_begin[slot + 1]};
+    }
+
+    const LeafIndexArrays& arrays() const noexcept { return arrays_; }
+    const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
+
+  private:
+    void validate() const;
+
+    LeafIndexArrays arrays_;
+    std::optional<RowWeights> row_weights_;
+};
+
+}  // namespace hdicore

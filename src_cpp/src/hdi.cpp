@@ -1,0 +1,112 @@
+// hdi.cpp: the linear sweep for the shortest interval
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/hdi.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace hdicore {
+namespace {
+
+// Calls visit(i, j) for each start i from which the mass suffices, with the first end j at which it
+// does. Ends never move back as starts advance (Theorem 2 of the paper).
+template <class Visit>
+void sweep(const Atoms& atoms, mass_t needed, Visit visit) noexcept {
+    const mass_t* cumulative = atoms.cumulative.data();
+    const mass_t last_start = atoms.total() - needed;
+    std::size_t j = 0;
+    for (std::size_t i = 0; i < atoms.size() && cumulative[i] <= last_start; ++i) {
+        while (cumulative[j + 1] < cumulative[i] + needed) ++j;
+        visit(i, j);
+    }
+}
+
+double weighted_median(const Atoms& atoms) noexcept {
+    const mass_t half = atoms.total() / 2 + atoms.total() % 2;
+    const auto at = std::lower_bound(atoms.cumulative.begin() + 1, atoms.cumulative.end(), half);
+    return atoms.values[static_cast<std::size_t>(at - atoms.cumulative.begin()) - 1];
+}
+
+}  // namespace
+
+Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
+    const double* values = atoms.values.data();
+    double shortest = std::numeric_limits<double>::infinity();
+    double runner_up = shortest;
+    std::size_t first = 0;
+    std::size_t last = atoms.size() - 1;
+    sweep(atoms, needed, [&](std::size_t i, std::size_t j) {
+        const double width = values[j] - values[i];
+        if (width < shortest) {
+            runner_up = shortest;
+            shortest = width;
+            first = i;
+            last = j;
+        } else {
+            runner_up = std::min(runner_up, width);
+        }
+    });
+    const double largest = std::max(std::fabs(values[0]), std::fabs(values[atoms.size() - 1]));
+    const double tied = shortest + std::scalbn(largest, -48);
+    if (runner_up > tied) return {values[first], values[last]};
+
+    const double median = weighted_median(atoms);
+    mass_t most = -1;
+    double nearest = 0;
+    sweep(atoms, needed, [&](std::size_t i, std::size_t j) {
+        if (!(values[j] - values[i] <= tied)) return;
+        const mass_t mass = atoms.cumulative[j + 1] - atoms.cumulative[i];
+        // Halves, so that the sum of two large values does not overflow.
+        const double distance = std::fabs(values[i] / 2 + values[j] / 2 - median);
+        if (mass > most || (mass == most && distance < nearest)) {
+            most = mass;
+            nearest = distance;
+            first = i;
+            last = j;
+        }
+    });
+    return {values[first], values[last]};
+}
+
+void WeightedSample::assign(std::span<const double> values, std::span<const double> weights) {
+    if (values.empty()) throw std::invalid_argument("values must hold at least one value");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!std::isfinite(values[i])) {
+            throw std::invalid_argument("values must be finite, got " + std::to_string(values[i]) +
+                                        " at position " + std::to_string(i));
+        }
+    }
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!(std::isfinite(weights[i]) && weights[i] >= 0)) {
+            throw std::invalid_argument("weights must be finite and not negative, got " +
+                                        std::to_string(weights[i]) + " at position " +
+                                        std::to_string(i));
+        }
+    }
+    const std::vector<count_t> whole =
+        weights.empty() ? std::vector<count_t>(values.size(), 1) : whole_weights(weights);
+    const count_t total = std::accumulate(whole.begin(), whole.end(), count_t{0});
+
+    order_.resize(values.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::sort(order_.begin(), order_.end(),
+              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    values_.clear();
+    cumulative_.assign(1, 0);
+    count_t part = 0;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+        const double value = values[order_[k]];
+        part += whole[order_[k]];
+        if (k + 1 < order_.size() && values[order_[k + 1]] == value) continue;
+        const mass_t upto = share(part, total, wide_shift);
+        if (upto == cumulative_.back()) continue;
+        values_.push_back(value + 0.0);  // one zero for -0.0 and 0.0
+        cumulative_.push_back(upto);
+    }
+}
+
+}  // namespace hdicore
