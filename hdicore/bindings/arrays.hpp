@@ -37,10 +37,20 @@ inline std::span<const py::ssize_t> shape_of(const py::array& array) {
     return {array.shape(), static_cast<std::size_t>(array.ndim())};
 }
 
+// What numpy makes of an object; numpy's own error if it cannot.
+inline py::array as_array(py::handle object) {
+    return py::array(py::reinterpret_borrow<py::object>(object));
+}
+
+// Equal, not identical: unpickling makes new dtype objects.
+template <class T>
+bool holds(const py::array& array) {
+    return array.dtype().equal(py::dtype::of<T>());
+}
+
 // Any object as an array of numbers; `kinds` are the numpy dtype kinds that are understood.
 inline py::array numbers(py::handle object, const char* name, const std::string& kinds) {
-    py::array array = py::array::ensure(object);
-    if (!array) throw py::error_already_set();
+    py::array array = as_array(object);
     if (kinds.find(array.dtype().kind()) == std::string::npos) {
         throw py::value_error(std::string(name) + " must be an array of numbers, got dtype " +
                               std::string(py::str(array.dtype())));
@@ -54,8 +64,7 @@ template <class T>
 py::array_t<T> as_c_array(const py::array& array) {
     constexpr int flags =
         py::array::c_style | py::array::forcecast | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
-    auto converted = py::array_t<T, flags>::ensure(array);
-    if (!converted) throw py::error_already_set();
+    const py::array_t<T, flags> converted(array);
     return py::reinterpret_borrow<py::array_t<T>>(converted);
 }
 
@@ -82,7 +91,7 @@ inline py::array_t<double> reals(py::handle object, const char* name) {
 template <class T>
 py::array_t<T> integers(py::handle object, const char* name) {
     const py::array array = numbers(object, name, "biuf");
-    if (array.dtype().is(py::dtype::of<T>())) return as_c_array<T>(array);
+    if (holds<T>(array)) return as_c_array<T>(array);
     const bool is_float = array.dtype().kind() == 'f';
     const auto wide = as_c_array<double>(array);
     constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
@@ -110,7 +119,7 @@ inline RowMatrix row_matrix(py::handle object, py::array& keep) {
     check_ndim(keep, "X", 2);
     RowMatrix rows{static_cast<std::size_t>(keep.shape(0)), static_cast<std::size_t>(keep.shape(1)),
                    nullptr, nullptr};
-    if (keep.dtype().is(py::dtype::of<float>())) {
+    if (holds<float>(keep)) {
         keep = as_c_array<float>(keep);
         rows.as_float = static_cast<const float*>(keep.data());
     } else {
@@ -146,8 +155,7 @@ struct Shares {
 
 inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
     const std::string range = zero_allowed ? "[0, 1]" : "(0, 1]";
-    const py::array array = py::array::ensure(object);
-    if (!array) throw py::error_already_set();
+    const py::array array = as_array(object);
     const bool are_numbers = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
     if (!are_numbers || array.ndim() > 1 || array.size() == 0) {
         throw py::value_error(std::string(name) + " must be a number in " + range +
@@ -178,7 +186,7 @@ inline unsigned thread_count(int n_threads) {
 // and of type T already; the numpy array lives as long as the engine needs it.
 template <class T, class Element = T>
 Array<Element> adopt(const py::array& array, const char* name) {
-    if (!array.dtype().is(py::dtype::of<T>())) {
+    if (!holds<T>(array)) {
         throw py::value_error(std::string(name) + " must have dtype " +
                               std::string(py::str(py::dtype::of<T>())) + ", got " +
                               std::string(py::str(array.dtype())));

@@ -153,10 +153,13 @@ Returns
                        self.leaf_nodes().nbytes();
             },
             "Memory of all arrays, in bytes.")
-        .def("__reduce__", [](const py::object& self) {
-            return py::make_tuple(self.get_type().attr("from_arrays"),
-                                  py::make_tuple(to_arrays(self), self.attr("n_features")));
-        });
+        .def(py::pickle(
+            [](const py::object& self) {
+                return py::make_tuple(to_arrays(self), self.attr("n_features"));
+            },
+            [](const py::tuple& state) {
+                return from_arrays(state[0].cast<py::dict>(), state[1].cast<std::int64_t>());
+            }));
 }
 
 }  // namespace hdicore::bindings

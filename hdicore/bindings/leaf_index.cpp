@@ -67,7 +67,7 @@ std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_outp
     found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin");
     found.ranks = adopt<rank_t>(entry(arrays, "ranks"), "ranks");
     const py::array units = entry(arrays, "units");
-    if (units.dtype().is(py::dtype::of<std::uint64_t>())) {
+    if (holds<std::uint64_t>(units)) {
         found.units = adopt<std::uint64_t>(units, "units");
     } else {
         found.units = adopt<std::uint32_t>(units, "units");
@@ -172,10 +172,13 @@ Building is O(n_outputs * n * (log n + n_trees)).)");
             "nbytes", [](const BoundIndex& i) { return i.engine->nbytes(); },
             "Memory of all arrays, in bytes.")
         .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
-        .def("__reduce__", [](const py::object& self) {
-            return py::make_tuple(self.get_type().attr("from_arrays"),
-                                  py::make_tuple(to_arrays(self), self.attr("scalar_output")));
-        });
+        .def(py::pickle(
+            [](const py::object& self) {
+                return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
+            },
+            [](const py::tuple& state) {
+                return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>());
+            }));
     register_queries(cls, "leaves");
 }
 

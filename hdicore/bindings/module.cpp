@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_hdi(module);
+    hdicore::bindings::register_capsules(module);
 }

@@ -178,8 +178,9 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
 With several outputs their axis stands behind n. All levels are read from one
 gathering of the row's leaves. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower'
 ([bound, inf]) or 'upper' ([-inf, bound]). `mean`, an array (n,) or (n, n_outputs),
-is filled in the same pass. Row i of the query leaves training row leave_out[i] out.
-Rows for which no tree speaks are NaN.)");
+is filled in the same pass. Row i of the query leaves training row leave_out[i] out,
+which must count exactly once in each of the leaves; -1 stands for a tree where it
+does not. Rows for which no tree speaks are NaN.)");
     cls.def(
         "quantiles",
         [](const Self& self, const py::object& given, const py::object& levels_given,

@@ -1,1 +1,5 @@
 """Shortest prediction intervals from fitted scikit-learn forests."""
+
+from hdiforest.estimator import HDIForestRegressor
+
+__all__ = ["HDIForestRegressor"]

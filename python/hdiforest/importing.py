@@ -1,0 +1,306 @@
+"""Read a fitted scikit-learn forest: its trees, its bags, and whether rows are its own."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from hdicore import Forest, LeafIndex
+
+Weighting = Literal["all", "inbag", "oob"]
+
+_UNDERSTOOD = (
+    "a fitted RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, "
+    "ExtraTreeRegressor or BaggingRegressor of such trees"
+)
+# Criteria whose leaves predict the mean of their rows.
+_MEAN_CRITERIA = ("squared_error", "friedman_mse", "poisson")
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows a forest was fitted on, and how often each tree drew them."""
+
+    X: NDArray[np.float32]  # (n, n_features)
+    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
+    sample_weight: NDArray[np.float64] | None  # (n,)
+    counts: NDArray[np.unsignedinteger] | None  # (n, n_trees); None: every tree used each row once
+    # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
+    # drawn (bootstrapped forests since scikit-learn 1.9).
+    counts_are_weighted: bool
+
+    def index(
+        self,
+        forest: Forest,
+        leaves: NDArray[np.int32],
+        weights: Weighting,
+        *,
+        targets: NDArray[np.float64] | None = None,
+        keep_row_weights: bool = False,
+        n_threads: int = 0,
+    ) -> LeafIndex:
+        """Index the rows by their leaves (n, n_trees); `targets` may stand in for y."""
+        counts: NDArray[Any] | None = None
+        sample_weight = self.sample_weight
+        if weights == "inbag":
+            counts = self.counts
+            sample_weight = sample_weight if self.counts_are_weighted else None
+        elif weights == "oob" and self.counts is not None:
+            counts = self.counts == 0
+        return LeafIndex(
+            leaves,
+            self.y if targets is None else targets,
+            counts=counts,
+            sample_weight=sample_weight,
+            n_leaves=forest.n_leaves,
+            keep_row_weights=keep_row_weights,
+            n_threads=n_threads,
+        )
+
+
+def import_forest(
+    estimator: Any,
+    X: NDArray[np.float32],
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None,
+    n_threads: int = 0,
+) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
+    """Import a fitted forest and prove that it was fitted on the given rows.
+
+    Returns the forest, the rows, and the leaf of each row in each tree. O(n_nodes + n * n_trees).
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not understood or not fitted, or a leaf holds other rows than its own
+        statistics say: other X, y, order of rows or sample_weight than those of its fit.
+    """
+    trees, features = _trees_of(estimator)
+    n_features = estimator.n_features_in_
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
+    forest = _as_arrays(trees, features, n_features)
+    leaves = forest.leaves(X, n_threads=n_threads)
+    counts = _bag_counts(estimator, len(trees), len(X))
+    _check_drawing_weights(estimator, counts, sample_weight)
+
+    nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+    counts_are_weighted = _check_leaf_weights(trees, nodes, leaves, counts, sample_weight)
+    in_bag_weight = sample_weight if counts_are_weighted else None
+    for t, tree in enumerate(trees):
+        row_weights = _in_bag_weights(counts, in_bag_weight, t, len(X))
+        for output, target in enumerate(y.reshape(len(y), -1).T):
+            leaf_targets = LeafTargets(nodes[t], leaves[:, t], row_weights, target)
+            if not leaf_targets.agree_with(estimator, tree, output):
+                raise ValueError(
+                    f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
+                    "targets than the forest recorded. Pass y as it was, and in the same order of "
+                    "rows, at the forest's last fit"
+                )
+    return forest, TrainingRows(X, y, sample_weight, counts, counts_are_weighted), leaves
+
+
+def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | None]:
+    """Trees of an estimator and, if they see only some features, which."""
+    name = type(estimator).__name__
+    if is_classifier(estimator):
+        raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
+    kinds = (RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, BaggingRegressor)
+    if not isinstance(estimator, kinds):
+        raise ValueError(
+            f"estimator must be {_UNDERSTOOD}, got {name}; forests of other kinds can be used "
+            "through hdicore.LeafIndex if they report the leaves of rows"
+        )
+    check_is_fitted(estimator)
+    members = [estimator] if isinstance(estimator, DecisionTreeRegressor) else estimator.estimators_
+    for member in members:
+        if not isinstance(member, DecisionTreeRegressor):
+            raise ValueError(
+                f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
+            )
+        if getattr(member, "categorical_features", None) is not None:
+            raise ValueError(
+                "estimator has categorical splits, which are not understood; encode those columns "
+                "as numbers and fit it again without categorical_features"
+            )
+    features = getattr(estimator, "estimators_features_", None)
+    return [member.tree_ for member in members], features
+
+
+def _as_arrays(
+    trees: list[Any], features: list[NDArray[np.integer]] | None, n_features: int
+) -> Forest:
+    def joined(attribute: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, attribute) for tree in trees])
+
+    split_on = [tree.feature for tree in trees]
+    if features is not None:
+        # Leaves carry a negative feature, which is never read; any valid one will do.
+        split_on = [
+            np.asarray(own)[np.maximum(split, 0)]
+            for own, split in zip(features, split_on, strict=True)
+        ]
+    return Forest(
+        children_left=joined("children_left"),
+        children_right=joined("children_right"),
+        feature=np.concatenate(split_on),
+        threshold=joined("threshold"),
+        missing_go_to_left=joined("missing_go_to_left"),
+        tree_offsets=np.cumsum([0, *(tree.node_count for tree in trees)]),
+        n_features=n_features,
+    )
+
+
+def _bag_counts(estimator: Any, n_trees: int, n: int) -> NDArray[np.unsignedinteger] | None:
+    """How often each tree drew each row, in the smallest type that fits; None if always once."""
+    if isinstance(estimator, DecisionTreeRegressor) or not (
+        estimator.bootstrap or isinstance(estimator, BaggingRegressor)
+    ):
+        return None
+    counts = np.zeros((n_trees, n), dtype=np.uint8)
+    for t, rows in enumerate(_bags_of(estimator)):
+        if len(rows) and rows.max() >= n:
+            raise ValueError(
+                f"X has {n} rows, but the forest was fitted on at least {rows.max() + 1}"
+            )
+        drawn = np.bincount(rows, minlength=n)
+        needed = np.min_scalar_type(drawn.max())
+        if needed.itemsize > counts.itemsize:
+            counts = counts.astype(needed)
+        counts[t] = drawn
+    return None if (counts == 1).all() else counts.T
+
+
+def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
+    try:
+        # A property that draws anew at every access.
+        return estimator.estimators_samples_  # type: ignore[no-any-return]
+    except AttributeError as error:
+        if error.name != "_sample_weight":
+            raise
+        # Pickled before scikit-learn 1.9, which drew rows uniformly: say so on a copy.
+        revived = copy.copy(estimator)
+        revived._sample_weight = None
+        return revived.estimators_samples_  # type: ignore[no-any-return]
+
+
+def _in_bag_weights(
+    counts: NDArray[np.unsignedinteger] | None,
+    sample_weight: NDArray[np.float64] | None,
+    tree: int,
+    n: int,
+) -> NDArray[np.float64]:
+    """Weight of each row inside a tree, (n,)."""
+    drawn = np.ones(n) if counts is None else counts[:, tree].astype(np.float64)
+    return drawn if sample_weight is None else drawn * sample_weight
+
+
+def _check_leaf_weights(
+    trees: list[Any],
+    nodes: list[NDArray[np.int32]],
+    leaves: NDArray[np.int32],
+    counts: NDArray[np.unsignedinteger] | None,
+    sample_weight: NDArray[np.float64] | None,
+) -> bool:
+    """Compare the in-bag weight of every leaf with the tree's own record of it.
+
+    Returns whether sample_weight multiplies the counts. Which rule holds depends on the version of
+    scikit-learn that fitted the forest, so the forest itself is asked.
+    """
+    candidates = (
+        [(False, None)] if sample_weight is None else [(False, None), (True, sample_weight)]
+    )
+    wrong_tree = 0
+    for counts_are_weighted, weight in candidates:
+        for t, (tree, ids) in enumerate(zip(trees, nodes, strict=True)):
+            row_weights = _in_bag_weights(counts, weight, t, len(leaves))
+            found = np.bincount(leaves[:, t], weights=row_weights, minlength=len(ids))
+            recorded = tree.weighted_n_node_samples[ids]
+            if not np.allclose(found, recorded, rtol=1e-8, atol=1e-8 * recorded.max()):
+                wrong_tree = max(wrong_tree, t)
+                break
+        else:
+            return counts_are_weighted
+    given = "without sample_weight" if sample_weight is None else "with sample_weight"
+    raise ValueError(
+        f"X and y (given {given}) are not the rows this forest was fitted on: leaves of tree "
+        f"{wrong_tree} hold other in-bag weights than the forest recorded. Pass X, its order of "
+        "rows and sample_weight exactly as they were at the forest's last fit"
+    )
+
+
+def _check_drawing_weights(
+    estimator: Any,
+    counts: NDArray[np.unsignedinteger] | None,
+    sample_weight: NDArray[np.float64] | None,
+) -> None:
+    """Refuse other weights than those that decided which rows were drawn.
+
+    Since scikit-learn 1.9 such weights leave no trace in the leaves; the forest keeps them.
+    """
+    used = getattr(estimator, "_sample_weight", None)
+    if counts is None or used is None:
+        return
+    if sample_weight is None or not np.array_equal(used, sample_weight):
+        given = "none was given" if sample_weight is None else "another one was given"
+        raise ValueError(
+            f"sample_weight decided which rows the forest drew at its last fit, but {given}; pass "
+            "the same"
+        )
+
+
+@dataclass(frozen=True)
+class LeafTargets:
+    """One target of the training rows as one tree saw it."""
+
+    nodes: NDArray[np.int32]  # (n_leaves,) node id of each leaf
+    leaf: NDArray[np.int32]  # (n,)
+    weights: NDArray[np.float64]  # (n,) in-bag weight
+    target: NDArray[np.float64]  # (n,)
+
+    def agree_with(self, estimator: Any, tree: Any, output: int) -> bool:
+        """Whether the leaves have the means, medians or variances that the tree recorded."""
+        members = getattr(estimator, "estimators_", [estimator])
+        criterion = members[0].criterion
+        # Sums of like-signed targets err by less than this, however many there are.
+        tolerance = 1e-9 * np.abs(self.target).max()
+        recorded = tree.value[self.nodes, output, 0]
+        clipped = members[0].monotonic_cst is not None
+        if criterion in _MEAN_CRITERIA and not clipped:
+            return bool((np.abs(self._mean(self.target) - recorded) <= tolerance).all())
+        if criterion == "absolute_error" and not clipped:
+            low, high = self._medians()
+            return bool(((low - tolerance <= recorded) & (recorded <= high + tolerance)).all())
+        if criterion == "squared_error" and tree.n_outputs == 1:
+            # Monotonic constraints move the values of leaves, but not their variances.
+            mean = self._mean(self.target)
+            variance = self._mean((self.target - mean[self.leaf]) ** 2)
+            error = np.abs(variance - tree.impurity[self.nodes])
+            return bool((error <= tolerance * np.abs(self.target).max()).all())
+        return True
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.leaf, weights=values, minlength=len(self.nodes))
+
+    def _mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._sums(self.weights * values) / self._sums(self.weights)
+
+    def _medians(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper weighted median of each leaf."""
+        order = np.lexsort((self.target, self.leaf))
+        order = order[self.weights[order] > 0]
+        upto = np.cumsum(self.weights[order])
+        before = np.append(0.0, upto)[np.flatnonzero(np.diff(self.leaf[order], prepend=-1))]
+        half = (before + np.append(before[1:], upto[-1])) / 2
+        slack = 1e-9 * upto[-1]
+        low = np.searchsorted(upto, half - slack)
+        high = np.minimum(np.searchsorted(upto, half + slack, side="right"), len(order) - 1)
+        return self.target[order[low]], self.target[order[high]]

@@ -1,0 +1,196 @@
+"""Models as files: safetensors layout, no code in them, memory-mapped, checked before use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import Forest, LeafIndex, Scorer, __version__
+from hdiforest.atomic import replacing
+from hdiforest.importing import TrainingRows
+
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
+
+FORMAT_VERSION = 1
+_DTYPES = {
+    "U8": "<u1",
+    "U16": "<u2",
+    "U32": "<u4",
+    "U64": "<u8",
+    "I32": "<i4",
+    "I64": "<i8",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+
+def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
+    """Write a fitted model; see `HDIForestRegressor.save`."""
+    _require_safetensors()
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    forest, index = model.scorer_.forest, model.scorer_.index
+    rows = model._require_training_rows() if training_rows else None
+    tensors = {f"forest.{name}": array for name, array in forest.arrays().items()}
+    tensors |= {f"index.{name}": array for name, array in index.arrays().items()}
+    if rows is not None:
+        optional = {"X": rows.X, "y": rows.y, "sample_weight": rows.sample_weight}
+        optional["counts"] = None if rows.counts is None else np.ascontiguousarray(rows.counts)
+        tensors |= {f"training.{k}": a for k, a in optional.items() if a is not None}
+    names = getattr(model, "feature_names_in_", None)
+    facts = json.dumps(
+        {
+            "format_version": FORMAT_VERSION,
+            "hdicore": __version__,
+            "scikit_learn": version("scikit-learn"),
+            "weights": model.weights,
+            "n_features": forest.n_features,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "scalar_output": index.scalar_output,
+            "n_training_rows": model.n_training_rows_,
+            "allow_nan": model._allow_nan,
+            "counts_are_weighted": rows is not None and rows.counts_are_weighted,
+        }
+    )
+    metadata = {"hdicore_model": facts, "sha256": _digest(facts, tensors)}
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
+    with replacing(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path}: {error}") from None
+
+
+def load_into(model: HDIForestRegressor, path: Path) -> None:
+    """Make `model` the one stored at `path`; see `HDIForestRegressor.load`."""
+    _require_safetensors()
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    try:
+        # Proves that the header is well-formed and its ranges tile the file.
+        with safe_open(path, framework="np"):
+            pass
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a model file, or is damaged: {error}") from None
+    metadata, tensors = _map_tensors(path)
+    facts = _checked_facts(path, metadata)
+    if metadata.get("sha256") != _digest(metadata["hdicore_model"], tensors):
+        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
+    try:
+        _assemble(model, facts, tensors)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a valid model: {error}") from None
+
+
+def _assemble(
+    model: HDIForestRegressor, facts: dict[str, Any], tensors: dict[str, NDArray[Any]]
+) -> None:
+    groups: dict[str, dict[str, NDArray[Any]]] = {"forest": {}, "index": {}, "training": {}}
+    for name, array in tensors.items():
+        group, _, key = name.partition(".")
+        groups[group][key] = array
+    n_features, n_rows = int(facts["n_features"]), int(facts["n_training_rows"])
+    if facts["weights"] not in ("all", "inbag", "oob"):
+        raise ValueError(f"weights must be 'all', 'inbag' or 'oob', got {facts['weights']!r}")
+    forest = Forest.from_arrays(groups["forest"], n_features)
+    index = LeafIndex.from_arrays(groups["index"], bool(facts["scalar_output"]))
+    names = facts["feature_names"]
+    if names is not None and len(names) != n_features:
+        raise ValueError(f"it names {len(names)} features of {n_features}")
+
+    model.weights = facts["weights"]
+    model.scorer_ = Scorer(forest, index)
+    model.n_features_in_ = n_features
+    model.n_outputs_ = index.n_outputs
+    model.n_training_rows_ = n_rows
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model._allow_nan = bool(facts["allow_nan"])
+    model._training_rows = None
+    if groups["training"]:
+        weighted = bool(facts["counts_are_weighted"])
+        model._training_rows = _training_rows(groups["training"], forest, index, n_rows, weighted)
+
+
+def _training_rows(
+    arrays: dict[str, NDArray[Any]], forest: Forest, index: LeafIndex, n: int, weighted: bool
+) -> TrainingRows:
+    shapes = {
+        "X": (n, forest.n_features),
+        "y": (n,) if index.scalar_output else (n, index.n_outputs),
+        "sample_weight": (n,),
+        "counts": (n, forest.n_trees),
+    }
+    for name, array in arrays.items():
+        if array.shape != shapes[name]:
+            raise ValueError(f"training {name} must have shape {shapes[name]}, got {array.shape}")
+    return TrainingRows(
+        arrays["X"], arrays["y"], arrays.get("sample_weight"), arrays.get("counts"), weighted
+    )
+
+
+def _map_tensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """Metadata and views of the tensors in a file whose structure has been proved."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError(f"{path} is damaged: its header names something twice")
+        return found
+
+    content = np.memmap(path, dtype=np.uint8, mode="r")
+    start = 8 + int(content[:8].view("<u8")[0])
+    header = json.loads(content[8:start].tobytes(), object_pairs_hook=unique)
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        if entry["dtype"] not in _DTYPES:
+            raise ValueError(f"{path} is not a model file: {name} has type {entry['dtype']}")
+        begin, end = entry["data_offsets"]
+        data = content[start + begin : start + end]
+        tensors[name] = data.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return metadata, tensors
+
+
+def _checked_facts(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        facts = json.loads(metadata["hdicore_model"])
+        format_version = int(facts["format_version"])
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is not an hdicore model: it holds other tensors") from None
+    if format_version != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has model format {format_version}, written by hdicore {facts.get('hdicore')}; "
+            f"this version reads format {FORMAT_VERSION}: upgrade hdicore"
+        )
+    return facts  # type: ignore[no-any-return]
+
+
+def _digest(facts: str, tensors: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 over everything a model is made of."""
+    state = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        state.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        state.update(array.reshape(-1).view(np.uint8).data)
+    return state.hexdigest()
+
+
+def _require_safetensors() -> None:
+    try:
+        import safetensors  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImportError(
+            "model files need the package safetensors: pip install 'hdicore[io]'"
+        ) from None
