@@ -1,0 +1,55 @@
+"""The benchmark data sets as matrices of numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+FOLDER = Path(__file__).parent / "data"
+NAMES = (
+    "boston",
+    "parkinsons",
+    "wine",
+    "forest_fires",
+    "concrete",
+    "energy",
+    "naval",
+    "power_plant",
+    "protein",
+    "communities",
+    "online_news",
+)
+# Calendar order, so that a split on the code is a split in time.
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+class DataSet(NamedTuple):
+    """Rows of one data set; missing features are NaN."""
+
+    name: str
+    X: np.ndarray  # (n, n_features) float32
+    y: np.ndarray  # (n,) float64, in the unit of the source
+    features: list[str]
+
+
+def load(name: str) -> DataSet:
+    """Read one of `NAMES`."""
+    table = pd.read_csv(FOLDER / f"{name}.csv.gz")
+    for column, order in (("month", _MONTHS), ("day", _DAYS)):
+        if column in table:
+            table[column] = table[column].map(order.index)
+    features = list(table.columns[:-1])
+    X = table[features].to_numpy(dtype=np.float32)
+    return DataSet(name, X, table[table.columns[-1]].to_numpy(dtype=np.float64), features)
+
+
+def friedman(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Friedman's first function of 10 uniform features with unit noise: X float32, y."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 10), dtype=np.float32)
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    return X, (y + 10 * X[:, 3] + 5 * X[:, 4] + rng.normal(size=n)).astype(np.float64)

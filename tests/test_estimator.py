@@ -1,0 +1,435 @@
+"""HDIForestRegressor keeps scikit-learn's promises and its own."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hdiforest import HDIForestRegressor
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(300, 4)).astype(np.float32)
+Y = (2 * X[:, 0] + np.exp(RNG.normal(size=300))).astype(np.float64)
+X_NEW = RNG.normal(size=(80, 4)).astype(np.float32)
+LEVELS = [0.05, 0.5, 0.8, 0.9, 0.95, 1.0]
+FOREST = RandomForestRegressor(40, min_samples_leaf=3, random_state=0).fit(X, Y)
+WEIGHTINGS = ["all", "inbag", "oob"]
+
+
+def imported(**options):
+    return HDIForestRegressor.from_forest(FOREST, X, Y, **options)
+
+
+# A bootstrapped forest draws other rows when rows are repeated than when they weigh more.
+EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootstrap draws anew"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [HDIForestRegressor(RandomForestRegressor(10, random_state=0))],
+    expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_dense_weights():
+    """Oracle: weights from leaf ids alone, by their definition."""
+    leaves, new_leaves = FOREST.apply(X), FOREST.apply(X_NEW)
+    together = new_leaves[:, None, :] == leaves[None, :, :]
+    expected = (together / together.sum(axis=1, keepdims=True)).mean(axis=2)
+    weights = imported().predict_weights(X_NEW)
+    assert weights.shape == (80, 300)
+    assert_allclose(weights.toarray(), expected, atol=2.0**-31)
+    assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_everything_agrees_with_the_weights(weights):
+    model = imported(weights=weights)
+    dense = model.predict_weights(X_NEW).toarray()
+    assert_allclose(model.predict(X_NEW), dense @ Y, atol=1e-7)
+    points = np.quantile(Y, [0.1, 0.5, 0.9])
+    expected = [dense @ (point >= Y) for point in points]
+    assert_allclose(
+        model.predict_cdf(X_NEW, np.tile(points, (80, 1))), np.transpose(expected), atol=1e-12
+    )
+    lower, upper = model.predict_interval(X_NEW, 0.8).T
+    inside = (lower[:, None] <= Y) & (upper[:, None] >= Y)
+    assert ((dense * inside).sum(axis=1) > 0.8 - 2.0**-29).all()
+
+
+def test_in_bag_weights_reproduce_the_forest():
+    assert_allclose(imported(weights="inbag").predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
+    assert np.abs(imported().predict(X_NEW) - FOREST.predict(X_NEW)).max() > 1e-3
+
+
+def test_shapes():
+    model = imported()
+    assert model.predict(X_NEW).shape == (80,)
+    assert model.predict_interval(X_NEW).shape == (80, 2)
+    assert model.predict_interval(X_NEW, [0.9]).shape == (80, 2, 1)
+    assert model.predict_interval(X_NEW, LEVELS).shape == (80, 2, 6)
+    assert model.predict_quantiles(X_NEW, 0.5).shape == (80,)
+    assert model.predict_quantiles(X_NEW, [0.5, 0.6]).shape == (80, 2)
+    assert model.predict_cdf(X_NEW, np.zeros(80)).shape == (80,)
+    assert model.predict_cdf(X_NEW, np.zeros((80, 3))).shape == (80, 3)
+    assert model.sample(X_NEW, 5).shape == (80, 5)
+    assert model.oob_interval().shape == (300, 2)
+    assert model.oob_interval(LEVELS).shape == (300, 2, 6)
+
+
+def test_shapes_with_several_outputs():
+    model = HDIForestRegressor(RandomForestRegressor(30, random_state=0))
+    model.fit(X, np.column_stack([Y, -Y]))
+    assert model.n_outputs_ == 2
+    assert model.predict(X_NEW).shape == (80, 2)
+    assert model.predict_interval(X_NEW).shape == (80, 2, 2)
+    assert model.predict_interval(X_NEW, LEVELS).shape == (80, 2, 2, 6)
+    assert model.predict_quantiles(X_NEW, 0.5).shape == (80, 2)
+    assert model.predict_quantiles(X_NEW, [0.5, 0.6]).shape == (80, 2, 2)
+    assert model.predict_cdf(X_NEW, np.zeros((80, 2))).shape == (80, 2)
+    assert model.predict_cdf(X_NEW, np.zeros((80, 2, 3))).shape == (80, 2, 3)
+    assert model.predict_weights(X_NEW).shape == (80, 300)
+    assert model.oob_interval(LEVELS).shape == (300, 2, 2, 6)
+    # Both outputs of a draw are those of one training row.
+    draws = model.sample(X_NEW, 5, random_state=0)
+    assert draws.shape == (80, 2, 5)
+    assert_array_equal(draws[:, 0], -draws[:, 1])
+
+
+def test_several_outputs_equal_each_output_alone():
+    targets = np.column_stack([Y, np.round(Y), X[:, 1]])
+    forest = RandomForestRegressor(10, random_state=0).fit(X, targets)
+    joint = HDIForestRegressor.from_forest(forest, X, targets).scorer_
+    leaves = joint.forest.leaves(X)
+    from hdicore import LeafIndex
+
+    for o, target in enumerate(targets.T):
+        alone = LeafIndex(leaves, target)
+        assert_array_equal(
+            joint.intervals(X_NEW, LEVELS)[:, o],
+            alone.intervals(joint.forest.leaves(X_NEW), LEVELS),
+        )
+
+
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_hdi_is_never_wider_than_equal_tailed(weights):
+    model = imported(weights=weights)
+    hdi = model.predict_interval(X_NEW, LEVELS)
+    equal_tailed = model.predict_interval(X_NEW, LEVELS, kind="equal_tailed")
+    assert (hdi[:, 1] - hdi[:, 0] <= equal_tailed[:, 1] - equal_tailed[:, 0]).all()
+
+
+def test_one_sided_intervals():
+    model = imported()
+    bound = model.predict_interval(X_NEW, 0.9, kind="lower")
+    assert (bound[:, 1] == np.inf).all()
+    assert (1 - model.predict_cdf(X_NEW, np.nextafter(bound[:, 0], -np.inf)) >= 0.9 - 1e-8).all()
+    bound = model.predict_interval(X_NEW, 0.9, kind="upper")
+    assert (bound[:, 0] == -np.inf).all()
+    assert_array_equal(bound[:, 1], model.predict_quantiles(X_NEW, 0.9))
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles_equal_quantile_forest_in_single_leaves(interpolation):
+    """With one leaf of distinct targets all weigh alike, and both mean numpy's quantiles."""
+    theirs = ExtraTreesQuantileRegressor(
+        1, min_samples_leaf=7, max_samples_leaf=None, random_state=0
+    ).fit(X, Y)
+    forest = ExtraTreesRegressor(1, min_samples_leaf=7, random_state=0).fit(X, Y)
+    assert_array_equal(theirs.apply(X_NEW), forest.apply(X_NEW))
+    levels = [0.0, 0.11, 0.37, 0.53, 0.93, 1.0]
+    assert_allclose(
+        HDIForestRegressor.from_forest(forest, X, Y).predict_quantiles(
+            X_NEW, levels, interpolation=interpolation
+        ),
+        theirs.predict(X_NEW, quantiles=levels, interpolation=interpolation),
+        rtol=1e-6,
+    )
+
+
+def test_quantiles_equal_quantile_forest_over_equal_leaves():
+    """Where all leaves are equally large, pooled counts and mean shares are the same weights."""
+    options = {"min_samples_leaf": 150, "max_features": 1, "bootstrap": False, "random_state": 0}
+    theirs = RandomForestQuantileRegressor(20, max_samples_leaf=None, **options).fit(X, Y)
+    forest = RandomForestRegressor(20, **options).fit(X, Y)
+    assert set(np.bincount(forest.apply(X)[:, 0])) == {0, 150}
+    n = 20 * 150
+    ranks = np.arange(0, n, 37)
+    assert_array_equal(
+        HDIForestRegressor.from_forest(forest, X, Y).predict_quantiles(X_NEW, (ranks + 0.5) / n),
+        theirs.predict(X_NEW, quantiles=list(ranks / (n - 1)), interpolation="nearest"),
+    )
+
+
+def test_draws_follow_the_distribution():
+    model = imported()
+    draws = model.sample(X_NEW[:5], 20000, random_state=1)
+    assert_array_equal(draws, model.sample(X_NEW[:5], 20000, random_state=1))
+    assert np.isin(draws, Y).all()
+    assert_allclose(draws.mean(axis=1), model.predict(X_NEW[:5]), atol=0.1)
+    points = np.quantile(Y, [0.2, 0.5, 0.8])
+    shares = (draws[:, :, None] <= points).mean(axis=1)
+    assert_allclose(shares, model.predict_cdf(X_NEW[:5], np.tile(points, (5, 1))), atol=0.02)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3"])
+def test_bad_numbers_of_draws(n_samples):
+    with pytest.raises(ValueError, match="n_samples must be a whole number from 1 on"):
+        imported().sample(X_NEW, n_samples)
+
+
+def out_of_bag_by_definition(weights, coverage):
+    """Slow twin of oob_interval."""
+    from hdicore import _reference
+
+    leaves = FOREST.apply(X)
+    counts = np.transpose([np.bincount(rows, minlength=300) for rows in FOREST.estimators_samples_])
+    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+    query = np.where(counts > 0, -1, leaves)
+    found = []
+    for i in range(0, 300, 10):
+        leave_out = None if weights == "inbag" else i
+        atoms = _reference.gather(leaves, Y, query[i], counts=considered, leave_out=leave_out)
+        found.append(_reference.hdi(atoms, coverage))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_out_of_bag_intervals_by_definition(weights):
+    found = imported(weights=weights).oob_interval(0.8)
+    assert_array_equal(found[::10], out_of_bag_by_definition(weights, 0.8))
+
+
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_own_target_does_not_matter_out_of_bag(weights):
+    """With leaves that do not depend on y, changing y_i must leave row i's interval alone."""
+    forest = ExtraTreesRegressor(
+        60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
+    )
+    model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+    before = model.oob_interval(0.8)
+    rows = model._training_rows
+    for i in (0, 17, 200):
+        rows.y[i] += 1000
+        try:
+            index = rows.index(model.scorer_.forest, model.scorer_.forest.leaves(X), weights)
+            changed = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+            changed._training_rows = rows
+            changed.scorer_ = type(model.scorer_)(model.scorer_.forest, index)
+            assert_array_equal(changed.oob_interval(0.8)[i], before[i])
+        finally:
+            rows.y[i] -= 1000
+
+
+def test_out_of_bag_coverage_of_shuffled_targets():
+    """Without any signal, an interval from other rows covers about as often as it says."""
+    x = RNG.normal(size=(2000, 3))
+    y = RNG.normal(size=2000)
+    model = HDIForestRegressor(RandomForestRegressor(60, min_samples_leaf=50, random_state=0))
+    lower, upper = model.fit(x, y).oob_interval(0.9).T
+    assert abs(((lower <= y) & (y <= upper)).mean() - 0.9) < 0.03
+
+
+def test_rows_that_every_tree_saw_warn():
+    model = HDIForestRegressor(RandomForestRegressor(2, random_state=0)).fit(X, Y)
+    with pytest.warns(UserWarning, match=r"\d+ of 300 training rows have no out-of-bag interval"):
+        intervals = model.oob_interval()
+    assert 0 < np.isnan(intervals[:, 0]).sum() < 300
+
+
+def test_clone_keeps_a_frozen_forest():
+    model = imported(weights="inbag", n_jobs=2)
+    copied = clone(model)
+    assert copied.get_params()["weights"] == "inbag"
+    assert not hasattr(copied, "scorer_")
+    assert_array_equal(copied.fit(X, Y).predict(X_NEW), model.predict(X_NEW))
+    assert copied.estimator_ is FOREST
+
+
+def test_frozen_estimators_may_be_given():
+    model = HDIForestRegressor(FrozenEstimator(FOREST)).fit(X, Y)
+    assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
+    again = HDIForestRegressor.from_forest(FrozenEstimator(FOREST), X, Y)
+    assert_array_equal(again.predict(X_NEW), imported().predict(X_NEW))
+
+
+def test_model_selection():
+    pipeline = make_pipeline(
+        StandardScaler(), HDIForestRegressor(RandomForestRegressor(10, random_state=0))
+    )
+    assert cross_val_score(pipeline, X, Y, cv=3).min() > 0
+    search = GridSearchCV(
+        pipeline,
+        {
+            "hdiforestregressor__estimator__min_samples_leaf": [1, 20],
+            "hdiforestregressor__weights": ["all", "inbag"],
+        },
+        cv=2,
+    ).fit(X, Y)
+    assert search.best_estimator_.predict(X_NEW).shape == (80,)
+
+
+def test_pickles_and_joblib(tmp_path):
+    model = imported()
+    model.predict_weights(X_NEW[:1])  # what is kept for it does not go along
+    expected = model.predict_interval(X_NEW, LEVELS)
+    data = pickle.dumps(model)
+    assert_array_equal(pickle.loads(data).predict_interval(X_NEW, LEVELS), expected)
+    joblib.dump(model, tmp_path / "model")
+    for mode in (None, "r"):
+        loaded = joblib.load(tmp_path / "model", mmap_mode=mode)
+        assert_array_equal(loaded.predict_interval(X_NEW, LEVELS), expected)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
+def test_results_do_not_depend_on_n_jobs(n_jobs):
+    expected = imported().predict_interval(X_NEW, LEVELS)
+    assert_array_equal(imported(n_jobs=n_jobs).predict_interval(X_NEW, LEVELS), expected)
+
+
+def test_n_jobs_follows_joblib(monkeypatch):
+    assert imported()._n_threads() == 1
+    with joblib.parallel_config(n_jobs=2):
+        assert imported()._n_threads() == 2
+    with pytest.raises(ValueError, match="n_jobs"):
+        imported(n_jobs=0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert imported(n_jobs=-1)._n_threads() == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables(library):
+    module = pytest.importorskip(library)
+    make = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
+    names = ["a", "b", "c", "d"]
+
+    def table(values, order=names):
+        return getattr(module, make)({n: values[:, names.index(n)] for n in order})
+
+    with warnings.catch_warnings():
+        # scikit-learn's own use of tables is not what is tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        model = HDIForestRegressor(RandomForestRegressor(40, min_samples_leaf=3, random_state=0))
+        model.fit(table(X), Y)
+        assert_array_equal(model.feature_names_in_, names)
+        assert_array_equal(model.predict_interval(table(X_NEW)), imported().predict_interval(X_NEW))
+        with pytest.raises(ValueError, match="same order"):
+            model.predict_interval(table(X_NEW, ["b", "a", "c", "d"]))
+        with pytest.raises(ValueError, match="missing"):
+            model.predict_interval(table(X_NEW, ["a", "b", "c"]))
+
+
+def test_forest_fitted_on_a_table_checks_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+    forest = RandomForestRegressor(5, random_state=0).fit(frame, Y)
+    HDIForestRegressor.from_forest(forest, frame, Y)
+    with pytest.raises(ValueError, match="same order"):
+        HDIForestRegressor.from_forest(forest, frame[["b", "a", "c", "d"]], Y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_no_rows_give_empty_results(n_jobs):
+    model = imported(n_jobs=n_jobs)
+    none = np.empty((0, 4))
+    assert model.predict(none).shape == (0,)
+    assert model.predict_interval(none, LEVELS).shape == (0, 2, 6)
+    assert model.predict_quantiles(none, 0.5).shape == (0,)
+    assert model.predict_cdf(none, np.empty(0)).shape == (0,)
+    assert model.predict_weights(none).shape == (0, 300)
+    assert model.sample(none, 2).shape == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (X_NEW[:, :3], "X has 3 features, but HDIForestRegressor is expecting 4 features"),
+        (X_NEW[0], "Expected 2D array, got 1D array instead"),
+        (np.full((2, 4), np.inf), "infinity"),
+        (np.full((2, 4), 1e300), "infinity or a value too large"),
+        (np.full((2, 4), "a", dtype=object), "could not convert string to float"),
+    ],
+)
+def test_bad_rows(rows, message):
+    with pytest.raises(ValueError, match=message):
+        imported().predict_interval(rows)
+
+
+@pytest.mark.parametrize("coverage", [0, -1, 1.5, np.nan, "0.9", [], None, [0.5, 2], [[0.5]]])
+def test_bad_coverages(coverage):
+    for ask in (lambda m: m.predict_interval(X_NEW, coverage), lambda m: m.oob_interval(coverage)):
+        with pytest.raises(ValueError, match="coverage must"):
+            ask(imported())
+
+
+def test_percentages_get_a_hint():
+    with pytest.raises(ValueError, match=re.escape("got 90.0; did you mean 0.9?")):
+        imported().predict_interval(X_NEW, 90)
+
+
+@pytest.mark.parametrize("kind", ["", "HDI", "two-sided"])
+def test_bad_kinds(kind):
+    with pytest.raises(ValueError, match="kind must be 'hdi', 'equal_tailed', 'lower' or 'upper'"):
+        imported().predict_interval(X_NEW, kind=kind)
+
+
+def test_bad_weights():
+    with pytest.raises(ValueError, match="weights must be 'all', 'inbag' or 'oob', got 'each'"):
+        imported(weights="each")
+
+
+def test_constant_target_and_single_row():
+    for rows, target in ((X, np.full(300, 3.5)), (X[:1], np.array([3.5]))):
+        model = HDIForestRegressor(RandomForestRegressor(3)).fit(rows, target)
+        assert (model.predict_interval(X_NEW, LEVELS) == 3.5).all()
+        assert_allclose(model.predict(X_NEW), 3.5)
+
+
+def test_fit_again_replaces_everything():
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0)).fit(X, Y)
+    model.predict_weights(X_NEW[:1])
+    model.fit(X[:50], Y[:50])
+    assert model.predict_weights(X_NEW).shape == (80, 50)
+    assert np.isin(model.predict_interval(X_NEW), Y[:50]).all()
+
+
+def test_forks_after_scoring_still_score():
+    """Threads end with the call that started them, so a forked child is not left waiting."""
+    program = """
+import multiprocessing, numpy as np
+from sklearn.ensemble import RandomForestRegressor
+from hdiforest import HDIForestRegressor
+X = np.random.default_rng(0).normal(size=(500, 3))
+model = HDIForestRegressor(RandomForestRegressor(5), n_jobs=2).fit(X, X[:, 0])
+model.predict_interval(X)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(len(pool.map(model.predict_interval, [X, X])))
+"""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "2\n"

@@ -1,0 +1,273 @@
+"""A model file holds the whole model, is read without copying, and is never trusted."""
+
+import json
+import pickle
+import struct
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor, model_file
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4)).astype(np.float32)
+Y = (X[:, 0] + RNG.normal(size=150)).round(1)
+LEVELS = [0.5, 0.9]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, Y)
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    path = tmp_path / "a.model"
+    model.save(path)
+    return path
+
+
+def contents(model):
+    """Everything a model can be asked, as arrays."""
+    found = {
+        "mean": model.predict(X),
+        "interval": model.predict_interval(X, LEVELS),
+        "quantiles": model.predict_quantiles(X, LEVELS),
+        "weights": model.predict_weights(X).toarray(),
+        "draws": model.sample(X, 3, random_state=0),
+    }
+    if model._training_rows.counts is not None:
+        found["oob"] = model.oob_interval(LEVELS)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+@pytest.mark.parametrize("weights", ["all", "inbag", "oob"])
+@pytest.mark.parametrize("n_outputs", [None, 1, 2])
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
+    if weights == "oob" and not bootstrap:
+        pytest.skip("needs bags")
+    targets = Y if n_outputs is None else np.column_stack([Y, -(Y**2)])
+    sample_weight = RNG.random(150) if weighted else None
+    forest = RandomForestRegressor(25, bootstrap=bootstrap, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, targets, sample_weight)
+    model.save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    assert not hasattr(loaded, "estimator_")
+    assert loaded.weights == weights
+    expected = contents(model)
+    for name, values in contents(loaded).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+def test_file_is_mapped_not_copied(path):
+    loaded = HDIForestRegressor.load(path)
+    arrays = loaded.scorer_.index.arrays() | loaded.scorer_.forest.arrays()
+    mapped = np.memmap(path, dtype=np.uint8, mode="r")
+    assert isinstance(loaded._training_rows.X, np.memmap)
+    # A copy would be writeable memory of its own; a view of the file is not.
+    with open("/proc/self/maps") as maps:
+        ranges = [line.split()[0] for line in maps if str(path) in line]
+    bounds = [[int(end, 16) for end in span.split("-")] for span in ranges]
+    for name in ("ranks", "units", "nodes"):
+        address = arrays[name].__array_interface__["data"][0]
+        assert any(low <= address < high for low, high in bounds), name
+    assert mapped.size == path.stat().st_size
+
+
+def test_file_without_training_rows(model, tmp_path):
+    model.save(tmp_path / "lean", training_rows=False)
+    loaded = HDIForestRegressor.load(tmp_path / "lean")
+    np.testing.assert_array_equal(loaded.predict_interval(X, 0.9), model.predict_interval(X, 0.9))
+    for ask in (lambda: loaded.predict_weights(X), loaded.oob_interval):
+        with pytest.raises(ValueError, match="saved without its training rows"):
+            ask()
+    assert not any(name.startswith("training") for name in load_file(tmp_path / "lean"))
+
+
+def test_column_names_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+    HDIForestRegressor(RandomForestRegressor(3)).fit(frame, Y).save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
+    with pytest.raises(ValueError, match="same order"):
+        loaded.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_pickles_of_loaded_models_score_alike(path):
+    loaded = HDIForestRegressor.load(path)
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(again.predict(X), loaded.predict(X))
+
+
+def test_bagged_features_round_trip(tmp_path):
+    bagging = BaggingRegressor(n_estimators=5, max_features=0.5, random_state=0)
+    model = HDIForestRegressor(bagging).fit(X, Y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        HDIForestRegressor.load(tmp_path / "model").predict_interval(X), model.predict_interval(X)
+    )
+
+
+def test_saving_replaces_whole_or_not_at_all(model, path, monkeypatch):
+    before = path.read_bytes()
+
+    def fail(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        model.save(path, training_rows=False)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_old_file_stays_readable_while_it_is_replaced(model, path):
+    loaded = HDIForestRegressor.load(path)
+    expected = loaded.predict(X)
+    HDIForestRegressor(RandomForestRegressor(3)).fit(X, -Y).save(path)
+    np.testing.assert_array_equal(loaded.predict(X), expected)
+
+
+def test_saving_into_a_missing_folder(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        model.save(tmp_path / "missing" / "model")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        HDIForestRegressor.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        HDIForestRegressor.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"a,b\n1,2\n", b"\x80\x04K\x01.", struct.pack("<Q", 2**62) + b"{}"]
+)
+def test_files_that_are_no_models(data, tmp_path):
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(ValueError, match="is not a model file, or is damaged"):
+        HDIForestRegressor.load(tmp_path / "file")
+
+
+def test_other_safetensors_files(tmp_path):
+    save_file({"a": np.zeros(3)}, tmp_path / "file")
+    with pytest.raises(ValueError, match="is not an hdicore model"):
+        HDIForestRegressor.load(tmp_path / "file")
+
+
+def test_truncated_files(path):
+    whole = path.read_bytes()
+    for length in RNG.integers(0, len(whole), 50):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="is not a model file, or is damaged"):
+            HDIForestRegressor.load(path)
+
+
+def test_changed_bytes(path, model):
+    whole = path.read_bytes()
+    header = 8 + struct.unpack("<Q", whole[:8])[0]
+    places = [*range(header), *RNG.integers(header, len(whole), 400)]
+    expected = model.predict_interval(X, LEVELS)
+    n_refused = 0
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 1 << RNG.integers(8)
+        path.write_bytes(changed)
+        try:
+            loaded = HDIForestRegressor.load(path)
+        except ValueError:
+            n_refused += 1
+        else:
+            # Only white space in the header can change unnoticed, as it means nothing.
+            assert place < header
+            np.testing.assert_array_equal(loaded.predict_interval(X, LEVELS), expected)
+    assert n_refused >= 0.9 * len(places)
+
+
+def rewritten(path, change_facts=None, change_tensors=None):
+    """Change a model file and give it a checksum that fits, as somebody hostile would."""
+    tensors = dict(load_file(path))
+    with safe_open(path, framework="np") as file:
+        facts = json.loads(file.metadata()["hdicore_model"])
+    if change_facts is not None:
+        change_facts(facts)
+    if change_tensors is not None:
+        change_tensors(tensors)
+    text = json.dumps(facts)
+    metadata = {"hdicore_model": text, "sha256": model_file._digest(text, tensors)}
+    save_file(tensors, path, metadata=metadata)
+
+
+def test_newer_versions(path):
+    rewritten(path, lambda facts: facts.update(format_version=2, hdicore="9.9"))
+    with pytest.raises(ValueError, match=r"format 2, written by hdicore 9\.9; .* upgrade hdicore"):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(weights="some"),
+        lambda facts: facts.update(n_features=3),
+        lambda facts: facts.update(n_features=None),
+        lambda facts: facts.update(feature_names=["a"]),
+        lambda facts: facts.update(feature_names=7),
+        lambda facts: facts.update(n_training_rows=10**9),
+        lambda facts: facts.pop("scalar_output"),
+        lambda facts: facts.update(scalar_output=False),
+    ],
+)
+def test_facts_that_do_not_fit(path, change):
+    rewritten(path, change)
+    with pytest.raises(ValueError, match="is not a valid model"):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["forest.nodes", "forest.tree_offsets", "forest.leaf_nodes"]
+    + ["index.leaf_offsets", "index.atoms", "index.tree_begin", "index.leaf_begin"]
+    + ["index.ranks", "index.units"],
+)
+def test_hostile_tensors(path, name):
+    whole = path.read_bytes()
+    for _ in range(40):
+        path.write_bytes(whole)
+
+        def change(tensors):
+            values = tensors[name].copy()
+            flat = values.reshape(-1).view(np.uint8)
+            flat[RNG.integers(flat.size, size=2)] = RNG.integers(256, size=2)
+            tensors[name] = values
+
+        rewritten(path, change_tensors=change)
+        try:
+            loaded = HDIForestRegressor.load(path)
+        except ValueError:
+            continue
+        # What the engine accepts, it can score.
+        assert loaded.predict_interval(X, LEVELS).shape == (150, 2, 2)
+
+
+@pytest.mark.parametrize("change", [lambda a: a[:-1], lambda a: a[None], lambda a: a.astype("f4")])
+@pytest.mark.parametrize("group", ["forest.", "index.", "training."])
+def test_tensors_of_other_shape_or_type(path, change, group):
+    whole = path.read_bytes()
+    for name in load_file(path):
+        if not name.startswith(group):
+            continue
+        path.write_bytes(whole)
+        before = load_file(path)[name]
+        after = change(before)
+        if group == "training." and after.shape == before.shape:
+            continue  # other number types are as good
+        rewritten(path, change_tensors=lambda tensors, n=name, a=after: tensors.update({n: a}))
+        with pytest.raises(ValueError, match="is not a valid model"):
+            HDIForestRegressor.load(path)
