@@ -8,6 +8,15 @@
 #include <limits>
 
 namespace hdicore {
+namespace {
+
+inline void prefetch([[maybe_unused]] const void* address) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
+}  // namespace
 
 mass_t Atoms::needed(double level) const noexcept {
     if (level >= 1) return total();
@@ -44,9 +53,10 @@ Distribution::Distribution(const LeafIndex& index) : index_(index) {
     mass_.assign(most_atoms, 0);
     touched_.assign((most_atoms + 63) / 64, 0);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_.reserve(most_atoms);
-    values_.reserve(most_atoms);
-    cumulative_.reserve(most_atoms + 1);
+    ranks_.resize(most_atoms);
+    values_.resize(most_atoms);
+    cumulative_.resize(most_atoms + 1);
+    found_.resize(index.n_trees());
 }
 
 void Distribution::widen(rank_t first, rank_t last) noexcept {
@@ -59,21 +69,36 @@ void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
     first_ = std::numeric_limits<rank_t>::max();
     last_ = 0;
     n_trees_ = 0;
-    const rank_t* ranks = index_.arrays().ranks.data();
-    std::visit(
-        [&](const auto& units) {
-            for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-                if (leaves[t] == no_leaf) continue;
-                const auto [begin, end] = index_.entries(output, t, leaves[t]);
-                if (begin == end) continue;
-                widen(ranks[begin], ranks[end - 1]);
-                for (std::size_t e = begin; e < end; ++e) {
-                    add(ranks[e], static_cast<mass_t>(units[e]));
-                }
-            }
-        },
-        index_.arrays().units);
+    std::visit([&](const auto& units) { add_leaves(output, leaves, units.data()); },
+               index_.arrays().units);
     collect(output);
+}
+
+template <class Unit>
+void Distribution::add_leaves(std::size_t output, const leaf_t* leaves,
+                              const Unit* units) noexcept {
+    const rank_t* ranks = index_.arrays().ranks.data();
+    // Finding all leaves before reading any lets their cache misses overlap.
+    LeafIndex::Range* end = found_.data();
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        if (leaves[t] == no_leaf) continue;
+        *end = index_.entries(output, t, leaves[t]);
+        prefetch(ranks + end->begin);
+        prefetch(units + end->begin);
+        end += end->begin != end->end;
+    }
+    n_trees_ = static_cast<std::size_t>(end - found_.data());
+    mass_t* mass = mass_.data();
+    std::uint64_t* touched = touched_.data();
+    for (const LeafIndex::Range* leaf = found_.data(); leaf != end; ++leaf) {
+        first_ = std::min(first_, ranks[leaf->begin]);
+        last_ = std::max(last_, ranks[leaf->end - 1]);
+        for (std::size_t e = leaf->begin; e < leaf->end; ++e) {
+            const rank_t rank = ranks[e];
+            mass[rank] += static_cast<mass_t>(units[e]);
+            touched[rank / 64] |= std::uint64_t{1} << (rank % 64);
+        }
+    }
 }
 
 void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
@@ -106,25 +131,28 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
 }
 
 void Distribution::collect(std::size_t output) noexcept {
-    ranks_.clear();
-    values_.clear();
-    cumulative_.assign(1, 0);
+    n_atoms_ = 0;
     if (n_trees_ == 0) return;
     const double* atoms = index_.atoms(output).data();
+    mass_t* mass = mass_.data();
+    std::size_t n = 0;
     mass_t sum = 0;
     for (std::size_t word = first_ / 64; word <= last_ / 64; ++word) {
-        for (std::uint64_t bits = touched_[word]; bits != 0; bits &= bits - 1) {
-            const auto rank =
-                static_cast<rank_t>(word * 64) + static_cast<rank_t>(std::countr_zero(bits));
-            if (mass_[rank] == 0) continue;  // all that stood here was left out
-            sum += mass_[rank];
-            mass_[rank] = 0;
-            ranks_.push_back(rank);
-            values_.push_back(atoms[rank]);
-            cumulative_.push_back(sum);
-        }
+        std::uint64_t bits = touched_[word];
+        if (bits == 0) continue;
         touched_[word] = 0;
+        for (; bits != 0; bits &= bits - 1) {
+            const auto rank =
+                static_cast<rank_t>(word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
+            sum += mass[rank];
+            ranks_[n] = rank;
+            values_[n] = atoms[rank];
+            cumulative_[n + 1] = sum;
+            n += mass[rank] != 0;  // none is left of an atom that was all left out
+            mass[rank] = 0;
+        }
     }
+    n_atoms_ = n;
 }
 
 }  // namespace hdicore

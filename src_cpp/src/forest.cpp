@@ -114,10 +114,35 @@ void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) 
 }
 
 // Where a step from `node` leads for the value x: x <= threshold or a NaN sent left keeps left.
+template <bool may_be_nan>
 inline std::uint32_t step(const Node& node, const float* row) noexcept {
     const float x = row[node.feature & ~Node::missing_left];
-    const bool missing_left = (x != x) & ((node.feature & Node::missing_left) != 0);
-    return node.left + static_cast<std::uint32_t>(!((x <= node.threshold) | missing_left));
+    bool goes_left = x <= node.threshold;
+    if constexpr (may_be_nan) {
+        goes_left |= (x != x) & ((node.feature & Node::missing_left) != 0);
+    }
+    return node.left + static_cast<std::uint32_t>(!goes_left);
+}
+
+// Walks up to `lanes` rows down a tree in lockstep, so that their cache misses overlap. Rows that
+// have reached their leaf stay there until all have.
+constexpr std::size_t lanes = 16;
+template <bool may_be_nan>
+void walk(const Node* tree, const float* const (&rows)[lanes],
+          std::uint32_t (&at)[lanes]) noexcept {
+    constexpr int steps_between_checks = 3;
+    std::uint32_t moved = 1;
+    while (moved != 0) {
+        for (int s = 0; s < steps_between_checks; ++s) {
+            for (std::size_t k = 0; k < lanes; ++k) at[k] = step<may_be_nan>(tree[at[k]], rows[k]);
+        }
+        moved = 0;
+        for (std::size_t k = 0; k < lanes; ++k) {
+            const std::uint32_t next = step<may_be_nan>(tree[at[k]], rows[k]);
+            moved |= next ^ at[k];
+            at[k] = next;
+        }
+    }
 }
 
 }  // namespace
@@ -216,27 +241,19 @@ void Forest::validate() const {
 }
 
 void Forest::route(const float* rows, std::size_t n_rows, leaf_t* out) const noexcept {
-    // Rows walk in lockstep, so that their cache misses overlap; leaves hold those that are there.
-    constexpr std::size_t lanes = 16;
-    constexpr int steps_between_checks = 4;
+    bool may_be_nan = false;
+    for (std::size_t i = 0; i < n_rows * n_features_; ++i) may_be_nan |= rows[i] != rows[i];
     const std::size_t m = n_trees();
     for (std::size_t t = 0; t < m; ++t) {
         const Node* tree = nodes_.data() + tree_offsets_[t];
         for (std::size_t first = 0; first < n_rows; first += lanes) {
             const std::size_t n = std::min(lanes, n_rows - first);
             const float* row[lanes];
-            std::uint32_t at[lanes] = {};
             for (std::size_t k = 0; k < lanes; ++k) {
                 row[k] = rows + (first + std::min(k, n - 1)) * n_features_;
             }
-            bool walking = true;
-            while (walking) {
-                for (int s = 0; s < steps_between_checks; ++s) {
-                    for (std::size_t k = 0; k < lanes; ++k) at[k] = step(tree[at[k]], row[k]);
-                }
-                walking = false;
-                for (std::size_t k = 0; k < lanes; ++k) walking |= tree[at[k]].left != at[k];
-            }
+            std::uint32_t at[lanes] = {};
+            may_be_nan ? walk<true>(tree, row, at) : walk<false>(tree, row, at);
             for (std::size_t k = 0; k < n; ++k) {
                 out[(first + k) * m + t] = static_cast<leaf_t>(tree[at[k]].leaf);
             }

@@ -26,7 +26,7 @@ void sweep(const Atoms& atoms, mass_t needed, Visit visit) noexcept {
 }
 
 double weighted_median(const Atoms& atoms) noexcept {
-    const mass_t half = atoms.total() / 2 + atoms.total() % 2;
+    const mass_t half = atoms.needed(0.5);
     const auto at = std::lower_bound(atoms.cumulative.begin() + 1, atoms.cumulative.end(), half);
     return atoms.values[static_cast<std::size_t>(at - atoms.cumulative.begin()) - 1];
 }
@@ -54,16 +54,23 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
     const double tied = shortest + std::scalbn(largest, -48);
     if (runner_up > tied) return {values[first], values[last]};
 
+    // Calls visit(i, j, mass) for the intervals of least width.
+    const auto sweep_tied = [&](auto visit) {
+        sweep(atoms, needed, [&](std::size_t i, std::size_t j) {
+            if (!(values[j] - values[i] <= tied)) return;
+            visit(i, j, atoms.cumulative[j + 1] - atoms.cumulative[i]);
+        });
+    };
+    mass_t most = 0;
+    sweep_tied([&](std::size_t, std::size_t, mass_t mass) { most = std::max(most, mass); });
+    // Rounding leaves masses that are equal less than two units a tree apart.
+    const mass_t as_much = most - 2 * static_cast<mass_t>(atoms.n_trees);
     const double median = weighted_median(atoms);
-    mass_t most = -1;
-    double nearest = 0;
-    sweep(atoms, needed, [&](std::size_t i, std::size_t j) {
-        if (!(values[j] - values[i] <= tied)) return;
-        const mass_t mass = atoms.cumulative[j + 1] - atoms.cumulative[i];
+    double nearest = std::numeric_limits<double>::infinity();
+    sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {
         // Halves, so that the sum of two large values does not overflow.
         const double distance = std::fabs(values[i] / 2 + values[j] / 2 - median);
-        if (mass > most || (mass == most && distance < nearest)) {
-            most = mass;
+        if (mass >= as_much && distance < nearest) {
             nearest = distance;
             first = i;
             last = j;

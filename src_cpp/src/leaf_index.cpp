@@ -1,5 +1,5 @@
-// leaf_index.cpp: builds the leaf -> ranks table from leaf ids and checks one that comes from
-// outside SPDX-License-Identifier: BSD-3-Clause
+// leaf_index.cpp: builds the leaf -> ranks table from leaf ids; checks one from outside
+// SPDX-License-Identifier: BSD-3-Clause
 #include "hdicore/leaf_index.hpp"
 
 #include <algorithm>
@@ -432,7 +432,7 @@ void LeafIndex::validate() const {
             const std::size_t n = n_leaves(t);
             const offset_t n_tree_entries =
                 arrays_.tree_begin[o * m + t + 1] - arrays_.tree_begin[o * m + t];
-            bool proper = n < largest_leaf_table && arrays_.leaf_begin[slot] == 0 &&
+            bool proper = n <= largest_leaf_table && arrays_.leaf_begin[slot] == 0 &&
                           arrays_.leaf_begin[slot + n] == n_tree_entries;
             for (std::size_t l = 0; l < n && proper; ++l) {
                 proper = arrays_.leaf_begin[slot + l] <= arrays_.leaf_begin[slot + l + 1];

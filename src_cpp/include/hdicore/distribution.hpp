@@ -54,8 +54,13 @@ class Distribution {
                         count_t weight) noexcept;
 
     // Empty if no tree spoke. Valid until the next gathering.
-    Atoms atoms() const noexcept { return {values_, cumulative_, n_trees_, index_.shift()}; }
-    std::span<const rank_t> ranks() const noexcept { return ranks_; }
+    Atoms atoms() const noexcept {
+        return {{values_.data(), n_atoms_},
+                {cumulative_.data(), n_atoms_ + 1},
+                n_trees_,
+                index_.shift()};
+    }
+    std::span<const rank_t> ranks() const noexcept { return {ranks_.data(), n_atoms_}; }
 
   private:
     void add(rank_t rank, mass_t units) noexcept {
@@ -63,6 +68,8 @@ class Distribution {
         touched_[rank / 64] |= std::uint64_t{1} << (rank % 64);
     }
     void widen(rank_t first, rank_t last) noexcept;
+    template <class Unit>
+    void add_leaves(std::size_t output, const leaf_t* leaves, const Unit* units) noexcept;
     void collect(std::size_t output) noexcept;
 
     const LeafIndex& index_;
@@ -71,9 +78,11 @@ class Distribution {
     rank_t first_;                        // outermost ranks touched
     rank_t last_;
     std::size_t n_trees_ = 0;
-    std::vector<rank_t> ranks_;
-    std::vector<double> values_;
-    std::vector<mass_t> cumulative_;
+    std::vector<LeafIndex::Range> found_;  // (n_trees,) leaves with rows
+    std::size_t n_atoms_ = 0;
+    std::vector<rank_t> ranks_;       // (most atoms,)
+    std::vector<double> values_;      // (most atoms,)
+    std::vector<mass_t> cumulative_;  // (most atoms + 1,)
 };
 
 }  // namespace hdicore

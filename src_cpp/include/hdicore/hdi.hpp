@@ -17,8 +17,8 @@ struct Interval {
 };
 
 // Shortest interval between two atoms that holds at least `needed` units, 0 < needed <= total.
-// Among intervals of equal width (to 2^-48 of the largest magnitude) the one with most mass, then
-// with its midpoint nearest the lower weighted median, then the leftmost.
+// Among intervals of equal width (to 2^-48 of the largest magnitude) the one with most mass (to two
+// units a tree), then with its midpoint nearest the lower weighted median, then the leftmost.
 //
 // Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
 // coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two
