@@ -1,0 +1,8 @@
+"""Makes ``python -m hdiforest`` the command hdiforest."""
+
+import sys
+
+from hdiforest.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

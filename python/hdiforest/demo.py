@@ -1,0 +1,194 @@
+"""The demonstration: both kinds of interval on real data, as numbers, a table and a picture."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import KFold
+
+from hdiforest.atomic import replacing
+from hdiforest.estimator import HDIForestRegressor, Kind
+from hdiforest.extras import need
+from hdiforest.fitting import read_training_table
+from hdiforest.report import comparison
+from hdiforest.scoring import result_columns
+from hdiforest.tables import write_table
+
+LEVELS = (0.8, 0.9, 0.95)
+SHOWN = 1  # the level of the picture: 0.9
+TARGET = "compressive_strength"
+N_FOLDS = 5
+
+Array = NDArray[np.float64]
+
+
+class _Scored(NamedTuple):
+    """Each row as seen by the forest that was not fitted on it."""
+
+    y: Array  # (n,)
+    fold: NDArray[np.int64]  # (n,)
+    prediction: Array  # (n,)
+    hdi: Array  # (n, 2, k)
+    equal_tailed: Array  # (n, 2, k)
+
+
+class _Row(NamedTuple):
+    """One row and the sample that stands for its distribution."""
+
+    y: float
+    hdi: Array  # (2,)
+    equal_tailed: Array  # (2,)
+    values: Array  # (n_train,)
+    weights: Array  # (n_train,)
+
+
+def run(folder: Path) -> None:
+    """Cross-validate on the concrete data, print the comparison, write a table and a picture.
+
+    Raises
+    ------
+    OSError
+        If `folder` cannot be made or written to.
+    """
+    need("matplotlib.figure")
+    with as_file(files("hdiforest") / "data" / "concrete.csv.gz") as path:
+        frame, y, _ = read_training_table(path, TARGET)
+    folder.mkdir(parents=True, exist_ok=True)
+    X = np.column_stack([column.to_numpy() for column in frame.columns])
+    print(
+        f"Compressive strength of concrete in MPa: {len(y):,} mixes, {X.shape[1]} features.\n"
+        f"Each mix is scored by a random forest fitted on the other {N_FOLDS - 1} of {N_FOLDS} "
+        "parts.\n"
+    )
+    scored, row = _cross_validated(X, y)
+    print(comparison(y, scored.hdi, scored.equal_tailed, LEVELS))
+    table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
+    _write(table, scored)
+    with replacing(picture) as partial:
+        _drawn(scored, row).savefig(partial, format="png", dpi=160)
+    print(f"\nTable: {table}\nPicture: {picture}")
+
+
+def _cross_validated(X: Array, y: Array) -> tuple[_Scored, _Row]:
+    n, k = len(y), len(LEVELS)
+    scored = _Scored(
+        y, np.empty(n, np.int64), np.empty(n), np.empty((n, 2, k)), np.empty((n, 2, k))
+    )
+    rows = []
+    folds = KFold(N_FOLDS, shuffle=True, random_state=0).split(X)
+    for fold, (train, test) in enumerate(folds):
+        forest = RandomForestRegressor(300, min_samples_leaf=5, random_state=fold, n_jobs=-1)
+        model = HDIForestRegressor(forest, n_jobs=-1).fit(X[train], y[train])
+        scored.fold[test] = fold
+        scored.prediction[test] = model.predict(X[test])
+        scored.hdi[test] = model.predict_interval(X[test], LEVELS)
+        scored.equal_tailed[test] = model.predict_interval(X[test], LEVELS, kind="equal_tailed")
+        chosen = test[_most_skewed(scored, test)]
+        weights = model.predict_weights(X[[chosen]]).toarray()[0]
+        ends = scored.hdi[chosen, :, SHOWN], scored.equal_tailed[chosen, :, SHOWN]
+        rows.append(_Row(y[chosen], *ends, y[train], weights))
+    return scored, rows[0]
+
+
+def _most_skewed(scored: _Scored, rows: NDArray[np.intp]) -> int:
+    """Position in `rows` of the wide interval that the HDI shortens most."""
+    widths = scored.hdi[rows, 1, SHOWN] - scored.hdi[rows, 0, SHOWN]
+    equal = scored.equal_tailed[rows, 1, SHOWN] - scored.equal_tailed[rows, 0, SHOWN]
+    return int(np.argmax(np.where(equal > np.median(equal), 1 - widths / equal, 0)))
+
+
+def _write(path: Path, scored: _Scored) -> None:
+    pa = need("pyarrow")
+    columns: dict[str, Any] = {
+        "row": np.arange(1, len(scored.y) + 1),
+        "part": scored.fold + 1,
+        TARGET: scored.y,
+    }
+    kinds: tuple[tuple[Kind, Array], ...] = (
+        ("hdi", scored.hdi),
+        ("equal_tailed", scored.equal_tailed),
+    )
+    for kind, interval in kinds:
+        ends = interval.transpose(2, 1, 0).reshape(-1, len(interval))
+        found = (scored.prediction, *ends)
+        columns |= dict(zip(result_columns(kind, LEVELS), found, strict=True))
+    table = pa.table(columns)
+    with write_table(path, table.schema) as write:
+        write(table)
+
+
+BLUE, PALE, ORANGE, PEACH = "#1f5fa8", "#b3cfeb", "#dd4b24", "#f6c1ae"
+INK, GREY, MIST = "#1d2733", "#7b8794", "#d9dee4"
+
+
+def _drawn(scored: _Scored, row: _Row) -> Any:
+    need("matplotlib.figure")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+    _draw_rows(left, scored)
+    _draw_distribution(right, row)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["bottom", "left"]].set_color(GREY)
+        axes.tick_params(colors=INK, color=GREY)
+    return figure
+
+
+def _draw_rows(axes: Any, scored: _Scored) -> None:
+    rows = np.flatnonzero(scored.fold == 0)
+    rows = rows[np.argsort(scored.prediction[rows], kind="stable")]
+    place = np.arange(len(rows))
+    lower, upper = scored.hdi[rows, :, SHOWN].T
+    y = scored.y[rows]
+    inside = (lower <= y) & (y <= upper)
+    looks = ((inside, PALE, BLUE, "inside"), (~inside, PEACH, ORANGE, "outside"))
+    for hit, bar, dot, name in looks:
+        axes.vlines(place[hit], lower[hit], upper[hit], color=bar, linewidth=1.9)
+        axes.scatter(
+            place[hit], y[hit], s=14, color=dot, zorder=3, linewidths=0,
+            label=f"measured, {name} its interval ({hit.sum()})",
+        )  # fmt: skip
+    axes.plot(place, scored.prediction[rows], color=INK, linewidth=1, label="predicted mean")
+    axes.set_title(f"90% HDI of {len(rows)} concrete mixes not seen in fitting", loc="left")
+    axes.set_xlabel("mixes, sorted by prediction", color=INK)
+    axes.set_ylabel("compressive strength (MPa)", color=INK)
+    axes.set_xlim(-2, len(rows) + 1)
+    axes.set_ylim(0)
+    axes.legend(frameon=False, loc="upper left", labelcolor=INK, handletextpad=0.4)
+
+
+def _draw_distribution(axes: Any, row: _Row) -> None:
+    step = 2.0
+    inside = (row.hdi[0] <= row.values) & (row.values <= row.hdi[1])
+    seen = row.values[row.weights > 0]
+    edges = np.arange(np.floor(seen.min() / step), np.ceil(seen.max() / step) + 1) * step
+    tails, body = (
+        np.histogram(row.values[part], edges, weights=100 * row.weights[part])[0]
+        for part in (~inside, inside)
+    )
+    look = {"width": 0.92 * step, "align": "edge"}
+    axes.bar(edges[:-1], body, color=PALE, **look)
+    axes.bar(edges[:-1], tails, bottom=body, color=MIST, **look)
+    top = (tails + body).max()
+    for (lower, upper), colour, name, height in (
+        (row.hdi, BLUE, "90% HDI", 1.12),
+        (row.equal_tailed, GREY, "equal-tailed 90%", 1.28),
+    ):
+        axes.plot([lower, upper], [height * top] * 2, color=colour, linewidth=3, marker="|",
+                  markersize=11, markeredgewidth=2.5)  # fmt: skip
+        axes.annotate(f"{name}, {upper - lower:.1f} MPa wide", (lower, height * top), (1, 6),
+                      textcoords="offset points", color=colour, weight="bold")  # fmt: skip
+    axes.plot([row.y] * 2, [0, 1.04 * top], color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.annotate("measured", (row.y, 0.9 * top), (-6, 0), textcoords="offset points",
+                  color=INK, ha="right")  # fmt: skip
+    axes.set_title("The mix whose two intervals differ most", loc="left")
+    axes.set_xlabel("compressive strength (MPa)", color=INK)
+    axes.set_ylabel("predicted probability (%)", color=INK)
+    axes.set_ylim(0, 1.42 * top)

@@ -1,0 +1,100 @@
+"""From a table to a fitted model and its out-of-bag record."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.extras import need
+from hdiforest.report import comparison
+from hdiforest.tables import TableError, TableReader, checked_features, numbers, open_table
+
+LEVELS = (0.8, 0.9, 0.95)
+UNHEARD = "No out-of-bag record: every tree saw every row."
+Array = NDArray[np.float64]
+
+
+def read_training_table(
+    path: Path, target: str, *, drop: Sequence[str] = (), sample_weight: str | None = None
+) -> tuple[Any, Array, Array | None]:
+    """Read features, target and weights.
+
+    Returns
+    -------
+    X : pyarrow.Table
+        Every column but the target, the weights and the dropped ones, as float64.
+    y : (n,) float64
+    weights : (n,) float64 or None
+
+    Raises
+    ------
+    TableError
+        If a column is missing or holds anything but finite numbers (a feature may hold missing
+        cells), if no feature is left, or there are no rows.
+    """
+    table = open_table(path)
+    special = [target] if sample_weight is None else [target, sample_weight]
+    table.require([*special, *drop])
+    features = [name for name in table.names if name not in {*special, *drop}]
+    if not features:
+        raise TableError(f"{path} has no column left to predict '{target}' from")
+    matrix = _read_all(table, [*features, *special])
+    X, y = checked_features(matrix[:, : len(features)], features, path), matrix[:, len(features)]
+    _require_finite(y, f"{path}: target '{target}'")
+    weights = None
+    if sample_weight is not None:
+        weights = matrix[:, -1]
+        _require_finite(weights, f"{path}: sample weight '{sample_weight}'")
+    frame = need("pyarrow").table({name: X[:, j] for j, name in enumerate(features)})
+    return frame, y, weights
+
+
+def new_forest(extra_trees: bool, **options: Any) -> Any:
+    """Return an unfitted forest whose trees leave rows out."""
+    kind = ExtraTreesRegressor if extra_trees else RandomForestRegressor
+    return kind(bootstrap=True, **options)
+
+
+def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
+    """Coverage and width of the model's intervals on its own training rows, as text."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+        try:
+            hdi = model.oob_interval(LEVELS)
+        except ValueError:  # its only reason here: the forest was fitted on all rows
+            return UNHEARD
+        equal = model.oob_interval(LEVELS, kind="equal_tailed")
+    heard = ~np.isnan(hdi).any(axis=(1, 2))
+    if not heard.any():
+        return UNHEARD
+    title = f"Out-of-bag record of {heard.sum():,} training rows:"
+    return f"{title}\n{comparison(y[heard], hdi[heard], equal[heard], LEVELS)}"
+
+
+def _read_all(table: TableReader, columns: list[str]) -> Array:
+    try:
+        parts = [numbers(batch, columns) for batch in table.batches(columns, [])]
+    except TableError as error:
+        hint = f" (--drop '{error.column}' leaves it out)" if error.column in columns[:-1] else ""
+        raise TableError(f"{error}{hint}", error.column) from None
+    if not parts:
+        raise TableError(f"{table.path} has no rows")
+    return np.concatenate(parts)
+
+
+def _require_finite(values: Array, what: str) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        held = "a missing cell" if np.isnan(values[first]) else "infinity"
+        raise TableError(
+            f"{what} must be finite in every row, but {bad.sum()} of {len(values)} rows are not: "
+            f"row {first + 1} holds {held}"
+        )

@@ -1,0 +1,155 @@
+"""From a model and a table to a table of predictions and intervals, batch by batch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.estimator import HDIForestRegressor, Kind
+from hdiforest.extras import MissingPackageError, need
+from hdiforest.tables import (
+    BATCH_ROWS,
+    TableError,
+    TableReader,
+    checked_features,
+    numbers,
+    open_table,
+    write_table,
+)
+
+# The columns of each kind: name in front of the level, and which end of the interval it holds.
+COLUMNS: dict[Kind, tuple[tuple[str, int], ...]] = {
+    "hdi": (("lower", 0), ("upper", 1)),
+    "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
+    "lower": (("one_sided_lower", 0),),
+    "upper": (("one_sided_upper", 1),),
+}
+
+
+def score_table(
+    model: HDIForestRegressor,
+    source: Path,
+    out: Path,
+    *,
+    coverage: Sequence[float] = (0.9,),
+    kind: Kind = "hdi",
+    keep: Sequence[str] = (),
+    batch_rows: int = BATCH_ROWS,
+    n_threads: int = 0,
+) -> int:
+    """Score every row of a table; memory does not grow with their number.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+        Of one output.
+    source, out : Path
+        Tables; the endings of their names say the formats.
+    coverage : sequence of k floats, default=(0.9,)
+    kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+    keep : sequence of str
+        Columns of `source` to repeat in front of the results.
+    batch_rows : int, default=65536
+        Rows in memory at once. No result depends on it.
+    n_threads : int, default=0
+        0 means all processors that this process may use.
+
+    Returns
+    -------
+    int
+        Number of rows scored.
+
+    Raises
+    ------
+    TableError
+        If `source` lacks a column, has no rows, or holds something that is not a number.
+    OSError
+        If `out` cannot be written. Whatever is raised, no part of `out` is left behind.
+    """
+    if model.n_outputs_ != 1:
+        raise ValueError(f"the model has {model.n_outputs_} targets; tables are scored for one")
+    table = open_table(source)
+    features = _feature_columns(model, table, keep)
+    results = result_columns(kind, coverage)
+    _require_distinct([*keep, *results])
+    table.require([*features, *keep])
+    if table.n_rows == 0:
+        raise TableError(f"{source} has no rows")
+
+    pa = need("pyarrow")
+    fields = [pa.field(name, pa.float64()) for name in results]
+    schema = pa.schema([*table.fields(list(keep), features), *fields])
+    n_done = 0
+    with write_table(out, schema) as write, _progress(table.n_rows) as advance:
+        for batch in table.batches(features, list(keep), batch_rows):
+            X = checked_features(numbers(batch, features), features, source, n_done)
+            scored = _scored(model, X, list(coverage), kind, n_threads)
+            kept = [batch.column(name) for name in keep]
+            write(pa.table([*kept, *scored], schema=schema))
+            n_done += len(X)
+            advance(len(X))
+        if n_done == 0:
+            raise TableError(f"{source} has no rows")
+    return n_done
+
+
+def result_columns(kind: Kind, coverage: Sequence[float]) -> list[str]:
+    """Names of the columns that scoring adds, such as prediction, lower_0.9, upper_0.9."""
+    ends = [f"{end}_{level:.15g}" for level in coverage for end, _ in COLUMNS[kind]]
+    return ["prediction", *ends]
+
+
+def _scored(
+    model: HDIForestRegressor, X: NDArray[np.float64], levels: list[float], kind: Kind, threads: int
+) -> list[NDArray[np.float64]]:
+    mean = np.empty((len(X),) if model.scorer_.index.scalar_output else (len(X), 1))
+    found = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=threads)
+    found = found.reshape(len(X), 2, len(levels))
+    ends = [found[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
+    return [np.ascontiguousarray(column) for column in (mean.reshape(-1), *ends)]
+
+
+def _feature_columns(
+    model: HDIForestRegressor, table: TableReader, keep: Sequence[str]
+) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return [str(name) for name in names]
+    columns = [name for name in table.names if name not in keep]
+    if len(columns) != model.n_features_in_:
+        raise TableError(
+            f"the model was fitted without column names and takes {model.n_features_in_} columns "
+            f"in their order; {table.path} has {len(columns)} beside those kept"
+        )
+    return columns
+
+
+def _require_distinct(names: list[str]) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ValueError(f"the output would have two columns '{name}'")
+
+
+@contextmanager
+def _progress(total: int | None) -> Iterator[Callable[[int], Any]]:
+    """Show a bar on standard error if that is a terminal and rich is there."""
+    try:
+        progress, console = need("rich.progress"), need("rich.console")
+    except MissingPackageError:
+        yield lambda _: None
+        return
+    with progress.Progress(
+        *progress.Progress.get_default_columns(),
+        progress.TextColumn("{task.completed:,} rows"),
+        console=console.Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("scoring", total=total)
+        yield lambda n_rows: bar.advance(task, n_rows)

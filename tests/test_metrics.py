@@ -1,0 +1,190 @@
+"""The metrics against hand-computed examples and their slow definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from hdiforest import metrics
+
+
+def test_coverage_counts_the_ends_as_inside():
+    y = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    interval = np.array([[1, 2], [1, 2], [2, 4], [5, 6], [1, 4]])
+    assert metrics.coverage_score(y, interval) == 3 / 5
+    strict = np.mean((interval[:, 0] < y) & (y < interval[:, 1]))
+    assert strict == 1 / 5
+
+
+def test_coverage_of_a_point_interval_and_of_one_sided_ones():
+    assert metrics.coverage_score([3.0], [[3.0, 3.0]]) == 1
+    one_sided = [[2, np.inf], [4, np.inf], [-np.inf, 3], [-np.inf, 2.5]]
+    assert metrics.coverage_score([3, 3, 3, 3], one_sided) == 0.5
+    assert metrics.mean_width_score(one_sided) == np.inf
+
+
+def test_mean_width():
+    assert metrics.mean_width_score([[0, 1], [2, 5], [4, 4]]) == 4 / 3
+
+
+def test_interval_score_by_hand():
+    # a = 0.2: inside 3; 1 below [2, 4]: 2 + 10 * 1; 2 above [0, 1]: 1 + 10 * 2.
+    interval = [[0, 3], [2, 4], [0, 1]]
+    found = metrics.interval_score([1, 1, 3], interval, coverage=0.8)
+    assert found == pytest.approx((3 + 12 + 21) / 3, rel=1e-14)
+
+
+def test_interval_score_of_one_sided_intervals_is_infinite_not_nan():
+    assert metrics.interval_score([1], [[-np.inf, 3]], coverage=0.8) == np.inf
+
+
+def test_levels_stand_last_and_equal_separate_calls():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    interval = np.sort(rng.normal(size=(50, 2, 3)), axis=1)
+    shares = [0.5, 0.8, 0.9]
+    pairs = [
+        (metrics.coverage_score(y, interval), lambda i: metrics.coverage_score(y, i)),
+        (metrics.mean_width_score(interval), metrics.mean_width_score),
+    ]
+    for together, alone in pairs:
+        assert together.shape == (3,)
+        each = [alone(interval[..., j]) for j in range(3)]
+        np.testing.assert_allclose(together, each, rtol=1e-14)
+    np.testing.assert_allclose(
+        metrics.interval_score(y, interval, shares),
+        [metrics.interval_score(y, interval[..., j], shares[j]) for j in range(3)],
+        rtol=1e-14,
+    )
+    strata = metrics.coverage_by_width(y, interval)
+    assert strata.counts.shape == (4, 3)
+    for j in range(3):
+        for field, alone in zip(
+            strata, metrics.coverage_by_width(y, interval[..., j]), strict=True
+        ):
+            np.testing.assert_array_equal(field[:, j], alone)
+
+
+def double_sum(y, z, w):
+    w = w / w.sum()
+    spread = np.abs(z[:, None] - z[None, :])
+    return w @ np.abs(z - y) - 0.5 * w @ spread @ w
+
+
+def test_crps_by_hand():
+    assert metrics.crps_score([3.0], [[1.0]]) == 2
+    assert metrics.crps_score([1.0], [[0.0, 2.0]]) == 0.5
+    # y inside a gap: 1 * 0.25^2 + 3 * 0.75^2
+    found = metrics.crps_score([1.0], [[0.0, 4.0]], [1.0, 3.0])
+    assert found == pytest.approx(0.0625 + 3 * 0.5625, rel=1e-15)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), min_size=1, max_size=12).filter(
+        lambda pairs: any(w for _, w in pairs)
+    ),
+    st.integers(-14, 14),
+)
+def test_crps_equals_the_double_sum(pairs, twice_y):
+    z, w = np.array(pairs, dtype=float).T
+    y = twice_y / 2
+    assert metrics.crps_score([y], z[None], w) == pytest.approx(double_sum(y, z, w), abs=1e-12)
+
+
+def test_crps_with_weights_of_every_form(monkeypatch):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=30)
+    z = rng.normal(size=40)
+    w = rng.random((30, 40)) * (rng.random((30, 40)) < 0.3)
+    w[:, 7] += 0.1
+    expected = np.mean([double_sum(a, z, b) for a, b in zip(y, w, strict=True)])
+    each = np.broadcast_to(z, (30, 40))
+    assert metrics.crps_score(y, each, w) == pytest.approx(expected, rel=1e-12)
+    assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
+    assert metrics.crps_score(y, z, sparse.coo_matrix(w)) == pytest.approx(expected, rel=1e-12)
+    shared = metrics.crps_score(y, each, w[0])
+    assert shared == pytest.approx(np.mean([double_sum(a, z, w[0]) for a in y]), rel=1e-12)
+    monkeypatch.setattr(metrics, "_BLOCK_ENTRIES", 50)
+    assert metrics.crps_score(y, each, w) == pytest.approx(expected, rel=1e-12)
+    assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_crps_without_weights_is_that_of_equal_weights():
+    rng = np.random.default_rng(2)
+    y, z = rng.normal(size=20), rng.normal(size=(20, 11))
+    expected = np.mean([double_sum(a, b, np.ones(11)) for a, b in zip(y, z, strict=True)])
+    assert metrics.crps_score(y, z) == pytest.approx(expected, rel=1e-12)
+    assert metrics.crps_score(y, z, np.full(11, 5.0)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_strata_by_hand():
+    y = np.array([0, 0, 0.5, 5, 1, 9, 3, 3])
+    interval = np.array([[0, 0], [1, 1], [0, 1], [0, 1], [0, 2], [0, 2], [0, 4], [0, 6]])
+    strata = metrics.coverage_by_width(y, interval)
+    np.testing.assert_array_equal(strata.counts, [2, 2, 2, 2])
+    np.testing.assert_array_equal(strata.coverage, [0.5, 0.5, 0.5, 1])
+    np.testing.assert_array_equal(strata.mean_width, [0, 1, 2, 5])
+
+
+def test_strata_do_not_part_ties_nor_see_the_order_of_rows():
+    y, interval = np.zeros(9), np.tile([0.0, 1.0], (9, 1))
+    strata = metrics.coverage_by_width(y, interval)
+    np.testing.assert_array_equal(strata.counts, [0, 9, 0, 0])
+    assert np.isnan(strata.coverage[[0, 2, 3]]).all()
+    rng = np.random.default_rng(3)
+    y, interval = rng.normal(size=60), np.sort(rng.integers(-3, 4, size=(60, 2)), axis=1)
+    order = rng.permutation(60)
+    straight = metrics.coverage_by_width(y, interval, 5)
+    for a, b in zip(straight, metrics.coverage_by_width(y[order], interval[order], 5), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_strata_of_nothing_but_points():
+    strata = metrics.coverage_by_width([1, 2], [[1, 1], [3, 3]], n_strata=1)
+    np.testing.assert_array_equal(strata.counts, [2, 0])
+    assert strata.coverage[0] == 0.5
+
+
+ONE = [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: metrics.coverage_score([], []), r"y_true must have shape \(n,\) with n > 0"),
+        (lambda: metrics.coverage_score([[1]], ONE), r"y_true must have shape .* got \(1, 1\)"),
+        (lambda: metrics.coverage_score(["a"], ONE), "y_true must hold numbers"),
+        (lambda: metrics.coverage_score([np.nan], ONE), "y_true must be finite, got 1 of 1 rows"),
+        (lambda: metrics.coverage_score([1, 2], ONE), "as many rows as y_true, 2, got 1"),
+        (lambda: metrics.coverage_score([1], [0, 1]), r"interval must have shape .* got \(2,\)"),
+        (lambda: metrics.mean_width_score([[0, np.nan]]), "not hold NaN, got 1 of 1 rows"),
+        (lambda: metrics.mean_width_score([[2, 1]]), "lower <= upper, got 1 of 1 rows"),
+        (lambda: metrics.interval_score([1], ONE, 90), r"got 90 \(did you mean 0.9\?\)"),
+        (lambda: metrics.interval_score([1], ONE, 1), "above 0 and below 1, got 1$"),
+        (lambda: metrics.interval_score([1], ONE, np.nan), "coverage must be above 0"),
+        (lambda: metrics.interval_score([1], ONE, [0.9]), "coverage must be one number"),
+        (
+            lambda: metrics.interval_score([1], [[[0, 1], [2, 3]]], 0.9),
+            "coverage must be 2 values, one per level",
+        ),
+        (lambda: metrics.crps_score([1], [1]), r"values must have shape \(1, s\)"),
+        (lambda: metrics.crps_score([1], [[np.inf]]), "values must be finite"),
+        (lambda: metrics.crps_score([1], [[1, 2]], [1]), r"weights must have shape \(2,\)"),
+        (lambda: metrics.crps_score([1], [[1, 2]], [1, -1]), "not negative"),
+        (lambda: metrics.crps_score([1], [[1, 2]], [0, 0]), "positive sum in every row"),
+        (
+            lambda: metrics.crps_score([1], [1, 2], sparse.csr_array((1, 2))),
+            "positive sum in every row",
+        ),
+        (
+            lambda: metrics.crps_score([1], [1, 2], sparse.csr_array((1, 3))),
+            r"got \(1, 3\) and \(2,\)",
+        ),
+        (lambda: metrics.coverage_by_width([1], ONE, 0), "n_strata must be .* got 0"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        call()
+    assert "\n" not in str(caught.value)
