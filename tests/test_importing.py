@@ -136,7 +136,7 @@ def test_shuffled_targets_are_refused(name):
 
 @pytest.mark.parametrize("name", sorted(set(FORESTS) - {"one leaf"}))
 def test_other_rows_are_refused(name):
-    with pytest.raises(ValueError, match="not the (rows|target) this forest was fitted on"):
+    with pytest.raises(ValueError, match=r"not the (rows|target) this forest was fitted on"):
         HDIForestRegressor.from_forest(fitted(name), RNG.permutation(X), Y)
 
 

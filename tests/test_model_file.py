@@ -128,6 +128,22 @@ def test_saving_replaces_whole_or_not_at_all(model, path, monkeypatch):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+def test_equal_models_are_equal_files(model, path, tmp_path):
+    model.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_permissions_and_links_are_kept(model, tmp_path):
+    (tmp_path / "new").touch()
+    model.save(tmp_path / "file")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "new").stat().st_mode
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    model.save(tmp_path / "link", training_rows=False)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
 def test_old_file_stays_readable_while_it_is_replaced(model, path):
     loaded = HDIForestRegressor.load(path)
     expected = loaded.predict(X)
@@ -195,14 +211,13 @@ def rewritten(path, change_facts=None, change_tensors=None):
     """Change a model file and give it a checksum that fits, as somebody hostile would."""
     tensors = dict(load_file(path))
     with safe_open(path, framework="np") as file:
-        facts = json.loads(file.metadata()["hdicore_model"])
+        facts = json.loads(file.metadata()[model_file.METADATA_KEY])["facts"]
     if change_facts is not None:
         change_facts(facts)
     if change_tensors is not None:
         change_tensors(tensors)
-    text = json.dumps(facts)
-    metadata = {"hdicore_model": text, "sha256": model_file._digest(text, tensors)}
-    save_file(tensors, path, metadata=metadata)
+    text = json.dumps({"facts": facts, "sha256": model_file._digest(facts, tensors)})
+    save_file(tensors, path, metadata={model_file.METADATA_KEY: text})
 
 
 def test_newer_versions(path):
@@ -232,9 +247,11 @@ def test_facts_that_do_not_fit(path, change):
 
 @pytest.mark.parametrize(
     "name",
-    ["forest.nodes", "forest.tree_offsets", "forest.leaf_nodes"]
-    + ["index.leaf_offsets", "index.atoms", "index.tree_begin", "index.leaf_begin"]
-    + ["index.ranks", "index.units"],
+    [
+        *("forest.nodes", "forest.tree_offsets", "forest.leaf_nodes"),
+        *("index.leaf_offsets", "index.atoms", "index.tree_begin", "index.leaf_begin"),
+        *("index.ranks", "index.units"),
+    ],
 )
 def test_hostile_tensors(path, name):
     whole = path.read_bytes()

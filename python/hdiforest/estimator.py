@@ -24,6 +24,9 @@ from hdiforest import model_file
 from hdiforest.importing import TrainingRows, Weighting, import_forest
 
 Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+Interpolation = Literal[
+    "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
+]
 
 
 class HDIForestRegressor(RegressorMixin, BaseEstimator):
@@ -230,7 +233,11 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         return self.scorer_.intervals(rows, coverage, kind, n_threads=self._n_threads())
 
     def predict_quantiles(
-        self, X: ArrayLike, quantiles: float | ArrayLike, *, interpolation: str = "inverted_cdf"
+        self,
+        X: ArrayLike,
+        quantiles: float | ArrayLike,
+        *,
+        interpolation: Interpolation = "inverted_cdf",
     ) -> NDArray[np.float64]:
         """Quantiles of the conditional distribution.
 

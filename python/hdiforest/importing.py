@@ -288,7 +288,8 @@ class LeafTargets:
         return True
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(self.leaf, weights=values, minlength=len(self.nodes))
+        sums = np.bincount(self.leaf, weights=values, minlength=len(self.nodes))
+        return sums.astype(np.float64, copy=False)
 
     def _mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._sums(self.weights * values) / self._sums(self.weights)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
 
 FORMAT_VERSION = 1
+METADATA_KEY = "hdicore_model"
 _DTYPES = {
     "U8": "<u1",
     "U16": "<u2",
@@ -39,28 +40,32 @@ def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
 
     forest, index = model.scorer_.forest, model.scorer_.index
     rows = model._require_training_rows() if training_rows else None
-    tensors = {f"forest.{name}": array for name, array in forest.arrays().items()}
-    tensors |= {f"index.{name}": array for name, array in index.arrays().items()}
+    groups: dict[str, Any] = {"forest": forest.arrays(), "index": index.arrays()}
     if rows is not None:
-        optional = {"X": rows.X, "y": rows.y, "sample_weight": rows.sample_weight}
-        optional["counts"] = None if rows.counts is None else np.ascontiguousarray(rows.counts)
-        tensors |= {f"training.{k}": a for k, a in optional.items() if a is not None}
+        groups["training"] = {"X": rows.X, "y": rows.y}
+        if rows.sample_weight is not None:
+            groups["training"]["sample_weight"] = rows.sample_weight
+        if rows.counts is not None:
+            groups["training"]["counts"] = np.ascontiguousarray(rows.counts)
+    tensors = {
+        f"{group}.{name}": array
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
+    }
     names = getattr(model, "feature_names_in_", None)
-    facts = json.dumps(
-        {
-            "format_version": FORMAT_VERSION,
-            "hdicore": __version__,
-            "scikit_learn": version("scikit-learn"),
-            "weights": model.weights,
-            "n_features": forest.n_features,
-            "feature_names": None if names is None else [str(name) for name in names],
-            "scalar_output": index.scalar_output,
-            "n_training_rows": model.n_training_rows_,
-            "allow_nan": model._allow_nan,
-            "counts_are_weighted": rows is not None and rows.counts_are_weighted,
-        }
-    )
-    metadata = {"hdicore_model": facts, "sha256": _digest(facts, tensors)}
+    facts = {
+        "format_version": FORMAT_VERSION,
+        "hdicore": __version__,
+        "scikit_learn": version("scikit-learn"),
+        "weights": model.weights,
+        "n_features": forest.n_features,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "scalar_output": index.scalar_output,
+        "n_training_rows": model.n_training_rows_,
+        "allow_nan": model._allow_nan,
+        "counts_are_weighted": rows is not None and rows.counts_are_weighted,
+    }
+    metadata = {METADATA_KEY: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     with replacing(path) as temporary:
@@ -84,8 +89,8 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
     except SafetensorError as error:
         raise ValueError(f"{path} is not a model file, or is damaged: {error}") from None
     metadata, tensors = _map_tensors(path)
-    facts = _checked_facts(path, metadata)
-    if metadata.get("sha256") != _digest(metadata["hdicore_model"], tensors):
+    facts, sha256 = _checked_facts(path, metadata)
+    if sha256 != _digest(facts, tensors):
         raise ValueError(f"{path} is damaged: its checksum does not match its contents")
     try:
         _assemble(model, facts, tensors)
@@ -96,7 +101,7 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
 def _assemble(
     model: HDIForestRegressor, facts: dict[str, Any], tensors: dict[str, NDArray[Any]]
 ) -> None:
-    groups: dict[str, dict[str, NDArray[Any]]] = {"forest": {}, "index": {}, "training": {}}
+    groups: dict[str, Any] = {"forest": {}, "index": {}, "training": {}}
     for name, array in tensors.items():
         group, _, key = name.partition(".")
         groups[group][key] = array
@@ -163,9 +168,10 @@ def _map_tensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
     return metadata, tensors
 
 
-def _checked_facts(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+def _checked_facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any], str]:
     try:
-        facts = json.loads(metadata["hdicore_model"])
+        found = json.loads(metadata[METADATA_KEY])
+        facts, sha256 = dict(found["facts"]), str(found["sha256"])
         format_version = int(facts["format_version"])
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is not an hdicore model: it holds other tensors") from None
@@ -174,12 +180,12 @@ def _checked_facts(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
             f"{path} has model format {format_version}, written by hdicore {facts.get('hdicore')}; "
             f"this version reads format {FORMAT_VERSION}: upgrade hdicore"
         )
-    return facts  # type: ignore[no-any-return]
+    return facts, sha256
 
 
-def _digest(facts: str, tensors: dict[str, NDArray[Any]]) -> str:
+def _digest(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> str:
     """SHA-256 over everything a model is made of."""
-    state = hashlib.sha256(facts.encode())
+    state = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name])
         state.update(f"{name} {array.dtype.str} {array.shape}".encode())

@@ -8,6 +8,7 @@ from typing import Any
 
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
+from hdiforest.model_file import METADATA_KEY
 from hdiforest.report import aligned
 
 WEIGHTS = {
@@ -50,7 +51,7 @@ def describe(path: Path) -> str:
 
 def _written_by(path: Path) -> dict[str, Any]:
     with need("safetensors").safe_open(path, framework="np") as file:
-        return json.loads(file.metadata()["hdicore_model"])  # type: ignore[no-any-return]
+        return json.loads(file.metadata()[METADATA_KEY])["facts"]  # type: ignore[no-any-return]
 
 
 def _kept(model: HDIForestRegressor) -> str:

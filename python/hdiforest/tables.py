@@ -280,9 +280,8 @@ def write_table(path: Path, schema: Any) -> Iterator[Callable[[Any], None]]:
     OSError
         If the file cannot be written. Then, and if the block raises, nothing is left behind.
     """
-    # Resolved, a link goes on pointing to the file. Readers raise TableError, so any OSError in the
-    # block is the writer's.
-    with _naming(path), replacing(path.resolve()) as partial, partial.open("xb") as file:
+    # Readers raise TableError, so any OSError in the block is the writer's.
+    with _naming(path), replacing(path) as partial, partial.open("xb") as file:
         writer, *layers = _WRITERS[ending(path)](file, schema)
         try:
             yield writer.write_table

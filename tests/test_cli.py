@@ -1,0 +1,509 @@
+"""The command hdiforest on real files: results, every error of its list, interruption."""
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+import hdicore
+from hdiforest import HDIForestRegressor, extras, scoring
+from hdiforest.cli import main
+
+FEATURES = [f"f{i}" for i in range(5)]
+LEVELS = ["0.8", "0.9", "0.95"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, y = make_friedman1(600, 5, noise=1, random_state=0)
+    table = pd.DataFrame(X, columns=FEATURES)
+    table.insert(2, "target", y)
+    table.loc[::17, "f3"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def model_path(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    frame.to_csv(folder / "train.csv", index=False)
+    path = folder / "model.hdi"
+    call = ["fit", folder / "train.csv", "--target", "target", "-o", path, "--trees", "40"]
+    assert run(call) == 0
+    return path
+
+
+@pytest.fixture
+def table(frame, tmp_path):
+    path = tmp_path / "new.csv"
+    frame.drop(columns="target").to_csv(path, index=False)
+    return path
+
+
+def run(arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def failure(capsys, arguments, code=1):
+    """The one line on standard error of a call that fails."""
+    capsys.readouterr()
+    assert run(arguments) == code
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("hdiforest: error: ")
+    return lines[0].removeprefix("hdiforest: error: ")
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "hdiforest", *map(str, arguments)]
+
+
+def read(path):
+    table = pq.read_table(path) if path.suffix == ".parquet" else pa_csv.read_csv(path)
+    return table.to_pandas()
+
+
+def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):
+    out = tmp_path / "out.csv"
+    assert run(["score", model_path, table, "--coverage", *LEVELS, "-o", out]) == 0
+    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    found = read(out)
+    assert list(found) == [
+        "prediction",
+        *["lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95"],
+    ]
+    np.testing.assert_array_equal(found["prediction"], model.predict(frame[FEATURES]))
+    intervals = model.predict_interval(frame[FEATURES], [float(level) for level in LEVELS])
+    for j, level in enumerate(LEVELS):
+        np.testing.assert_array_equal(found[f"lower_{level}"], intervals[:, 0, j])
+        np.testing.assert_array_equal(found[f"upper_{level}"], intervals[:, 1, j])
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("equal_tailed", ["equal_tailed_lower_0.9", "equal_tailed_upper_0.9"]),
+        ("lower", ["one_sided_lower_0.9"]),
+        ("upper", ["one_sided_upper_0.9"]),
+    ],
+)
+def test_kinds_are_told_by_the_names_of_columns(frame, model_path, table, tmp_path, kind, columns):
+    out = tmp_path / "out.parquet"
+    assert run(["score", model_path, table, "--kind", kind, "-o", out]) == 0
+    found = read(out)
+    assert list(found) == ["prediction", *columns]
+    model = HDIForestRegressor.load(model_path)
+    ends = model.predict_interval(frame[FEATURES], 0.9, kind=kind)
+    finite = ends[:, np.isfinite(ends).all(axis=0)]
+    np.testing.assert_array_equal(found[columns], finite)
+
+
+def test_every_format_goes_with_every_other(frame, model_path, tmp_path):
+    rows = frame.drop(columns="target")
+    endings = ["csv", "csv.gz", "parquet"]
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    rows.to_csv(tmp_path / "new.csv.gz", index=False)
+    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "new.parquet")
+    found = []
+    for i, source in enumerate(endings):
+        for target in endings:
+            out = tmp_path / f"out{i}.{target}"
+            assert run(["score", model_path, tmp_path / f"new.{source}", "-o", out]) == 0
+            found.append(read(out))
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other, check_exact=True)
+
+
+def test_neither_batches_nor_threads_change_a_byte(model_path, table, tmp_path):
+    outputs = []
+    for i, more in enumerate([[], ["--batch-rows", 7], ["--batch-rows", 599, "--jobs", 1]]):
+        out = tmp_path / f"{i}.csv"
+        assert run(["score", model_path, table, "--keep", "f3", "-o", out, *more]) == 0
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_order_and_extra_columns_do_not_matter(frame, model_path, table, tmp_path):
+    mixed = frame[FEATURES[::-1]].copy()
+    mixed.insert(1, "note", "any, text")
+    mixed.insert(0, "id", [f"{i:05d}" for i in range(len(frame))])
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    out, kept = tmp_path / "out.csv", tmp_path / "kept.csv"
+    assert run(["score", model_path, table, "-o", out]) == 0
+    call = ["score", model_path, tmp_path / "mixed.csv", "-o", kept]
+    assert run([*call, "--keep", "id", "f1", "--keep", "note"]) == 0
+    found = pd.read_csv(kept, dtype={"id": str})
+    assert list(found)[:4] == ["id", "f1", "note", "prediction"]
+    pd.testing.assert_frame_equal(found[["id", "f1", "note"]], mixed[["id", "f1", "note"]])
+    pd.testing.assert_frame_equal(found.iloc[:, 3:], pd.read_csv(out))
+
+
+def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path, capsys):
+    forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES].to_numpy(), frame["target"])
+    path, out = tmp_path / "nameless.hdi", tmp_path / "out.csv"
+    model.save(path, training_rows=False)
+    assert run(["score", path, table, "-o", out]) == 0
+    expected = model.predict(frame[FEATURES].to_numpy())
+    np.testing.assert_array_equal(read(out)["prediction"], expected)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    call = ["score", path, tmp_path / "wide.csv", "-o", tmp_path / "out2.csv"]
+    assert "takes 5 columns in their order" in failure(capsys, call)
+    assert run([*call, "--keep", "target"]) == 0
+
+
+def test_a_model_of_several_targets_is_refused(frame, table, tmp_path, capsys):
+    forest = RandomForestRegressor(3, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame[["target", "f0"]])
+    model.save(tmp_path / "two.hdi", training_rows=False)
+    call = ["score", tmp_path / "two.hdi", table, "-o", tmp_path / "out.csv"]
+    assert "the model has 2 targets" in failure(capsys, call)
+    assert run(["inspect", tmp_path / "two.hdi"]) == 0
+    assert re.search(r"target 1 +\S+ to \S+, 600 distinct", capsys.readouterr().out)
+
+
+def test_fit_prints_the_out_of_bag_record(frame, model_path, tmp_path, capsys):
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    call = ["fit", tmp_path / "train.csv", "--target", "target", "-o", tmp_path / "m.hdi"]
+    assert run([*call, "--trees", 40]) == 0
+    printed = capsys.readouterr().out
+    loaded = [HDIForestRegressor.load(path) for path in (tmp_path / "m.hdi", model_path)]
+    again, before = (each.predict_interval(frame[FEATURES]) for each in loaded)
+    np.testing.assert_array_equal(again, before)
+    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    lower, upper = model.oob_interval(0.9).T
+    inside = np.mean((lower <= frame["target"]) & (frame["target"] <= upper))
+    line = next(line for line in printed.splitlines() if line.startswith("0.9 "))
+    assert line.split()[1:3] == [f"{inside:.3f}", f"{np.mean(upper - lower):.4g}"]
+    assert "600 rows and 5 features" in printed
+
+
+def test_forest_options_reach_the_forest(frame, tmp_path):
+    weighted = frame.assign(w=1 + np.arange(len(frame)) % 3, junk="text")
+    weighted.to_csv(tmp_path / "train.csv", index=False)
+    path = tmp_path / "m.hdi"
+    call = ["fit", tmp_path / "train.csv", "--target", "target", "-o", path, "--drop", "junk"]
+    call += ["--sample-weight", "w", "--extra-trees", "--trees", 7, "--min-samples-leaf", 3]
+    call += ["--max-depth", 6, "--max-features", "sqrt", "--max-samples", 0.7, "--seed", 5]
+    assert run([*call, "--weights", "inbag", "--jobs", 1]) == 0
+    forest = ExtraTreesRegressor(
+        7,
+        bootstrap=True,
+        min_samples_leaf=3,
+        max_depth=6,
+        max_features="sqrt",
+        max_samples=0.7,
+        random_state=5,
+    )
+    model = HDIForestRegressor(forest, weights="inbag")
+    model.fit(frame[FEATURES], frame["target"], sample_weight=weighted["w"])
+    loaded = HDIForestRegressor.load(path)
+    assert loaded.weights == "inbag"
+    expected = model.predict_interval(frame[FEATURES])
+    np.testing.assert_array_equal(loaded.predict_interval(frame[FEATURES]), expected)
+
+
+def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
+    assert run(["inspect", model_path]) == 0
+    printed = capsys.readouterr().out
+    facts = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines())
+    assert facts["trees"] == "40"
+    assert facts["training rows"] == "600 (not in the file)"
+    assert facts["features"] == "5: " + ", ".join(FEATURES)
+    low, high = frame["target"].min(), frame["target"].max()
+    assert facts["target"] == f"{low:g} to {high:g}, 600 distinct values"
+    assert f"hdicore {hdicore.__version__}" in facts["written by"]
+
+
+def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
+    folder = tmp_path / "a" / "demo"
+    assert run(["demo", "-o", folder]) == 0
+    printed = capsys.readouterr().out
+    for level in LEVELS:
+        assert re.search(rf"^{level} +0\.\d+ +\d+", printed, re.MULTILINE)
+    table = read(folder / "concrete_intervals.csv")
+    assert len(table) == 1030
+    assert (table["upper_0.9"] - table["lower_0.9"]).mean() < (
+        table["equal_tailed_upper_0.9"] - table["equal_tailed_lower_0.9"]
+    ).mean()
+    assert (folder / "concrete_intervals.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir(folder)) == ["concrete_intervals.csv", "concrete_intervals.png"]
+
+
+def test_version_and_help(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"hdiforest {hdicore.__version__}\n"
+    for name in ("fit", "score", "inspect", "demo"):
+        assert run([name, "--help"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--coverage", "90"], r"got 90 \(did you mean 0.9\?\)"),
+        (["--coverage", "0.9", "0"], r"a coverage lies in \(0, 1\], got 0"),
+        (["--coverage", "nan"], "got nan"),
+        (["--coverage", "high"], "got high"),
+        (["--coverage"], "expected at least one argument"),
+        (["--kind", "shortest"], "invalid choice"),
+        (["--batch-rows", "0"], "a whole number from 1 on is needed, got 0"),
+        (["--jobs", "x"], "a whole number from 1 on is needed, got x"),
+        (["--frob"], "unrecognized arguments: --frob"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(capsys, arguments, sentence):
+    call = ["score", "model", "t.csv", "-o", "out.csv", *arguments]
+    assert re.search(sentence, failure(capsys, call, code=2))
+
+
+def test_no_command_and_unknown_endings(capsys):
+    assert "command" in failure(capsys, [], code=2)
+    call = ["score", "model", "t.xlsx", "-o", "out.csv"]
+    assert "t.xlsx: a table's name must end in" in failure(capsys, call, code=2)
+    call = ["score", "model", "t.csv", "-o", "out"]
+    assert "out: a table's name must end in" in failure(capsys, call, code=2)
+    call = ["fit", "t.csv", "--target", "y", "-o", "m", "--max-samples", "1.5"]
+    assert "got 1.5" in failure(capsys, call, code=2)
+
+
+def test_the_output_must_not_be_an_input(capsys, model_path, table, tmp_path):
+    before = table.read_bytes()
+    (tmp_path / "link.csv").symlink_to(table)
+    for out in (table, tmp_path / "link.csv"):
+        found = failure(capsys, ["score", model_path, table, "-o", out], code=2)
+        assert "must not be one of the inputs" in found
+    found = failure(capsys, ["fit", table, "--target", "f0", "-o", table], code=2)
+    assert "must not be one of the inputs" in found
+    assert table.read_bytes() == before
+
+
+def score_failure(capsys, model_path, tmp_path, content, *more, name="bad.csv"):
+    """Score a table of that content; nothing but the table may be there afterwards."""
+    folder = tmp_path / "score"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+    out = folder / "out.csv"
+    found = failure(capsys, ["score", model_path, folder / name, "-o", out, *more])
+    assert os.listdir(folder) == [name]
+    return found
+
+
+HEADER = b"f0,f1,f2,f3,f4\n"
+ROW = b"1,2,3,4,5\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
+        (b"", "bad.csv is empty"),
+        (HEADER, "bad.csv has no rows"),
+        (HEADER + ROW + b"1,2,3,4,x\n", "column 'f4' must hold numbers, but holds 'x' in line 3"),
+        (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", "column 'f2' .* holds '\\?' in line 300002"),
+        (HEADER + ROW * 70_000 + b"1,inf,3,4,5\n", "column 'f1' .* holds inf in row 70001"),
+        (HEADER + b"1,2,3\n", "Expected 5 columns, got 3"),
+        (b"f0,f1,f2,f3,f4,f4\n1,2,3,4,5,6\n", "has 2 columns 'f4'"),
+    ],
+)
+def test_bad_tables_leave_no_output(capsys, model_path, tmp_path, content, sentence):
+    assert re.search(sentence, score_failure(capsys, model_path, tmp_path, content))
+
+
+def test_bad_columns_to_keep(capsys, model_path, tmp_path):
+    found = score_failure(capsys, model_path, tmp_path, HEADER + ROW, "--keep", "id")
+    assert "bad.csv has no column 'id'" in found
+    twice = ["score", model_path, tmp_path / "score" / "bad.csv", "-o", tmp_path / "out.csv"]
+    assert "two columns 'f1'" in failure(capsys, [*twice, "--keep", "f1", "f1"])
+    assert "two columns 'lower_0.9'" in failure(capsys, [*twice, "--coverage", "0.9", ".90"])
+
+
+def test_damaged_and_empty_parquet(capsys, model_path, frame, tmp_path):
+    found = score_failure(capsys, model_path, tmp_path, b"PAR1", name="bad.parquet")
+    assert "cannot read" in found
+    pq.write_table(pa.Table.from_pandas(frame.head(0)), tmp_path / "none.parquet")
+    call = ["score", model_path, tmp_path / "none.parquet", "-o", tmp_path / "out.parquet"]
+    assert "none.parquet has no rows" in failure(capsys, call)
+
+
+def test_missing_files_and_folders(capsys, model_path, table, tmp_path):
+    call = ["score", model_path, tmp_path / "none.csv", "-o", tmp_path / "out.csv"]
+    assert failure(capsys, call) == f"{tmp_path / 'none.csv'}: No such file or directory"
+    call = ["score", tmp_path / "none.hdi", table, "-o", tmp_path / "out.csv"]
+    assert "none.hdi" in failure(capsys, call)
+    call = ["score", model_path, table, "-o", tmp_path / "none" / "out.csv"]
+    assert "there is no folder" in failure(capsys, call)
+    (tmp_path / "folder.csv").mkdir()
+    call = ["score", model_path, table, "-o", tmp_path / "folder.csv"]
+    assert "is a folder" in failure(capsys, call, code=2)
+    assert "demo" in failure(capsys, ["demo", "-o", table / "demo"])
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder that refuses files")
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(capsys, model_path, table):
+    call = ["score", model_path, table, "-o", "/proc/self/out.csv"]
+    assert failure(capsys, call).startswith("cannot write /proc/self/out.csv: ")
+
+
+def test_not_a_model(capsys, model_path, table, tmp_path):
+    content = bytearray(model_path.read_bytes())
+    content[-100] ^= 1
+    for damaged in (b"", b"not a model at all", bytes(content), bytes(content[:-50])):
+        path = tmp_path / "bad.hdi"
+        path.write_bytes(damaged)
+        assert "bad.hdi" in failure(capsys, ["inspect", path])
+        call = ["score", path, table, "-o", tmp_path / "out.csv"]
+        assert "bad.hdi" in failure(capsys, call)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "sentence"),
+    [
+        (b"a,b\n1,2\n", ["--target", "y"], "has no column 'y'; it has a, b"),
+        (b"a,y\n1,2\n", ["--target", "y", "--drop", "q"], "has no column 'q'"),
+        (b"y\n1\n", ["--target", "y"], "no column left to predict 'y' from"),
+        (b"a,y\n1,2\n2,\n3,\n", ["--target", "y"], "2 of 3 rows .* row 2 holds a missing cell"),
+        (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
+        (b"a,y\n1,2\n2,x\n", ["--target", "y"], "column 'y' .* holds 'x' in line 3$"),
+        (b"a,y\njan,2\n", ["--target", "y"], r"holds 'jan' in line 2 \(--drop 'a' leaves it out"),
+        (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
+        (b"a,y\n", ["--target", "y"], "has no rows"),
+        (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
+        (b"a,y,w\n1,2,\n", ["--target", "y", "--sample-weight", "w"], "'w' must be finite"),
+        (b"a,y\n1,2\n", ["--target", "y", "--max-features", "7", "--sample-weight", "y",
+                         "--drop", "a"], "no column left"),
+    ],
+)  # fmt: skip
+def test_bad_training_tables_leave_no_model(capsys, tmp_path, content, more, sentence):
+    (tmp_path / "train.csv").write_bytes(content)
+    call = ["fit", tmp_path / "train.csv", "-o", tmp_path / "m.hdi", "--trees", 3, *more]
+    assert re.search(sentence, failure(capsys, call))
+    assert os.listdir(tmp_path) == ["train.csv"]
+
+
+def test_training_tables_that_are_odd_but_good(capsys, tmp_path):
+    (tmp_path / "one.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "constant.csv").write_text("a,y\n" + "1,2\n2,2\n,2\n" * 20)
+    for name in ("one", "constant"):
+        path = tmp_path / f"{name}.hdi"
+        call = ["fit", tmp_path / f"{name}.csv", "--target", "y", "-o", path, "--trees", 9]
+        assert run(call) == 0
+        out = tmp_path / f"{name}_out.csv"
+        assert run(["score", path, tmp_path / f"{name}.csv", "-o", out]) == 0
+        assert set(read(out).to_numpy().ravel()) == {2}
+    assert "No out-of-bag record" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_full_disk(model_path, table, tmp_path, name):
+    resource = pytest.importorskip("resource")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    out = tmp_path / "score" / name
+    out.parent.mkdir()
+    call = command("score", model_path, table, "-o", out, "--batch-rows", 50)
+    done = subprocess.run(call, preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"hdiforest: error: cannot write {out}: {os.strerror(errno.EFBIG)}\n"
+    assert os.listdir(out.parent) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_nothing(model_path, tmp_path, number, code):
+    source, folder = tmp_path / "long.csv", tmp_path / "score"
+    source.write_bytes(HEADER + ROW * 400_000)
+    folder.mkdir()
+    out = folder / "out.csv.gz"
+    out.write_text("before")
+    process = subprocess.Popen(
+        command("score", model_path, source, "-o", out, "--batch-rows", 200, "--jobs", 1),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(os.listdir(folder)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, printed = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert re.fullmatch(r"hdiforest: error: (interrupted|terminated); .*\n", printed)
+    assert out.read_text() == "before"
+    assert os.listdir(folder) == [out.name]
+
+
+def test_memory_does_not_grow_with_the_table(model_path, tmp_path):
+    resource = pytest.importorskip("resource")
+    script = (
+        "import resource, sys; from hdiforest.cli import main; code = main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
+    )
+    del resource
+    peaks = []
+    for n_rows in (10_000, 100_000):
+        source = tmp_path / f"{n_rows}.csv"
+        source.write_bytes(HEADER + ROW * n_rows)
+        call = ["score", model_path, source, "-o", tmp_path / "out.csv", "--batch-rows", "5000"]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, call)], capture_output=True, check=True
+        )
+        peaks.append(int(done.stdout.split()[-1]))
+    # Parsed, read and written, 90,000 rows are 10 MB; ru_maxrss counts kB, on macOS bytes.
+    assert peaks[1] < 1.08 * peaks[0]
+
+
+def test_the_console_script_is_the_module(tmp_path):
+    done = subprocess.run(command("--version"), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"hdiforest {hdicore.__version__}\n")
+    done = subprocess.run(command("inspect", tmp_path / "x"), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("pyarrow", ["score", "{model}", "{table}", "-o", "{out}"]),
+        ("pyarrow", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
+        ("safetensors", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
+        ("matplotlib", ["demo", "-o", "{out}"]),
+    ],
+)
+def test_a_missing_package_is_named(
+    capsys, monkeypatch, model_path, table, tmp_path, package, arguments
+):
+    def without(module):
+        if module.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        return __import__(module, fromlist=["_"])
+
+    monkeypatch.setattr(extras, "import_module", without)
+    names = {"model": model_path, "table": table, "out": tmp_path / "out.csv"}
+    found = failure(capsys, [argument.format(**names) for argument in arguments])
+    assert found == f"this command needs {package}: pip install 'hdicore[cli]'"
+    assert not names["out"].exists()
+
+
+def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, table, tmp_path):
+    call = ["score", model_path, table, "-o", tmp_path / "out.csv"]
+    assert run(call) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(scoring.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run(call) == 0
+    assert "600 rows" in capsys.readouterr().err
