@@ -69,12 +69,10 @@ def share(weights: list[int], shift: int) -> list[int]:
     return [b - a for a, b in zip([0, *upto], upto, strict=False)]
 
 
-def choose_shift(leaves: ArrayLike, counts: ArrayLike | None, weights: ArrayLike | None) -> int:
+def choose_shift(leaves: ArrayLike, counts: ArrayLike, weights: list[int]) -> int:
     """31, unless a unit in each tree could amount to a row in the largest leaf: then 40."""
     leaves = np.asarray(leaves)
-    counts = np.ones_like(leaves) if counts is None else np.asarray(counts)
-    if weights is not None:
-        counts = counts * (np.asarray(weights) > 0)[:, None]
+    counts = np.asarray(counts) * (np.asarray(weights) > 0)[:, None]
     largest = max(
         np.bincount(leaves[:, t], weights=counts[:, t]).max() for t in range(leaves.shape[1])
     )
@@ -101,7 +99,7 @@ def gather(
     rows = [1] * n
     if sample_weight is not None:
         rows = whole_weights(sample_weight, max(1, int(counts.max())))
-    shift = choose_shift(leaves, counts, sample_weight)
+    shift = choose_shift(leaves, counts, rows)
     mass: dict[float, int] = {}
     n_speaking = 0
     for t in range(n_trees):
@@ -140,14 +138,19 @@ def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
                 break
     shortest = min(values[j] - values[i] for i, j in candidates)
     tied = shortest + max(abs(values[0]), abs(values[-1])) * 2.0**-48
-    median = quantile(atoms._replace(n_trees=0), 0.5)
+    shortest_ones = [(i, j) for i, j in candidates if values[j] - values[i] <= tied]
+    heaviest = max(sum(masses[i : j + 1]) for i, j in shortest_ones)
+    # Rounding leaves masses that are equal less than two units a tree apart.
+    as_much = heaviest - 2 * atoms.n_trees
+    median = quantile(atoms, 0.5)
 
-    def preference(pair: tuple[int, int]) -> tuple[int, float, int]:
+    def preference(pair: tuple[int, int]) -> tuple[float, int]:
         i, j = pair
-        distance = abs(values[i] / 2 + values[j] / 2 - median)
-        return (-sum(masses[i : j + 1]), distance, i)
+        return abs(values[i] / 2 + values[j] / 2 - median), i
 
-    i, j = min((c for c in candidates if values[c[1]] - values[c[0]] <= tied), key=preference)
+    i, j = min(
+        (c for c in shortest_ones if sum(masses[c[0] : c[1] + 1]) >= as_much), key=preference
+    )
     return float(values[i]), float(values[j])
 
 
@@ -157,9 +160,9 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
     tolerance = 2 * atoms.n_trees
     upto = np.cumsum(masses, dtype=object)
     if interpolation in ("inverted_cdf", "averaged_inverted_cdf"):
-        enough = needed(atoms, level) if atoms.n_trees else math.ceil(level * total)
+        enough = needed(atoms, level)
         k = next(k for k in range(len(values)) if upto[k] >= enough)
-        hit = 0 < level and k + 1 < len(values) and upto[k] <= enough + 2 * tolerance
+        hit = level > 0 and k + 1 < len(values) and upto[k] <= enough + 2 * tolerance
         if interpolation == "averaged_inverted_cdf" and hit:
             return float(values[k] / 2 + values[k + 1] / 2)
         return float(values[k])

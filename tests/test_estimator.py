@@ -305,8 +305,11 @@ def test_results_do_not_depend_on_n_jobs(n_jobs):
     assert_array_equal(imported(n_jobs=n_jobs).predict_interval(X_NEW, LEVELS), expected)
 
 
-def test_n_jobs_follows_joblib(monkeypatch):
+def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
     assert imported()._n_threads() == 1
+    forest = clone(FOREST).set_params(n_jobs=3).fit(X, Y)
+    assert HDIForestRegressor.from_forest(forest, X, Y)._n_threads() == 3
+    assert HDIForestRegressor.from_forest(forest, X, Y, n_jobs=2)._n_threads() == 2
     with joblib.parallel_config(n_jobs=2):
         assert imported()._n_threads() == 2
     with pytest.raises(ValueError, match="n_jobs"):

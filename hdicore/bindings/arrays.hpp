@@ -185,7 +185,8 @@ inline unsigned thread_count(int n_threads) {
 // A numpy array as an immutable array of the engine. Nothing is copied if it is C-ordered, aligned
 // and of type T already; the numpy array lives as long as the engine needs it.
 template <class T, class Element = T>
-Array<Element> adopt(const py::array& array, const char* name) {
+Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim = 1) {
+    check_ndim(array, name, ndim);
     if (!holds<T>(array)) {
         throw py::value_error(std::string(name) + " must have dtype " +
                               std::string(py::str(py::dtype::of<T>())) + ", got " +

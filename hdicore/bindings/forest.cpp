@@ -30,7 +30,7 @@ std::shared_ptr<Forest> from_arrays(const py::dict& arrays, std::int64_t n_featu
         throw py::value_error("nodes must have shape (n_nodes, 4), got " +
                               shape_text(shape_of(nodes)));
     }
-    return std::make_shared<Forest>(adopt<std::uint32_t, Node>(nodes, "nodes"),
+    return std::make_shared<Forest>(adopt<std::uint32_t, Node>(nodes, "nodes", 2),
                                     adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets"),
                                     adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes"),
                                     n_features);

@@ -32,7 +32,7 @@ ValueError
         .def_readonly("forest", &BoundScorer::forest)
         .def_readonly("index", &BoundScorer::index)
         .def("__reduce__", [](const py::object& self) {
-            return py::make_tuple(self.get_type(),
+            return py::make_tuple(py::type::of<BoundScorer>(),
                                   py::make_tuple(self.attr("forest"), self.attr("index")));
         });
     register_queries(cls, "X");

@@ -48,8 +48,8 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         tree's bootstrap drew it (then `predict` equals the forest's), or only those that the tree
         did not see.
     n_jobs : int, default=None
-        Threads used for scoring: None means 1 unless in a ``joblib.parallel_config`` context, -1
-        all processors. Results do not depend on it.
+        Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
+        1 if it does not say; -1 means all processors. Results do not depend on it.
 
     Attributes
     ----------
@@ -180,6 +180,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         y: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None,
     ) -> None:
+        self.estimator_ = estimator
         n_threads = self._n_threads()
         forest, rows, leaves = import_forest(estimator, X, y, sample_weight, n_threads)
         if self.weights == "oob" and rows.counts is None:
@@ -188,7 +189,6 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
                 "was fitted on all rows"
             )
         index = rows.index(forest, leaves, self.weights, n_threads=n_threads)
-        self.estimator_ = estimator
         self.scorer_ = Scorer(forest, index)
         self.n_outputs_ = index.n_outputs
         self.n_training_rows_ = len(X)
@@ -405,11 +405,17 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         model_file.save(self, Path(path), training_rows=training_rows)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped: its arrays are not copied, and processes that load the same file
         share them. Everything in it is checked before it is used.
+
+        Parameters
+        ----------
+        path : path
+        n_jobs : int, default=None
+            See the class; None means 1.
 
         Raises
         ------
@@ -420,7 +426,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If it is not a model, is damaged, or comes from a newer version.
         """
-        model = cls()
+        model = cls(n_jobs=n_jobs)
         model_file.load_into(model, Path(path))
         return model
 
@@ -456,10 +462,13 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         )
 
     def _n_threads(self) -> int:
-        n_threads: int = joblib.effective_n_jobs(self.n_jobs)
+        n_jobs = self.n_jobs
+        if n_jobs is None:
+            n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
+        n_threads: int = joblib.effective_n_jobs(n_jobs)
         # Workers of other pools are told their share of the processors by this variable alone.
         limit = os.environ.get("OMP_NUM_THREADS", "")
-        if self.n_jobs is not None and self.n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
+        if n_jobs is not None and n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
             n_threads = min(n_threads, int(limit))
         return n_threads
 
