@@ -66,7 +66,7 @@ def failure(capsys, arguments, code=1):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "hdiforest", *map(str, arguments)]
+    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
 
 
 def read(path):
@@ -460,7 +460,7 @@ def test_memory_does_not_grow_with_the_table(model_path, tmp_path):
         source.write_bytes(HEADER + ROW * n_rows)
         call = ["score", model_path, source, "-o", tmp_path / "out.csv", "--batch-rows", "5000"]
         done = subprocess.run(
-            [sys.executable, "-c", script, *map(str, call)], capture_output=True, check=True
+            [sys.executable, "-P", "-c", script, *map(str, call)], capture_output=True, check=True
         )
         peaks.append(int(done.stdout.split()[-1]))
     # Parsed, read and written, 90,000 rows are 10 MB; ru_maxrss counts kB, on macOS bytes.

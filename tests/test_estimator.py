@@ -430,7 +430,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
+        [sys.executable, "-P", "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
         timeout=60,

@@ -233,7 +233,8 @@ def _check_leaf_weights(
     raise ValueError(
         f"X and y (given {given}) are not the rows this forest was fitted on: leaves of tree "
         f"{wrong_tree} hold other in-bag weights than the forest recorded. Pass X, its order of "
-        "rows and sample_weight exactly as they were at the forest's last fit"
+        "rows and sample_weight exactly as they were at the forest's last fit (forests fitted on "
+        "missing values by scikit-learn before 1.8 do not agree with their own record; fit again)"
     )
 
 
