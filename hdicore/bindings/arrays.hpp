@@ -182,8 +182,9 @@ inline unsigned thread_count(int n_threads) {
     return static_cast<unsigned>(n_threads);
 }
 
-// A numpy array as an immutable array of the engine. Nothing is copied if it is C-ordered, aligned
-// and of type T already; the numpy array lives as long as the engine needs it.
+// A numpy array as an immutable array of the engine. A read-only array, such as a mapped file, is
+// not copied but kept alive (if it is C-ordered and aligned); one that could change after it was
+// checked is copied.
 template <class T, class Element = T>
 Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim = 1) {
     check_ndim(array, name, ndim);
@@ -192,7 +193,10 @@ Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim 
                               std::string(py::str(py::dtype::of<T>())) + ", got " +
                               std::string(py::str(array.dtype())));
     }
-    const py::array_t<T> held = as_c_array<T>(array);
+    auto held = as_c_array<T>(array);
+    if (held.writeable()) {
+        held = py::array_t<T>(Shape(held.shape(), held.shape() + held.ndim()), held.data());
+    }
     const auto* data = reinterpret_cast<const Element*>(held.data());
     const std::size_t size = static_cast<std::size_t>(held.size()) * sizeof(T) / sizeof(Element);
     const auto release = [](const void* object) {

@@ -104,8 +104,9 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
         .def(py::init(&make_forest), py::arg("children_left"), py::arg("children_right"),
              py::arg("feature"), py::arg("threshold"), py::arg("missing_go_to_left"),
              py::arg("tree_offsets"), py::arg("n_features"))
-        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-                    "The inverse of `arrays()`. Nothing is copied; everything is checked.")
+        .def_static(
+            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
+            "The inverse of `arrays()`. Everything is checked; read-only arrays are not copied.")
         .def("arrays", &to_arrays,
              "Dict of read-only views: nodes (n_nodes, 4) uint32, tree_offsets (n_trees + 1,)\n"
              "int64, leaf_nodes (n_leaves,) int32.")

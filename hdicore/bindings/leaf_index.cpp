@@ -153,8 +153,9 @@ Building is O(n_outputs * n * (log n + n_trees)).)");
             py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
             py::arg("n_leaves") = py::none(), py::arg("keep_row_weights") = false,
             py::arg("n_threads") = 0)
-        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
-                    "The inverse of `arrays()`. Nothing is copied; everything is checked.")
+        .def_static(
+            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
+            "The inverse of `arrays()`. Everything is checked; read-only arrays are not copied.")
         .def("arrays", &to_arrays,
              "Dict of read-only views of the flat arrays; row weights are not among them.")
         .def("atoms", &atoms, py::arg("output") = 0, "Distinct targets of one output, ascending.")

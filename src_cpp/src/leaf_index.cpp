@@ -256,7 +256,7 @@ void check_units(const LeafIndex& index, const Array<Unit>& units) {
                     proper = units[e] > 0 && units[e] <= static_cast<std::uint64_t>(left) &&
                              arrays.ranks[e] < n_atoms &&
                              (e == begin || arrays.ranks[e] > arrays.ranks[e - 1]);
-                    left -= static_cast<mass_t>(units[e]);
+                    if (proper) left -= static_cast<mass_t>(units[e]);
                 }
                 if (!proper || (end > begin && left != 0)) {
                     refuse("leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +

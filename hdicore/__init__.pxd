@@ -1,0 +1,2 @@
+# __init__.pxd: what `from hdicore cimport ...` finds
+from hdicore._core cimport weighted_hdi_c

@@ -1,0 +1,256 @@
+// test_leaf_index.cpp: exact shares in every leaf, and a gate against damaged arrays
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "check.hpp"
+#include "hdicore/leaf_index.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+__extension__ using wide_t = unsigned __int128;
+
+void shares_are_exact_floors() {
+    Random random(1);
+    for (int round = 0; round < 100000; ++round) {
+        const count_t whole =
+            1 + (random() & ((count_t{1} << 52) - 1)) % (count_t{1} << below(random, 53));
+        const count_t part = below(random, whole + 1);
+        for (const int shift : {narrow_shift, wide_shift}) {
+            CHECK(share(part, whole, shift) ==
+                  static_cast<mass_t>((wide_t{part} << shift) / whole));
+        }
+    }
+    CHECK(share(count_t{1} << 52, count_t{1} << 52, wide_shift) == mass_t{1} << wide_shift);
+    CHECK(share(0, 1, narrow_shift) == 0);
+}
+
+void whole_weights_keep_ratios_and_bounds() {
+    const std::vector<double> threes{3, 1, 0, 2};
+    const auto whole = whole_weights(threes);
+    CHECK(whole[0] == 3 * whole[1] && whole[2] == 0 && whole[3] == 2 * whole[1]);
+    Random random(2);
+    for (int round = 0; round < 1000; ++round) {
+        std::vector<double> weights(1 + below(random, 50));
+        const int exponent = static_cast<int>(below(random, 2000)) - 1000;
+        for (double& w : weights) w = std::scalbn(uniform(random), exponent);
+        const std::size_t copies = 1 + below(random, 100);
+        const auto found = whole_weights(weights, copies);
+        const count_t total = copies * std::accumulate(found.begin(), found.end(), count_t{0});
+        CHECK(total > count_t{1} << 49 && total <= count_t{1} << 52);
+    }
+    CHECK_REFUSED(whole_weights(std::vector<double>{0, 0}), "must not all be zero");
+    CHECK_REFUSED(whole_weights({}), "must not all be zero");
+    const double tiny = std::numeric_limits<double>::denorm_min();
+    CHECK(whole_weights(std::vector<double>{tiny, tiny})[0] > 0);
+    const double huge = std::numeric_limits<double>::max();
+    CHECK(whole_weights(std::vector<double>{huge, huge})[0] > 0);
+}
+
+// Entries of a leaf by brute force: target -> whole weight.
+std::map<double, count_t> members(const Training& rows, std::size_t output, std::size_t tree,
+                                  leaf_t leaf, const std::vector<count_t>& weights) {
+    std::map<double, count_t> found;
+    for (std::size_t i = 0; i < rows.n_rows; ++i) {
+        const std::size_t at = i * rows.n_trees + tree;
+        if (rows.leaves[at] != leaf) continue;
+        const auto count = rows.counts.empty() ? 1 : static_cast<count_t>(rows.counts[at]);
+        const count_t weight = count * (weights.empty() ? 1 : weights[i]);
+        if (weight > 0) found[rows.y[i * rows.n_outputs + output]] += weight;
+    }
+    return found;
+}
+
+void check_against_brute_force(const Training& rows, unsigned n_threads) {
+    const LeafIndex index(rows.rows(), true, n_threads);
+    std::vector<count_t> weights;
+    if (!rows.weights.empty()) {
+        const auto most =
+            rows.counts.empty() ? 1 : *std::max_element(rows.counts.begin(), rows.counts.end());
+        weights = whole_weights(rows.weights, static_cast<std::size_t>(std::max(most, 1)));
+    }
+    for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+        for (std::size_t t = 0; t < index.n_trees(); ++t) {
+            for (leaf_t leaf = 0; static_cast<std::size_t>(leaf) < index.n_leaves(t); ++leaf) {
+                const auto expected = members(rows, o, t, leaf, weights);
+                auto [e, end] = index.entries(o, t, leaf);
+                CHECK(end - e == expected.size());
+                count_t total = 0;
+                for (const auto& [z, weight] : expected) total += weight;
+                count_t part = 0;
+                mass_t given = 0;
+                for (const auto& [z, weight] : expected) {
+                    part += weight;
+                    const mass_t upto = share(part, total, index.shift());
+                    CHECK(index.atoms(o)[index.arrays().ranks[e]] == z);
+                    CHECK(index.row_weights()->entries[e] == weight);
+                    std::visit(
+                        [&](const auto& units) {
+                            CHECK(static_cast<mass_t>(units[e]) == upto - given);
+                        },
+                        index.arrays().units);
+                    given = upto;
+                    ++e;
+                }
+                CHECK(expected.empty() || given == mass_t{1} << index.shift());
+            }
+        }
+    }
+}
+
+void random_rows_are_indexed_exactly() {
+    Random random(3);
+    for (int round = 0; round < 100; ++round) {
+        Training rows = random_training(random, 1 + below(random, 60), 1 + below(random, 5),
+                                        1 + below(random, 8), 1 + below(random, 2));
+        if (below(random, 2) == 0) {
+            rows.counts.resize(rows.leaves.size());
+            const std::size_t most = below(random, 4) == 0 ? std::size_t{1} << 27 : 4;
+            for (auto& count : rows.counts) count = static_cast<std::int32_t>(below(random, most));
+        }
+        if (below(random, 2) == 0) {
+            rows.weights.resize(rows.n_rows);
+            for (double& w : rows.weights) w = 0.5 + uniform(random);
+        }
+        check_against_brute_force(rows, static_cast<unsigned>(1 + below(random, 3)));
+    }
+}
+
+bool same(const LeafIndexArrays& a, const LeafIndexArrays& b) {
+    const auto equal = [](const auto& x, const auto& y) {
+        return std::equal(x.view().begin(), x.view().end(), y.view().begin(), y.view().end());
+    };
+    return equal(a.leaf_offsets, b.leaf_offsets) && equal(a.atoms, b.atoms) &&
+           equal(a.atom_offsets, b.atom_offsets) && equal(a.tree_begin, b.tree_begin) &&
+           equal(a.leaf_begin, b.leaf_begin) && equal(a.ranks, b.ranks) &&
+           a.units.index() == b.units.index() && a.units.index() == 0 &&
+           equal(std::get<0>(a.units), std::get<0>(b.units));
+}
+
+void thread_counts_change_nothing() {
+    Random random(4);
+    const Training rows = random_training(random, 500, 20, 30, 2);
+    const LeafIndex index(rows.rows(), false, 1);
+    for (const unsigned n_threads : {0u, 2u, 7u, 100u}) {
+        CHECK(same(index.arrays(), LeafIndex(rows.rows(), false, n_threads).arrays()));
+    }
+}
+
+void damage(Random& random, auto& array) {
+    if (below(random, 8) == 0) return array.resize(below(random, array.size()));
+    if (below(random, 8) == 0) return array.push_back(array.back());
+    auto& element = array[below(random, array.size())];
+    if (below(random, 3) == 0) {
+        element = array[below(random, array.size())];
+    } else {
+        reinterpret_cast<unsigned char*>(&element)[below(random, sizeof(element))] ^=
+            static_cast<unsigned char>(1u << below(random, 8));
+    }
+}
+
+void damaged_arrays_are_refused_or_whole() {
+    Random random(5);
+    Training rows = random_training(random, 30, 3, 4, 2);
+    for (const bool wide : {false, true}) {
+        if (wide) {
+            rows.counts.assign(rows.leaves.size(), 1 << 25);
+            CHECK(LeafIndex(rows.rows(), false, 1).shift() == wide_shift);
+        }
+        const LeafIndexArrays good = LeafIndex(rows.rows(), false, 1).arrays();
+        int n_refused = 0;
+        for (int round = 0; round < 3000; ++round) {
+            LeafIndexArrays bad = good;
+            const auto change = [&](auto& array) {
+                std::vector copy(array.view().begin(), array.view().end());
+                damage(random, copy);
+                array = Array(std::move(copy));
+            };
+            switch (below(random, 7)) {
+                case 0:
+                    change(bad.leaf_offsets);
+                    break;
+                case 1:
+                    change(bad.atom_offsets);
+                    break;
+                case 2:
+                    change(bad.atoms);
+                    break;
+                case 3:
+                    change(bad.tree_begin);
+                    break;
+                case 4:
+                    change(bad.leaf_begin);
+                    break;
+                case 5:
+                    change(bad.ranks);
+                    break;
+                default:
+                    std::visit([&](auto& units) { change(units); }, bad.units);
+                    break;
+            }
+            n_refused += !check::accepted([&] {
+                const LeafIndex index(bad);
+                for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+                    for (std::size_t t = 0; t < index.n_trees(); ++t) {
+                        for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
+                            const auto [begin, end] = index.entries(o, t, static_cast<leaf_t>(l));
+                            mass_t sum = 0;
+                            for (std::size_t e = begin; e < end; ++e) {
+                                CHECK(index.arrays().ranks[e] < index.atoms(o).size());
+                                std::visit(
+                                    [&](const auto& units) {
+                                        sum += static_cast<mass_t>(units[e]);
+                                    },
+                                    index.arrays().units);
+                            }
+                            CHECK(begin == end || sum == mass_t{1} << index.shift());
+                        }
+                    }
+                }
+            });
+        }
+        CHECK(n_refused > 2000 && n_refused < 3000);
+    }
+    CHECK_REFUSED(LeafIndex(LeafIndexArrays{}), "damaged");
+}
+
+void hostile_rows_are_refused() {
+    Random random(6);
+    const Training good = random_training(random, 4, 2, 3);
+    const auto refuse = [&](const char* text, auto spoil) {
+        Training bad = good;
+        spoil(bad);
+        CHECK_REFUSED(LeafIndex(bad.rows(), false, 1), text);
+    };
+    refuse("leaves[1, 1]", [](Training& r) { r.leaves[3] = -1; });
+    refuse("small numbers", [](Training& r) { r.leaves[3] = std::numeric_limits<leaf_t>::max(); });
+    refuse("y[2]", [](Training& r) { r.y[2] = std::nan(""); });
+    refuse("counts[0, 0]", [](Training& r) { r.counts.assign(8, -1); });
+    refuse("sample_weight[3]", [](Training& r) { r.weights = {1, 1, 1, -1}; });
+    refuse("all be zero", [](Training& r) { r.weights = {0, 0, 0, 0}; });
+    refuse("one training row", [](Training& r) { r.n_rows = 0; });
+    refuse("number of trees", [](Training& r) { r.n_trees = 0; });
+    refuse("one output", [](Training& r) { r.n_outputs = 0; });
+    const std::vector<std::int64_t> one_size{3};
+    TrainingRows rows = good.rows();
+    rows.n_leaves = one_size;
+    CHECK_REFUSED(LeafIndex(rows, false, 1), "n_leaves");
+}
+
+}  // namespace
+
+int main() {
+    shares_are_exact_floors();
+    whole_weights_keep_ratios_and_bounds();
+    random_rows_are_indexed_exactly();
+    thread_counts_change_nothing();
+    damaged_arrays_are_refused_or_whole();
+    hostile_rows_are_refused();
+    return check::finish();
+}

@@ -1,0 +1,183 @@
+// test_scorer.cpp: the same bits for all threads and blocks, and errors from the midst of the work
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "check.hpp"
+#include "hdicore/scorer.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+struct Fixture {
+    std::vector<float> training;
+    std::shared_ptr<const Forest> forest;
+    std::shared_ptr<const LeafIndex> index;
+
+    static constexpr std::size_t n_rows = 150;
+
+    explicit Fixture(std::size_t n_outputs = 1) {
+        Random random(1);
+        training = random_rows(random, 3 * n_rows);
+        forest = std::make_shared<Forest>(random_trees(random, 12, 15).arrays());
+        Training rows = random_training(random, n_rows, 12, 1, n_outputs);
+        forest->route(training.data(), n_rows, rows.leaves.data());
+        std::vector<std::int64_t> n_leaves;
+        for (std::size_t t = 0; t < 12; ++t) {
+            n_leaves.push_back(static_cast<std::int64_t>(forest->n_leaves(t)));
+        }
+        TrainingRows arrays = rows.rows();
+        arrays.n_leaves = n_leaves;
+        index = std::make_shared<LeafIndex>(arrays, true, 2);
+    }
+};
+
+// All that can be asked of n rows, one result after the other.
+std::vector<double> answers(const LeafIndex& index, const LeafSource& source,
+                            const std::uint32_t* leave_out, const Run& run) {
+    const std::size_t n = source.n_rows() * index.n_outputs();
+    const std::vector<double> levels{0.1, 0.5, 1};
+    const std::vector<double> points(2 * n, 0.25);
+    std::vector<double> results(13 * n, 0.75);
+    Wanted wanted;
+    wanted.mean = results.data();
+    wanted.coverages = levels;
+    wanted.intervals = results.data() + n;
+    wanted.levels = levels;
+    wanted.quantiles = results.data() + 7 * n;
+    wanted.n_points = 2;
+    wanted.points = points.data();
+    wanted.cdf = results.data() + 10 * n;
+    wanted.n_draws = 1;
+    wanted.draws = results.data() + 12 * n;
+    score(index, source, leave_out, wanted, run);
+    return results;
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+void threads_and_blocks_change_no_bit() {
+    for (const std::size_t n_outputs : {1, 3}) {
+        const Fixture fixture(n_outputs);
+        Random random(2);
+        const auto rows = random_rows(random, 3 * 217);
+        const RoutedRows source(*fixture.forest, {217, 3, rows.data(), nullptr});
+        std::vector<leaf_t> leaves(217 * 12);
+        route_all(*fixture.forest, {217, 3, rows.data(), nullptr}, false, 3, leaves.data());
+        const GivenLeaves given(*fixture.index, leaves.data(), 217);
+        std::vector<std::uint32_t> left_out(217);
+        for (auto& row : left_out) row = static_cast<std::uint32_t>(below(random, Fixture::n_rows));
+
+        const auto expected = answers(*fixture.index, source, nullptr, {1, 0});
+        const auto without = answers(*fixture.index, source, left_out.data(), {1, 0});
+        CHECK(same_bits(answers(*fixture.index, given, nullptr, {2, 10}), expected));
+        for (const unsigned n_threads : {0u, 2u, 5u}) {
+            for (const std::size_t block_rows : {std::size_t{0}, std::size_t{1}, std::size_t{50},
+                                                 std::numeric_limits<std::size_t>::max()}) {
+                const Run run{n_threads, block_rows};
+                CHECK(same_bits(answers(*fixture.index, source, nullptr, run), expected));
+                CHECK(same_bits(answers(*fixture.index, source, left_out.data(), run), without));
+            }
+        }
+    }
+}
+
+void node_ids_translate_leaves() {
+    const Fixture fixture;
+    const RowMatrix rows{Fixture::n_rows, 3, fixture.training.data(), nullptr};
+    std::vector<leaf_t> leaves(Fixture::n_rows * 12);
+    std::vector<leaf_t> ids(leaves.size());
+    route_all(*fixture.forest, rows, false, 2, leaves.data());
+    route_all(*fixture.forest, rows, true, 2, ids.data());
+    std::size_t first = 0;
+    for (std::size_t t = 0; t < 12; ++t) {
+        for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
+            const auto leaf = static_cast<std::size_t>(leaves[i * 12 + t]);
+            CHECK(ids[i * 12 + t] == fixture.forest->leaf_nodes()[first + leaf]);
+        }
+        first += fixture.forest->n_leaves(t);
+    }
+}
+
+void errors_come_from_any_block() {
+    const Fixture fixture;
+    Random random(3);
+    auto rows = random_rows(random, 3 * 500);
+    rows[3 * 499] = std::numeric_limits<float>::infinity();
+    const RoutedRows source(*fixture.forest, {500, 3, rows.data(), nullptr});
+    std::vector<leaf_t> leaves(500 * 12, 0);
+    leaves[499 * 12 + 11] = 1000;
+    const GivenLeaves given(*fixture.index, leaves.data(), 500);
+    leaves[0] = no_leaf;
+    for (const unsigned n_threads : {1u, 4u}) {
+        const Run run{n_threads, 7};
+        CHECK_REFUSED(answers(*fixture.index, source, nullptr, run), "X[499, 0]");
+        CHECK_REFUSED(answers(*fixture.index, given, nullptr, run), "leaves[499, 11]");
+        CHECK_REFUSED(weights(*fixture.index, source, run), "X[499, 0]");
+    }
+    const std::vector<std::uint32_t> out(500, Fixture::n_rows);
+    CHECK_REFUSED(answers(*fixture.index, source, out.data(), {1, 0}), "leave_out[0]");
+    leaves[499 * 12 + 11] = no_leaf - 1;
+    CHECK_REFUSED(answers(*fixture.index, given, nullptr, {2, 0}), "leaves[499, 11]");
+    CHECK_REFUSED(RoutedRows(*fixture.forest, {1, 4, rows.data(), nullptr}), "4 features");
+}
+
+void silent_rows_are_nan_and_no_rows_are_nothing() {
+    const Fixture fixture;
+    const std::vector<leaf_t> silent(2 * 12, no_leaf);
+    const GivenLeaves source(*fixture.index, silent.data(), 2);
+    for (const double x : answers(*fixture.index, source, nullptr, {1, 0})) CHECK(std::isnan(x));
+    const Weights none = weights(*fixture.index, source, {2, 1});
+    CHECK(none.indptr == std::vector<std::int64_t>({0, 0, 0}) && none.data.empty());
+    const GivenLeaves empty(*fixture.index, silent.data(), 0);
+    CHECK(answers(*fixture.index, empty, nullptr, {0, 0}).empty());
+    CHECK(weights(*fixture.index, empty, {0, 0}).indptr.size() == 1);
+}
+
+void weights_sum_to_one_and_make_the_mean() {
+    const Fixture fixture;
+    const RoutedRows source(*fixture.forest,
+                            {Fixture::n_rows, 3, fixture.training.data(), nullptr});
+    const Weights found = weights(*fixture.index, source, {3, 11});
+    const auto all = answers(*fixture.index, source, nullptr, {1, 0});
+    for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
+        double sum = 0;
+        double mean = 0;
+        for (auto e = static_cast<std::size_t>(found.indptr[i]);
+             e < static_cast<std::size_t>(found.indptr[i + 1]); ++e) {
+            sum += found.data[e];
+            mean +=
+                found.data[e] * fixture.index->atoms(0)[static_cast<std::size_t>(found.indices[e])];
+        }
+        CHECK(std::fabs(sum - 1) < 1e-14 && std::fabs(mean - all[i]) < 1e-12);
+    }
+    CHECK_REFUSED(weights(*Fixture(2).index, source, {1, 0}), "one output");
+}
+
+void unequal_trees_are_refused() {
+    const Fixture fixture;
+    Random random(4);
+    const auto other = std::make_shared<Forest>(random_trees(random, 12, 3).arrays());
+    CHECK_REFUSED(Scorer(other, fixture.index), "leaves in tree");
+    const auto fewer = std::make_shared<Forest>(random_trees(random, 11, 3).arrays());
+    CHECK_REFUSED(Scorer(fewer, fixture.index), "12");
+    CHECK(&Scorer(fixture.forest, fixture.index).index() == fixture.index.get());
+}
+
+}  // namespace
+
+int main() {
+    threads_and_blocks_change_no_bit();
+    node_ids_translate_leaves();
+    errors_come_from_any_block();
+    silent_rows_are_nan_and_no_rows_are_nothing();
+    weights_sum_to_one_and_make_the_mean();
+    unequal_trees_are_refused();
+    return check::finish();
+}

@@ -1,0 +1,122 @@
+"""Shared by the tests: forests as arrays, hand-built trees, exact shares, fresh interpreters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from hdicore import Forest, LeafIndex
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE_FIELDS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+
+
+def as_forest(estimator):
+    """A fitted scikit-learn tree or forest as a Forest, by the public attributes of its trees."""
+    trees = [member.tree_ for member in getattr(estimator, "estimators_", [estimator])]
+    fields = [np.concatenate([getattr(tree, name) for tree in trees]) for name in TREE_FIELDS]
+    offsets = np.cumsum([0, *(tree.node_count for tree in trees)])
+    return Forest(*fields, offsets, estimator.n_features_in_)
+
+
+def bag_counts(estimator, n):
+    """How often each tree of a bootstrapped forest drew each row, (n, n_trees)."""
+    return np.stack([np.bincount(rows, minlength=n) for rows in estimator.estimators_samples_], 1)
+
+
+def tree_of_nested(nested):
+    """Arrays of one tree from (feature, threshold, missing_left, left, right); None is a leaf."""
+    rows = []
+
+    def add(node):
+        at = len(rows)
+        rows.append([-1, -1, -2, -2.0, 0])
+        if node is not None:
+            feature, threshold, missing_left, left, right = node
+            rows[at][2:] = [feature, threshold, missing_left]
+            rows[at][0] = add(left)
+            rows[at][1] = add(right)
+        return at
+
+    add(nested)
+    return renumbered(rows, range(len(rows)))
+
+
+def renumbered(rows, new_ids):
+    """Columns of a table of nodes after node k has become node new_ids[k]."""
+    ids = np.asarray([*new_ids, -1])  # -1, a leaf's child, stays
+    table = [None] * len(rows)
+    for at, (left, right, *rest) in enumerate(rows):
+        table[ids[at]] = (ids[left], ids[right], *rest)
+    return [np.array(column) for column in zip(*table, strict=True)]
+
+
+def random_tree(rng, n_inner, n_features, thresholds):
+    """Arrays of a random tree whose nodes, but for the root, are numbered at random."""
+    rows = [[-1, -1, -2, -2.0, 0]]
+    leaves = [0]
+    for _ in range(n_inner):
+        at = leaves.pop(rng.integers(len(leaves)))
+        rows[at] = [len(rows), len(rows) + 1, rng.integers(n_features), rng.choice(thresholds)]
+        rows[at].append(rng.integers(2))
+        leaves += [len(rows), len(rows) + 1]
+        rows += [[-1, -1, -2, -2.0, 0], [-1, -1, -2, -2.0, 0]]
+    return renumbered(rows, [0, *(1 + rng.permutation(len(rows) - 1))])
+
+
+def one_leaf_index(y, **options):
+    """An index of one tree that has one leaf: the sample y itself."""
+    return LeafIndex(np.zeros((len(y), 1), dtype=np.int32), y, **options)
+
+
+def exact_shares(leaves, y, query, counts=None):
+    """Weights of the atoms, eq. (7) and (12), as fractions."""
+    shares = {}
+    speaking = 0
+    for t, leaf in enumerate(query):
+        rows = [i for i in range(len(y)) if leaves[i, t] == leaf]
+        weights = [1 if counts is None else int(counts[i, t]) for i in rows]
+        if sum(weights) == 0:
+            continue
+        speaking += 1
+        for i, weight in zip(rows, weights, strict=True):
+            if weight:
+                shares[y[i]] = shares.get(y[i], 0) + Fraction(weight, sum(weights))
+    return {z: share / speaking for z, share in sorted(shares.items())}
+
+
+def damaged(rng, arrays):
+    """A copy of a dict of arrays with one small or large damage."""
+    copies = {name: array.copy() for name, array in arrays.items()}
+    name = rng.choice(list(copies))
+    array = copies[name]
+    flat = array.reshape(-1)
+    at = rng.integers(flat.size)
+    kind = rng.integers(6)
+    if kind == 0:
+        flat.view(np.uint8)[rng.integers(flat.nbytes)] ^= 1 << rng.integers(8)
+    elif kind == 1:
+        extremes = [-1, 0, 1, 2**31 - 1, 2**32 - 1, -(2**31), 2**63 - 1, -(2**63), 2**40]
+        flat[at] = np.array(rng.choice(extremes)).astype(array.dtype)
+    elif kind == 2:
+        flat[at : at + 1] += rng.choice([-1, 1]).astype(array.dtype)  # an array may wrap around
+    elif kind == 3:
+        other = rng.integers(flat.size)
+        flat[[at, other]] = flat[[other, at]]
+    elif kind == 4:
+        copies[name] = array[: rng.integers(len(array))].copy()
+    else:
+        copies[name] = np.concatenate([array, array[-1 - rng.integers(len(array)) :]])
+    return copies
+
+
+def run_python(code, *arguments, timeout=120, **options):
+    """Run code in a fresh interpreter; what it prints. Fails with what it said on stderr."""
+    command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

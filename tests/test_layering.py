@@ -1,0 +1,122 @@
+"""The rooms: what each folder may mention, what an import may load, how every file begins."""
+
+import ast
+import re
+
+import pytest
+
+from .oracle import ROOT, run_python
+
+SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp"}
+FOLDERS = ("src_cpp", "hdicore", "python", "tests", "bench")
+FILES = sorted(
+    [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    + list(ROOT.glob("*.py"))
+)
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+def files_under(folder):
+    return [path for path in FILES if path.is_relative_to(ROOT / folder)]
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module
+
+
+def test_the_folders_are_where_these_tests_look():
+    assert all(files_under(folder) for folder in FOLDERS[:4])
+
+
+@pytest.mark.parametrize("path", files_under("src_cpp"), ids=named)
+def test_the_engine_knows_only_itself_and_the_standard_library(path):
+    text = path.read_text()
+    assert not re.search(r"python|numpy|pybind", re.sub(r"//.*", "", text), re.IGNORECASE)
+    includes = re.findall(r"#include (.*)", text)
+    assert includes
+    for include in includes:
+        assert re.fullmatch(r'<[a-z_]+>|"hdicore/[a-z_]+\.hpp"', include)
+
+
+@pytest.mark.parametrize("path", files_under("hdicore"), ids=named)
+def test_the_backend_never_mentions_the_user_layer_or_scikit_learn(path):
+    text = path.read_text()
+    assert "hdiforest" not in text
+    assert "sklearn" not in text
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in files_under("hdicore") if path.suffix == ".py"], ids=named
+)
+def test_the_backend_imports_numpy_the_standard_library_and_itself(path):
+    allowed = {"numpy", "hdicore", "__future__", "math", "typing", "importlib", "pathlib"}
+    assert {module.split(".")[0] for module in imported_modules(path)} <= allowed
+
+
+def test_nothing_shipped_imports_tests_benchmarks_or_the_reference():
+    for path in files_under("hdicore") + files_under("python"):
+        if path.suffix != ".py" or path.name == "_reference.py":
+            continue
+        for module in imported_modules(path):
+            assert module.split(".")[0] not in {"tests", "bench"}
+            assert "_reference" not in module
+
+
+LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+
+
+def loaded_by(module, tmp_path):
+    return set(run_python(LOADED.format(module), cwd=tmp_path).split())
+
+
+def test_import_hdicore_loads_no_package_but_numpy(tmp_path):
+    loaded = loaded_by("hdicore", tmp_path)
+    assert "hdicore" in loaded
+    assert not loaded & {"sklearn", "scipy", "hdiforest", "pandas", "pyarrow", "joblib"}
+
+
+def test_import_hdiforest_needs_no_optional_package(tmp_path):
+    optional = ["pyarrow", "matplotlib", "rich", "safetensors", "pandas", "polars", "dask", "ray"]
+    blocked = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1:])); import hdiforest"
+    run_python(blocked, *optional, cwd=tmp_path)
+
+
+def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_path):
+    alone = loaded_by("sklearn.ensemble, sklearn.model_selection", tmp_path)
+    loaded = loaded_by("hdiforest", tmp_path)
+    assert {"hdiforest", "hdicore"} <= loaded
+    assert not (loaded - alone) & {"pyarrow", "matplotlib", "rich", "safetensors", "pandas"}
+
+
+def test_the_missing_compiled_module_is_explained(tmp_path):
+    package = tmp_path / "hdicore"
+    package.mkdir()
+    (package / "__init__.py").write_text((ROOT / "hdicore" / "__init__.py").read_text())
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        # An editable install would find the compiled module from anywhere.
+        "sys.meta_path = [f for f in sys.meta_path if 'editable' not in str(f)]\n"
+        "try: import hdicore\n"
+        "except ModuleNotFoundError as error: print(*error.__notes__)"
+    )
+    assert "pip install -e ." in run_python(code, tmp_path, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_the_first_line_says_what_the_file_is_for(path):
+    text = path.read_text()
+    if path.suffix in {".py", ".pyi"}:
+        docstring = ast.get_docstring(ast.parse(text))
+        assert docstring, "no docstring"
+        assert text.startswith('"""')
+        assert len(docstring.splitlines()[0]) > 15
+    else:
+        mark = "#" if path.suffix in {".pyx", ".pxd"} else "//"
+        assert re.match(rf"{mark} (\w+/)*{re.escape(path.name)}: .{{15,}}", text)
