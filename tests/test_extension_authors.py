@@ -155,7 +155,8 @@ def test_the_stub_matches_the_compiled_module(tmp_path):
     pytest.importorskip("mypy")
     # Beside a copy of the package, as type checkers do not follow editable installs.
     package = tmp_path / "hdicore"
-    shutil.copytree(ROOT / "hdicore", package, ignore=shutil.ignore_patterns("bindings"))
+    installed = Path(hdicore.__file__).parent
+    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("bindings", "include"))
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
     options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
     # The metaclass that pybind11 gives its classes has no name that a stub could import.
