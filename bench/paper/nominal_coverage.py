@@ -54,13 +54,31 @@ def run_split(name: str, seed: int) -> dict[str, object]:
     return found
 
 
+def average(splits: list[dict], kind: str, measure: str) -> np.ndarray:
+    """Mean over the splits at every level, (n_levels,)."""
+    return np.mean([split[kind][measure] for split in splits], axis=0)
+
+
+def report(name: str, splits: list[dict]) -> str:
+    """One row of the table, at the nominal level 0.9."""
+    at = LEVELS.index(0.9)
+    picp, equal_picp = (average(splits, kind, "picp") for kind in ("hdi", "equal_tailed"))
+    mpiw, equal_mpiw = (average(splits, kind, "mpiw") for kind in ("hdi", "equal_tailed"))
+    # Width of the equal-tailed intervals at the level where they cover as much as the HDIs do.
+    matched = np.interp(picp[at], equal_picp, equal_mpiw)
+    return (
+        f"| {name} | {picp[at]:.3f} | {equal_picp[at]:.3f} | {mpiw[at]:.3f} | {equal_mpiw[at]:.3f} "
+        f"| {mpiw[at] / equal_mpiw[at]:.3f} | {mpiw[at] / matched:.3f} |"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    print("| data set | PICP HDI | PICP ET | MPIW HDI | MPIW ET | HDI / ET |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("| data set | PICP HDI | PICP ET | MPIW HDI | MPIW ET | HDI / ET | at equal PICP |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name in datasets.NAMES:
         splits = []
         for seed in range(options.splits):
@@ -68,16 +86,7 @@ def main() -> None:
             if not path.exists():
                 path.write_text(json.dumps(run_split(name, seed)) + "\n")
             splits.append(json.loads(path.read_text()))
-        at = LEVELS.index(0.9)
-
-        def average(kind: str, measure: str, splits=splits, at=at) -> float:
-            return float(np.mean([split[kind][measure][at] for split in splits]))
-
-        hdi, equal_tailed = average("hdi", "mpiw"), average("equal_tailed", "mpiw")
-        print(
-            f"| {name} | {average('hdi', 'picp'):.3f} | {average('equal_tailed', 'picp'):.3f} "
-            f"| {hdi:.3f} | {equal_tailed:.3f} | {hdi / equal_tailed:.3f} |"
-        )
+        print(report(name, splits))
 
 
 if __name__ == "__main__":
