@@ -109,6 +109,14 @@ def test_missing_values_go_where_the_forest_sends_them():
     np.testing.assert_array_equal(model.scorer_.forest.apply(holes), forest.apply(holes))
 
 
+def test_weights_that_sum_to_the_number_of_rows():
+    """The weight of a single leaf cannot tell weighted rows from counted ones; its mean can."""
+    weight = np.tile([0.5, 1.5], N // 2)
+    tree = DecisionTreeRegressor(max_depth=1, min_samples_leaf=N).fit(X, Y, sample_weight=weight)
+    model = HDIForestRegressor.from_forest(tree, X, Y, sample_weight=weight, weights="inbag")
+    np.testing.assert_allclose(model.predict(X), tree.predict(X), atol=1e-7)
+
+
 def test_warm_start_is_imported_as_it_stands():
     forest = RandomForestRegressor(5, warm_start=True, random_state=0).fit(X, Y)
     forest.set_params(n_estimators=9).fit(X, Y)

@@ -335,7 +335,7 @@ def test_outputs_are_independent():
         np.testing.assert_array_equal(index.atoms(output), alone.atoms())
     with pytest.raises(ValueError, match="one output"):
         index.weights(query)
-    with pytest.raises(ValueError, match="output must lie"):
+    with pytest.raises(ValueError, match="output must be a whole number"):
         index.atoms(3)
 
 
@@ -384,7 +384,7 @@ def test_leave_out_needs_row_weights_and_rows_that_exist():
     kept = LeafIndex([[0], [0]], [1.0, 2.0], keep_row_weights=True)
     with pytest.raises(ValueError, match=r"leave_out\[0\] names training row 2 of 2"):
         kept.mean([[0]], leave_out=[2])
-    with pytest.raises(ValueError, match="leave_out must have shape"):
+    with pytest.raises(ValueError, match="leave_out must name one training row for each"):
         kept.mean([[0]], leave_out=[0, 1])
     with pytest.raises(ValueError, match="leave_out must hold whole numbers"):
         kept.mean([[0]], leave_out=[-1])
@@ -565,3 +565,35 @@ def test_an_index_keeps_the_arrays_it_was_given_alive():
     junk = [np.full(64, 0xFFFFFFFF) for _ in range(100)]
     assert index.intervals([[0]], 1.0).tolist() == [[1.0, 2.0]]
     assert len(junk) == 100
+
+
+def test_results_may_overwrite_what_names_the_rows():
+    """Rows to leave out are copied: filling `out` cannot turn them into others."""
+    n = 2000
+    leaves = np.zeros((n, 1), dtype=np.int32)
+    index = LeafIndex(leaves, np.arange(n), keep_row_weights=True)
+    rows = np.arange(n, dtype=np.uint32)
+    expected = index.intervals(leaves, leave_out=rows)
+    out = np.zeros((n, 2))
+    overlapping = out.reshape(-1).view(np.uint32)[:n]
+    overlapping[:] = rows
+    index.intervals(leaves, leave_out=overlapping, out=out, n_threads=1)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("name", ["ranks", "leaf_begin", "units"])
+def test_memory_that_may_change_is_copied(name):
+    leaves = [[0], [0], [1]]
+    arrays = LeafIndex(leaves, [1.0, 2.0, 4.0]).arrays()
+    writeable = arrays[name].copy()
+    view = writeable.view()
+    view.flags.writeable = False
+    frozen = writeable.copy()
+    frozen.flags.writeable = False
+    indices = [
+        LeafIndex.from_arrays(arrays | {name: array}, True) for array in (writeable, view, frozen)
+    ]
+    frozen.flags.writeable = True  # its owner may do so at any time
+    writeable[:] = frozen[:] = 2**31
+    for index in indices:
+        assert index.mean(leaves).tolist() == [1.5, 1.5, 4.0]

@@ -148,8 +148,17 @@ def test_other_bad_arguments_are_refused(scorer):
     X = np.zeros((1, 4))
     with pytest.raises(ValueError, match=r"kind must be 'hdi'.*got 'shortest'"):
         scorer.intervals(X, 0.9, "shortest")
-    with pytest.raises(ValueError, match="n_threads must be 0"):
-        scorer.intervals(X, n_threads=-1)
+    for name in ("n_threads", "block_rows"):
+        for value in (-1, 1.5, "2", None, 2**70):
+            with pytest.raises(ValueError, match=f"{name} must be a whole number in"):
+                scorer.intervals(X, **{name: value})
+    for value in (None, 3, b"hdi"):
+        with pytest.raises(ValueError, match="kind must be 'hdi'"):
+            scorer.intervals(X, kind=value)
+    with pytest.raises(TypeError):
+        Scorer(None, scorer.index)
+    with pytest.raises(TypeError):
+        Scorer(scorer.forest, None)
     with pytest.raises(ValueError, match="X has 3 features, but the forest expects 4"):
         scorer.intervals(X[:, :3])
     with pytest.raises(ValueError, match="leave_out needs an index"):

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "hdicore/forest.hpp"
@@ -174,17 +175,56 @@ inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
     return found;
 }
 
-inline unsigned thread_count(int n_threads) {
-    if (n_threads < 0) {
-        throw py::value_error("n_threads must be 0 (all that this process may use) or more, got " +
-                              std::to_string(n_threads));
+// A whole number in [least, most].
+inline std::int64_t whole_number(const py::object& object, const char* name, std::int64_t least,
+                                 std::int64_t most) {
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    int overflow = 0;
+    const std::int64_t value =
+        index ? PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) : least - 1;
+    PyErr_Clear();
+    if (!index || overflow != 0 || value < least || value > most) {
+        throw py::value_error(std::string(name) + " must be a whole number in [" +
+                              std::to_string(least) + ", " + std::to_string(most) + "], got " +
+                              std::string(py::repr(object)));
     }
-    return static_cast<unsigned>(n_threads);
+    return value;
 }
 
-// A numpy array as an immutable array of the engine. A read-only array, such as a mapped file, is
-// not copied but kept alive (if it is C-ordered and aligned); one that could change after it was
-// checked is copied.
+// 0 means all that this process may use.
+inline unsigned thread_count(const py::object& n_threads) {
+    return static_cast<unsigned>(whole_number(n_threads, "n_threads", 0, 1 << 16));
+}
+
+// One of several words.
+template <class Meaning, std::size_t n>
+Meaning word(const py::object& object, const char* name,
+             const std::pair<const char*, Meaning> (&words)[n]) {
+    std::string known;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (py::isinstance<py::str>(object) && object.cast<std::string>() == words[i].first) {
+            return words[i].second;
+        }
+        known += (i == 0 ? "'" : i + 1 < n ? ", '" : " or '") + std::string(words[i].first) + "'";
+    }
+    throw py::value_error(std::string(name) + " must be " + known + ", got " +
+                          std::string(py::repr(object)));
+}
+
+// Whether somebody may write to the memory of an array later: it, or an array it is a view of, is
+// writeable, or can be made so because it owns the memory.
+inline bool may_change(const py::array& array) {
+    py::object memory = array;
+    while (py::isinstance<py::array>(memory)) {
+        const auto owner = py::reinterpret_borrow<py::array>(memory);
+        if (owner.writeable() || owner.owndata()) return true;
+        memory = owner.base();
+    }
+    return false;
+}
+
+// A numpy array as an immutable array of the engine. Memory that stays as it is, such as that of a
+// file mapped for reading, is not copied but kept alive (if the array is C-ordered and aligned).
 template <class T, class Element = T>
 Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim = 1) {
     check_ndim(array, name, ndim);
@@ -194,7 +234,7 @@ Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim 
                               std::string(py::str(array.dtype())));
     }
     auto held = as_c_array<T>(array);
-    if (held.writeable()) {
+    if (may_change(held)) {
         held = py::array_t<T>(Shape(held.shape(), held.shape() + held.ndim()), held.data());
     }
     const auto* data = reinterpret_cast<const Element*>(held.data());

@@ -8,23 +8,25 @@
 namespace hdicore::bindings {
 namespace {
 
+constexpr std::int64_t most_features = std::numeric_limits<std::int32_t>::max();
+
 std::shared_ptr<Forest> make_forest(const py::object& children_left,
                                     const py::object& children_right, const py::object& feature,
                                     const py::object& threshold,
                                     const py::object& missing_go_to_left,
-                                    const py::object& tree_offsets, std::int64_t n_features) {
+                                    const py::object& tree_offsets, const py::object& n_features) {
     const auto left = integers<std::int64_t>(children_left, "children_left");
     const auto right = integers<std::int64_t>(children_right, "children_right");
     const auto features = integers<std::int64_t>(feature, "feature");
     const auto thresholds = reals(threshold, "threshold");
     const auto missing = integers<std::uint8_t>(missing_go_to_left, "missing_go_to_left");
     const auto offsets = integers<std::int64_t>(tree_offsets, "tree_offsets");
-    return std::make_shared<Forest>(TreeArrays{span_of(left), span_of(right), span_of(features),
-                                               span_of(thresholds), span_of(missing),
-                                               span_of(offsets), n_features});
+    return std::make_shared<Forest>(TreeArrays{
+        span_of(left), span_of(right), span_of(features), span_of(thresholds), span_of(missing),
+        span_of(offsets), whole_number(n_features, "n_features", 1, most_features)});
 }
 
-std::shared_ptr<Forest> from_arrays(const py::dict& arrays, std::int64_t n_features) {
+std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features) {
     const py::array nodes = entry(arrays, "nodes");
     if (nodes.ndim() != 2 || nodes.shape(1) != 4) {
         throw py::value_error("nodes must have shape (n_nodes, 4), got " +
@@ -33,7 +35,7 @@ std::shared_ptr<Forest> from_arrays(const py::dict& arrays, std::int64_t n_featu
     return std::make_shared<Forest>(adopt<std::uint32_t, Node>(nodes, "nodes", 2),
                                     adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets"),
                                     adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes"),
-                                    n_features);
+                                    whole_number(n_features, "n_features", 1, most_features));
 }
 
 py::dict to_arrays(const py::object& self) {
@@ -46,8 +48,8 @@ py::dict to_arrays(const py::object& self) {
     return arrays;
 }
 
-py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_ids, int n_threads,
-                          const py::object& out) {
+py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_ids,
+                          const py::object& n_threads, const py::object& out) {
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
     auto found = output_array<leaf_t>(
@@ -106,15 +108,14 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
              py::arg("tree_offsets"), py::arg("n_features"))
         .def_static(
             "from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-            "The inverse of `arrays()`. Everything is checked; read-only arrays are not copied.")
+            "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")
         .def("arrays", &to_arrays,
              "Dict of read-only views: nodes (n_nodes, 4) uint32, tree_offsets (n_trees + 1,)\n"
              "int64, leaf_nodes (n_leaves,) int32.")
         .def(
             "apply",
-            [](const Forest& self, const py::object& X, int n_threads, const py::object& out) {
-                return route(self, X, true, n_threads, out);
-            },
+            [](const Forest& self, const py::object& X, const py::object& n_threads,
+               const py::object& out) { return route(self, X, true, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
             R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
 
@@ -132,9 +133,8 @@ Returns
 (n, n_trees) int32)")
         .def(
             "leaves",
-            [](const Forest& self, const py::object& X, int n_threads, const py::object& out) {
-                return route(self, X, false, n_threads, out);
-            },
+            [](const Forest& self, const py::object& X, const py::object& n_threads,
+               const py::object& out) { return route(self, X, false, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
             "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
             "`LeafIndex` wants them; ``leaf_nodes`` translates.")
@@ -159,7 +159,7 @@ Returns
                 return py::make_tuple(to_arrays(self), self.attr("n_features"));
             },
             [](const py::tuple& state) {
-                return from_arrays(state[0].cast<py::dict>(), state[1].cast<std::int64_t>());
+                return from_arrays(state[0].cast<py::dict>(), state[1]);
             }));
 }
 

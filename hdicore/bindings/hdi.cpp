@@ -10,7 +10,7 @@ namespace hdicore::bindings {
 namespace {
 
 py::array_t<double> weighted_hdi(const py::object& values, const py::object& weights,
-                                 const py::object& coverage, int n_threads) {
+                                 const py::object& coverage, const py::object& n_threads) {
     const auto sample = reals(values, "values");
     if (sample.ndim() != 1 && sample.ndim() != 2) {
         throw py::value_error("values must have 1 or 2 dimensions, got shape " +

@@ -12,7 +12,7 @@ namespace {
 std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::object& y,
                                        const py::object& counts, const py::object& sample_weight,
                                        const py::object& n_leaves, bool keep_row_weights,
-                                       int n_threads) {
+                                       const py::object& n_threads) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const auto targets = reals(y, "y");
@@ -101,13 +101,11 @@ py::array_t<std::int64_t> leaves_per_tree(const BoundIndex& index) {
     return found;
 }
 
-py::array_t<double> atoms(const py::object& self, py::ssize_t output) {
+py::array_t<double> atoms(const py::object& self, const py::object& output) {
     const LeafIndex& index = *self.cast<const BoundIndex&>().engine;
-    if (output < 0 || output >= static_cast<py::ssize_t>(index.n_outputs())) {
-        throw py::value_error("output must lie in [0, " + std::to_string(index.n_outputs()) +
-                              "), got " + std::to_string(output));
-    }
-    const std::span<const double> found = index.atoms(static_cast<std::size_t>(output));
+    const auto last = static_cast<std::int64_t>(index.n_outputs()) - 1;
+    const auto which = static_cast<std::size_t>(whole_number(output, "output", 0, last));
+    const std::span<const double> found = index.atoms(which);
     return view_of(found.data(), {static_cast<py::ssize_t>(found.size())}, self);
 }
 
@@ -155,7 +153,7 @@ Building is O(n_outputs * n * (log n + n_trees)).)");
             py::arg("n_threads") = 0)
         .def_static(
             "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
-            "The inverse of `arrays()`. Everything is checked; read-only arrays are not copied.")
+            "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")
         .def("arrays", &to_arrays,
              "Dict of read-only views of the flat arrays; row weights are not among them.")
         .def("atoms", &atoms, py::arg("output") = 0, "Distinct targets of one output, ascending.")

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
+#include <vector>
 
 #include "arrays.hpp"
 #include "bound.hpp"
@@ -20,15 +21,15 @@ inline const BoundIndex& index_of(const BoundScorer& self) {
 // What a query is asked for: rows or leaves, checked, with the memory they live in.
 class Query {
   public:
-    Query(const BoundScorer& self, const py::object& X, const py::object& leave_out, int n_threads,
-          std::size_t block_rows)
+    Query(const BoundScorer& self, const py::object& X, const py::object& leave_out,
+          const py::object& n_threads, const py::object& block_rows)
         : Query(*self.index, leave_out, n_threads, block_rows) {
         source_ = std::make_unique<RoutedRows>(*self.forest, row_matrix(X, keep_));
         check_leave_out();
     }
 
     Query(const BoundIndex& self, const py::object& leaves, const py::object& leave_out,
-          int n_threads, std::size_t block_rows)
+          const py::object& n_threads, const py::object& block_rows)
         : Query(self, leave_out, n_threads, block_rows) {
         const auto ids = integers<leaf_t>(leaves, "leaves");
         check_ndim(ids, "leaves", 2);
@@ -74,25 +75,30 @@ class Query {
     }
 
   private:
-    Query(const BoundIndex& index, const py::object& leave_out, int n_threads,
-          std::size_t block_rows)
-        : index_(index), run_{thread_count(n_threads), block_rows} {
-        if (!leave_out.is_none()) {
-            leave_out_ = std::make_unique<py::array_t<std::uint32_t>>(
-                integers<std::uint32_t>(leave_out, "leave_out"));
-        }
+    Query(const BoundIndex& index, const py::object& leave_out, const py::object& n_threads,
+          const py::object& block_rows)
+        : index_(index),
+          run_{thread_count(n_threads), static_cast<std::size_t>(whole_number(
+                                            block_rows, "block_rows", 0, std::int64_t{1} << 62))} {
+        if (leave_out.is_none()) return;
+        // A copy, as it must not change between its check and its use.
+        const auto rows = integers<std::uint32_t>(leave_out, "leave_out");
+        check_ndim(rows, "leave_out", 1);
+        leave_out_.emplace(rows.data(), rows.data() + rows.size());
     }
 
     void check_leave_out() const {
-        if (leave_out_) {
-            check_shape(*leave_out_, "leave_out", {static_cast<py::ssize_t>(source_->n_rows())});
+        if (leave_out_ && leave_out_->size() != source_->n_rows()) {
+            throw py::value_error("leave_out must name one training row for each of " +
+                                  std::to_string(source_->n_rows()) + " rows, got " +
+                                  std::to_string(leave_out_->size()));
         }
     }
 
     const BoundIndex& index_;
     Run run_;
     py::array keep_;
-    std::unique_ptr<py::array_t<std::uint32_t>> leave_out_;
+    std::optional<std::vector<std::uint32_t>> leave_out_;
     std::unique_ptr<LeafSource> source_;
 };
 
@@ -100,27 +106,27 @@ inline Shape axis_of(const Shares& shares) {
     return shares.is_scalar ? Shape{} : Shape{static_cast<py::ssize_t>(shares.values.size())};
 }
 
-inline Kind kind_named(const std::string& name) {
-    if (name == "hdi") return Kind::hdi;
-    if (name == "equal_tailed") return Kind::equal_tailed;
-    if (name == "lower") return Kind::lower;
-    if (name == "upper") return Kind::upper;
-    throw py::value_error("kind must be 'hdi', 'equal_tailed', 'lower' or 'upper', got '" + name +
-                          "'");
+inline Kind kind_named(const py::object& name) {
+    constexpr std::pair<const char*, Kind> kinds[] = {
+        {"hdi", Kind::hdi},
+        {"equal_tailed", Kind::equal_tailed},
+        {"lower", Kind::lower},
+        {"upper", Kind::upper},
+    };
+    return word(name, "kind", kinds);
 }
 
-inline Interpolation interpolation_named(const std::string& name) {
-    if (name == "inverted_cdf") return Interpolation::inverted_cdf;
-    if (name == "averaged_inverted_cdf") return Interpolation::averaged_inverted_cdf;
-    if (name == "linear") return Interpolation::linear;
-    if (name == "lower") return Interpolation::lower;
-    if (name == "higher") return Interpolation::higher;
-    if (name == "midpoint") return Interpolation::midpoint;
-    if (name == "nearest") return Interpolation::nearest;
-    throw py::value_error(
-        "interpolation must be 'inverted_cdf', 'averaged_inverted_cdf', 'linear', 'lower', "
-        "'higher', 'midpoint' or 'nearest', got '" +
-        name + "'");
+inline Interpolation interpolation_named(const py::object& name) {
+    constexpr std::pair<const char*, Interpolation> interpolations[] = {
+        {"inverted_cdf", Interpolation::inverted_cdf},
+        {"averaged_inverted_cdf", Interpolation::averaged_inverted_cdf},
+        {"linear", Interpolation::linear},
+        {"lower", Interpolation::lower},
+        {"higher", Interpolation::higher},
+        {"midpoint", Interpolation::midpoint},
+        {"nearest", Interpolation::nearest},
+    };
+    return word(name, "interpolation", interpolations);
 }
 
 // Moves a vector into a numpy array that owns it.
@@ -140,8 +146,8 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
     const py::arg_v out = py::arg("out") = py::none();
     cls.def(
         "mean",
-        [](const Self& self, const py::object& given, const py::object& left_out, int threads,
-           std::size_t block, const py::object& into) {
+        [](const Self& self, const py::object& given, const py::object& left_out,
+           const py::object& threads, const py::object& block, const py::object& into) {
             const Query query(self, given, left_out, threads, block);
             auto found = output_array<double>(into, query.shape({}));
             Wanted wanted;
@@ -154,8 +160,8 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
     cls.def(
         "intervals",
         [](const Self& self, const py::object& given, const py::object& coverage,
-           const std::string& kind, const py::object& mean, const py::object& left_out, int threads,
-           std::size_t block, const py::object& into) {
+           const py::object& kind, const py::object& mean, const py::object& left_out,
+           const py::object& threads, const py::object& block, const py::object& into) {
             const Query query(self, given, left_out, threads, block);
             const Shares levels = shares(coverage, "coverage", false);
             Shape ends{2};
@@ -184,8 +190,8 @@ does not. Rows for which no tree speaks are NaN.)");
     cls.def(
         "quantiles",
         [](const Self& self, const py::object& given, const py::object& levels_given,
-           const std::string& interpolation, const py::object& left_out, int threads,
-           std::size_t block, const py::object& into) {
+           const py::object& interpolation, const py::object& left_out, const py::object& threads,
+           const py::object& block, const py::object& into) {
             const Query query(self, given, left_out, threads, block);
             const Shares levels = shares(levels_given, "quantiles", true);
             auto found = output_array<double>(into, query.shape(axis_of(levels)));
@@ -203,7 +209,8 @@ does not. Rows for which no tree speaks are NaN.)");
     cls.def(
         "cdf",
         [](const Self& self, const py::object& given, const py::object& y,
-           const py::object& left_out, int threads, std::size_t block, const py::object& into) {
+           const py::object& left_out, const py::object& threads, const py::object& block,
+           const py::object& into) {
             const Query query(self, given, left_out, threads, block);
             Wanted wanted;
             const auto points = query.points(y, "y", wanted.n_points);
@@ -223,7 +230,8 @@ does not. Rows for which no tree speaks are NaN.)");
     cls.def(
         "draws",
         [](const Self& self, const py::object& given, const py::object& uniforms,
-           const py::object& left_out, int threads, std::size_t block, const py::object& into) {
+           const py::object& left_out, const py::object& threads, const py::object& block,
+           const py::object& into) {
             const Query query(self, given, left_out, threads, block);
             Wanted wanted;
             const auto shares_drawn = query.points(uniforms, "uniforms", wanted.n_draws);
@@ -243,7 +251,8 @@ does not. Rows for which no tree speaks are NaN.)");
         "(n, k); with several outputs their axis stands behind n. `out` may be `uniforms` itself.");
     cls.def(
         "weights",
-        [](const Self& self, const py::object& given, int threads, std::size_t block) {
+        [](const Self& self, const py::object& given, const py::object& threads,
+           const py::object& block) {
             Weights found = Query(self, given, py::none(), threads, block).weights();
             return py::make_tuple(array_from(std::move(found.indptr)),
                                   array_from(std::move(found.indices)),

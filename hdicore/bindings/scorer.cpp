@@ -27,8 +27,8 @@ Raises
 ------
 ValueError
     If their trees differ.)");
-    cls.def(py::init<std::shared_ptr<Forest>, std::shared_ptr<BoundIndex>>(), py::arg("forest"),
-            py::arg("index"))
+    cls.def(py::init<std::shared_ptr<Forest>, std::shared_ptr<BoundIndex>>(),
+            py::arg("forest").none(false), py::arg("index").none(false))
         .def_readonly("forest", &BoundScorer::forest)
         .def_readonly("index", &BoundScorer::index)
         .def("__reduce__", [](const py::object& self) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,13 @@ class TrainingRows:
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
     counts_are_weighted: bool
+
+    def in_bag_weights(self, tree: int) -> NDArray[np.float64]:
+        """Weight of each row inside a tree, (n,)."""
+        drawn = np.ones(len(self.y)) if self.counts is None else self.counts[:, tree].astype(float)
+        if self.sample_weight is None or not self.counts_are_weighted:
+            return drawn
+        return drawn * self.sample_weight
 
     def index(
         self,
@@ -93,19 +100,17 @@ def import_forest(
     _check_drawing_weights(estimator, counts, sample_weight)
 
     nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-    counts_are_weighted = _check_leaf_weights(trees, nodes, leaves, counts, sample_weight)
-    in_bag_weight = sample_weight if counts_are_weighted else None
-    for t, tree in enumerate(trees):
-        row_weights = _in_bag_weights(counts, in_bag_weight, t, len(X))
-        for output, target in enumerate(y.reshape(len(y), -1).T):
-            leaf_targets = LeafTargets(nodes[t], leaves[:, t], row_weights, target)
-            if not leaf_targets.agree_with(estimator, tree, output):
-                raise ValueError(
-                    f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
-                    "targets than the forest recorded. Pass y as it was, and in the same order of "
-                    "rows, at the forest's last fit"
-                )
-    return forest, TrainingRows(X, y, sample_weight, counts, counts_are_weighted), leaves
+    rules = [False] if sample_weight is None else [counts is None, counts is not None]
+    refusals = []
+    # Whether sample_weight multiplies the counts depends on the version of scikit-learn that fitted
+    # the forest, so the forest itself is asked.
+    for counts_are_weighted in rules:
+        rows = TrainingRows(X, y, sample_weight, counts, counts_are_weighted)
+        refusal = _refusal(estimator, trees, nodes, leaves, rows)
+        if refusal is None:
+            return forest, rows, leaves
+        refusals.append(refusal)
+    raise ValueError(max(refusals).message)
 
 
 def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | None]:
@@ -192,50 +197,46 @@ def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
         return revived.estimators_samples_  # type: ignore[no-any-return]
 
 
-def _in_bag_weights(
-    counts: NDArray[np.unsignedinteger] | None,
-    sample_weight: NDArray[np.float64] | None,
-    tree: int,
-    n: int,
-) -> NDArray[np.float64]:
-    """Weight of each row inside a tree, (n,)."""
-    drawn = np.ones(n) if counts is None else counts[:, tree].astype(np.float64)
-    return drawn if sample_weight is None else drawn * sample_weight
+class Refusal(NamedTuple):
+    """Why rows are not those of a forest; the check that comes last says most."""
+
+    check: int
+    message: str
 
 
-def _check_leaf_weights(
+def _refusal(
+    estimator: Any,
     trees: list[Any],
     nodes: list[NDArray[np.int32]],
     leaves: NDArray[np.int32],
-    counts: NDArray[np.unsignedinteger] | None,
-    sample_weight: NDArray[np.float64] | None,
-) -> bool:
-    """Compare the in-bag weight of every leaf with the tree's own record of it.
-
-    Returns whether sample_weight multiplies the counts. Which rule holds depends on the version of
-    scikit-learn that fitted the forest, so the forest itself is asked.
-    """
-    candidates = (
-        [(False, None)] if sample_weight is None else [(False, None), (True, sample_weight)]
-    )
-    wrong_tree = 0
-    for counts_are_weighted, weight in candidates:
-        for t, (tree, ids) in enumerate(zip(trees, nodes, strict=True)):
-            row_weights = _in_bag_weights(counts, weight, t, len(leaves))
-            found = np.bincount(leaves[:, t], weights=row_weights, minlength=len(ids))
-            recorded = tree.weighted_n_node_samples[ids]
-            if not np.allclose(found, recorded, rtol=1e-8, atol=1e-8 * recorded.max()):
-                wrong_tree = max(wrong_tree, t)
-                break
-        else:
-            return counts_are_weighted
-    given = "without sample_weight" if sample_weight is None else "with sample_weight"
-    raise ValueError(
-        f"X and y (given {given}) are not the rows this forest was fitted on: leaves of tree "
-        f"{wrong_tree} hold other in-bag weights than the forest recorded. Pass X, its order of "
-        "rows and sample_weight exactly as they were at the forest's last fit (forests fitted on "
-        "missing values by scikit-learn before 1.8 do not agree with their own record; fit again)"
-    )
+    rows: TrainingRows,
+) -> Refusal | None:
+    """Compare the weight and the targets of every leaf with the trees' own record of them."""
+    targets = rows.y.reshape(len(rows.y), -1).T
+    for t, tree in enumerate(trees):
+        weights = rows.in_bag_weights(t)
+        found = np.bincount(leaves[:, t], weights=weights, minlength=len(nodes[t]))
+        recorded = tree.weighted_n_node_samples[nodes[t]]
+        if not np.allclose(found, recorded, rtol=1e-8, atol=1e-8 * recorded.max()):
+            given = "without sample_weight" if rows.sample_weight is None else "with sample_weight"
+            return Refusal(
+                1,
+                f"X and y (given {given}) are not the rows this forest was fitted on: leaves of "
+                f"tree {t} hold other in-bag weights than the forest recorded. Pass X, its order "
+                "of rows and sample_weight exactly as they were at the forest's last fit (forests "
+                "fitted on missing values by scikit-learn before 1.8 do not agree with their own "
+                "record; fit again)",
+            )
+        for output, target in enumerate(targets):
+            leaf_targets = LeafTargets(nodes[t], leaves[:, t], weights, target)
+            if not leaf_targets.agree_with(estimator, tree, output):
+                return Refusal(
+                    2,
+                    f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
+                    "targets than the forest recorded. Pass y as it was, and in the same order of "
+                    "rows, at the forest's last fit",
+                )
+    return None
 
 
 def _check_drawing_weights(

@@ -8,9 +8,15 @@
 #include <span>
 #include <variant>
 
+#include "hdicore/shares.hpp"
 #include "hdicore/types.hpp"
 
 namespace hdicore {
+
+// Masses of all trees together stay below 2^62.
+inline constexpr std::size_t most_trees = std::size_t{1} << (62 - wide_shift);
+// Leaf ids are meant to be dense, as a table of the leaves of each tree is kept.
+inline constexpr std::int64_t most_leaves = std::int64_t{1} << 28;
 
 // What an index is built from.
 struct TrainingRows {
@@ -23,21 +29,6 @@ struct TrainingRows {
     const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
     std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf seen + 1
 };
-
-// Fixed-point shares. In a leaf whose rows weigh N together, in ascending order of y, the rows up
-// to and including r weigh a_r and own the first floor(2^shift * a_r / N) units: each leaf hands
-// out exactly 2^shift units, and any run of neighbours is less than one unit from its exact share.
-//
-// shift is 31 (units fit 32 bits) unless one unit in each tree could amount to an atom.
-inline constexpr int narrow_shift = 31;
-inline constexpr int wide_shift = 40;
-// floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
-mass_t share(count_t part, count_t whole, int shift) noexcept;
-
-// Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum
-// of them is exact and independent of order; whole weights keep their exact ratios. weights are
-// finite and not negative; copies is how often the row with the most copies counts.
-std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies = 1);
 
 // The flat arrays of an index, as stored and mapped.
 struct LeafIndexArrays {
@@ -104,6 +95,7 @@ class LeafIndex {
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
 
   private:
+    static void check_number_of_trees(std::size_t n_trees);
     void validate() const;
 
     LeafIndexArrays arrays_;

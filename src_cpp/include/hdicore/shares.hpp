@@ -1,0 +1,28 @@
+// hdicore/shares.hpp: weights as whole numbers, so that sums are exact in any order
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "hdicore/types.hpp"
+
+namespace hdicore {
+
+// Fixed-point shares. In a leaf whose rows weigh N together, in ascending order of y, the rows up
+// to and including r weigh a_r and own the first floor(2^shift * a_r / N) units: each leaf hands
+// out exactly 2^shift units, and any run of neighbours is less than one unit from its exact share.
+//
+// shift is 31 (units fit 32 bits) unless one unit in each tree could amount to an atom.
+inline constexpr int narrow_shift = 31;
+inline constexpr int wide_shift = 40;
+// floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
+mass_t share(count_t part, count_t whole, int shift) noexcept;
+
+// Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum
+// of them is exact and independent of order; whole weights keep their exact ratios. weights are
+// finite and not negative; copies is how often the row with the most copies counts.
+std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies = 1);
+
+}  // namespace hdicore

@@ -1,0 +1,44 @@
+// shares.cpp: long division of weights into units, and the scaling of real weights
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/shares.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+namespace hdicore {
+
+mass_t share(count_t part, count_t whole, int shift) noexcept {
+    // Long division, as many bits at a time as fit beside the remainder.
+    const int step = 63 - static_cast<int>(std::bit_width(whole));
+    count_t quotient = part / whole;
+    count_t remainder = part % whole;
+    for (int bits = shift; bits > 0;) {
+        const int now = std::min(bits, step);
+        remainder <<= now;
+        quotient = (quotient << now) + remainder / whole;
+        remainder %= whole;
+        bits -= now;
+    }
+    return static_cast<mass_t>(quotient);
+}
+
+std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies) {
+    const double heaviest = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
+    if (!(heaviest > 0)) throw std::invalid_argument("the weights must not all be zero");
+    const int exponent = std::ilogb(heaviest) + 1;
+    std::vector<double> sorted(weights.begin(), weights.end());
+    // Ascending, so that the sum and with it the scale do not depend on the order of rows.
+    std::sort(sorted.begin(), sorted.end());
+    double total = 0;
+    for (const double w : sorted) total += std::scalbn(w, -exponent);
+    const int scale = 51 - (std::ilogb(total * static_cast<double>(copies)) + 1) - exponent;
+    std::vector<count_t> whole(weights.size());
+    std::transform(weights.begin(), weights.end(), whole.begin(), [&](double w) {
+        return static_cast<count_t>(std::llround(std::scalbn(w, scale)));
+    });
+    return whole;
+}
+
+}  // namespace hdicore
