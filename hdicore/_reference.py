@@ -54,12 +54,15 @@ def apply_tree(
 
 
 def whole_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
-    """Scale weights by the power of two that brings their total to (2**50, 2**51], and round."""
+    """Scale weights by the power of two that brings their total to (2**50, 2**51], and round.
+
+    What weighs anything keeps at least the weight 1.
+    """
     weights = np.asarray(weights, dtype=np.float64)
     exponent = math.frexp(weights.max())[1]
     total = sum(math.ldexp(w, -exponent) for w in np.sort(weights)) * copies
     scale = 51 - math.frexp(total)[1] - exponent
-    return [math.floor(math.ldexp(w, scale) + 0.5) for w in weights]
+    return [max(int(w > 0), math.floor(math.ldexp(w, scale) + 0.5)) for w in weights]
 
 
 def share(weights: list[int], shift: int) -> list[int]:
@@ -166,26 +169,22 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
         if interpolation == "averaged_inverted_cdf" and hit:
             return float(values[k] / 2 + values[k + 1] / 2)
         return float(values[k])
-    if len(values) == 1 or level <= 0:
-        return float(values[0])
-    if level >= 1:
-        return float(values[-1])
-    left = [float(sum(masses[:k])) for k in range(len(values))]
-    others = [float(total - mass) for mass in masses]
-    below = max(k for k in range(len(values)) if left[k] <= level * others[k])
-    for k in (below, below + 1):
-        if abs(left[k] - level * others[k]) <= tolerance:
-            return float(values[k])
+    grain = min(masses)
+    at = level * float(total - grain)
+    below = max(k for k in range(len(values)) if float(upto[k] - masses[k]) <= at)
+    into_gap = at - float(upto[below] - grain)
+    if into_gap <= tolerance or below + 1 == len(values):
+        return float(values[below])
     low, high = values[below], values[below + 1]
-    level_below, level_above = (left[k] / others[k] for k in (below, below + 1))
-    fraction = (level - level_below) / (level_above - level_below)
+    if into_gap >= grain - tolerance:
+        return float(high)
     return float(
         {
             "lower": low,
             "higher": high,
             "midpoint": low / 2 + high / 2,
-            "nearest": low if fraction <= 0.5 else high,
-            "linear": low + fraction * (high - low),
+            "nearest": low if into_gap <= grain / 2 + tolerance else high,
+            "linear": low + into_gap / grain * (high - low),
         }[interpolation]
     )
 

@@ -165,6 +165,29 @@ def test_quantiles_equal_quantile_forest_in_single_leaves(interpolation):
     )
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint"])
+def test_quantiles_equal_quantile_forest_with_ties(interpolation):
+    """Bootstrap counts and tied targets: both count rows, if one of them counts once."""
+    tied = np.round(Y, 0)
+    options = {"min_samples_leaf": 40, "random_state": 2}
+    theirs = RandomForestQuantileRegressor(1, max_samples_leaf=None, **options).fit(X, tied)
+    forest = RandomForestRegressor(1, **options).fit(X, tied)
+    model = HDIForestRegressor.from_forest(forest, X, tied, weights="inbag")
+    codes = np.unique(tied, return_inverse=True)[1]
+    one_draw, lightest_target = np.transpose(
+        [
+            (row[row > 0].min(), min(m for m in np.bincount(codes, row) if m > 0))
+            for row in model.predict_weights(X_NEW).toarray()
+        ]
+    )
+    alike = np.isclose(one_draw, lightest_target, rtol=1e-6)
+    levels = [0.0, 0.11, 0.37, 0.53, 0.93, 1.0]
+    ours = model.predict_quantiles(X_NEW, levels, interpolation=interpolation)
+    expected = theirs.predict(X_NEW, quantiles=levels, interpolation=interpolation)
+    assert alike.sum() > 10
+    assert_allclose(ours[alike], expected[alike], rtol=1e-6)
+
+
 def test_quantiles_equal_quantile_forest_over_equal_leaves():
     """Where all leaves are equally large, pooled counts and mean shares are the same weights."""
     options = {"min_samples_leaf": 150, "max_features": 1, "bootstrap": False, "random_state": 0}
@@ -405,6 +428,18 @@ def test_constant_target_and_single_row():
         model = HDIForestRegressor(RandomForestRegressor(3)).fit(rows, target)
         assert (model.predict_interval(X_NEW, LEVELS) == 3.5).all()
         assert_allclose(model.predict(X_NEW), 3.5)
+
+
+def test_parameters_set_after_fit_wait_for_the_next_fit(tmp_path):
+    model = imported().set_params(weights="inbag")
+    expected = imported()
+    assert model.weights_ == "all"
+    assert_array_equal(model.oob_interval(), expected.oob_interval())
+    weights = model.predict_weights(X_NEW).toarray()
+    assert_array_equal(weights, expected.predict_weights(X_NEW).toarray())
+    model.save(tmp_path / "model")
+    assert HDIForestRegressor.load(tmp_path / "model").weights_ == "all"
+    assert_allclose(model.fit(X, Y).predict(X_NEW), FOREST.predict(X_NEW), atol=1e-7)
 
 
 def test_fit_again_replaces_everything():

@@ -42,6 +42,12 @@ FORESTS = {
     "tree": DecisionTreeRegressor(min_samples_leaf=4, random_state=0),
     "extra tree": ExtraTreeRegressor(random_state=0),
     "one leaf": RandomForestRegressor(3, min_samples_leaf=N, random_state=0),
+    "monotonic absolute_error": RandomForestRegressor(
+        5, criterion="absolute_error", monotonic_cst=[1, 0, 0, 0, 0], random_state=0
+    ),
+    "monotonic poisson": RandomForestRegressor(
+        5, criterion="poisson", monotonic_cst=[1, 0, 0, 0, 0], random_state=0
+    ),
     "pruned": RandomForestRegressor(20, ccp_alpha=0.1, max_leaf_nodes=15, random_state=0),
     "bagging": BaggingRegressor(DecisionTreeRegressor(), 20, random_state=0),
     "bagged features": BaggingRegressor(
@@ -58,7 +64,9 @@ FORESTS = {
 }
 # scikit-learn warns about sample_weight in bagging without replacement.
 pytestmark = pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight")
-PREDICTS_MEANS = sorted(set(FORESTS) - {"absolute_error", "monotonic"})
+PREDICTS_MEANS = [
+    name for name in FORESTS if "monotonic" not in name and "absolute_error" not in name
+]
 
 
 def fitted(name, y=Y, sample_weight=None):
@@ -158,6 +166,20 @@ def test_other_rows_are_refused(name):
 def test_forgotten_sample_weight_is_refused(name):
     with pytest.raises(ValueError, match="sample_weight"):
         HDIForestRegressor.from_forest(fitted(name, sample_weight=WEIGHT), X, Y)
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_sample_weight_that_the_forest_did_not_see_is_refused(name):
+    with pytest.raises(ValueError, match="sample_weight"):
+        HDIForestRegressor.from_forest(fitted(name), X, Y, sample_weight=WEIGHT)
+
+
+def test_other_numbers_of_outputs_are_refused():
+    both = np.column_stack([Y, Y])
+    with pytest.raises(ValueError, match="y has 2 outputs, but the forest was fitted on 1"):
+        HDIForestRegressor.from_forest(fitted("forest"), X, both)
+    with pytest.raises(ValueError, match="y has 1 outputs, but the forest was fitted on 2"):
+        HDIForestRegressor.from_forest(fitted("forest", y=both), X, Y)
 
 
 def test_refitted_forest_is_refused():

@@ -597,3 +597,8 @@ def test_memory_that_may_change_is_copied(name):
     writeable[:] = frozen[:] = 2**31
     for index in indices:
         assert index.mean(leaves).tolist() == [1.5, 1.5, 4.0]
+
+
+def test_weights_however_unequal_leave_no_leaf_silent():
+    index = LeafIndex([[0], [0], [1]], [1.0, 3.0, 7.0], sample_weight=[1e-30, 1e-30, 1.0])
+    assert index.mean([[0], [1]]).tolist() == [2.0, 7.0]

@@ -87,6 +87,10 @@ def test_file_without_training_rows(model, tmp_path):
     for ask in (lambda: loaded.predict_weights(X), loaded.oob_interval):
         with pytest.raises(ValueError, match="saved without its training rows"):
             ask()
+    with pytest.raises(ValueError, match="pass training_rows=False"):
+        loaded.save(tmp_path / "again")
+    loaded.save(tmp_path / "again", training_rows=False)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "lean").read_bytes()
     assert not any(name.startswith("training") for name in load_file(tmp_path / "lean"))
 
 
@@ -154,6 +158,11 @@ def test_old_file_stays_readable_while_it_is_replaced(model, path):
 def test_saving_into_a_missing_folder(model, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         model.save(tmp_path / "missing" / "model")
+
+
+def test_saving_over_a_folder(model, tmp_path):
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        model.save(tmp_path)
 
 
 def test_missing_file(tmp_path):
@@ -232,6 +241,8 @@ def test_newer_versions(path):
         lambda facts: facts.update(weights="some"),
         lambda facts: facts.update(n_features=3),
         lambda facts: facts.update(n_features=None),
+        lambda facts: facts.update(n_features=float("inf")),
+        lambda facts: facts.update(n_training_rows=float("inf")),
         lambda facts: facts.update(feature_names=["a"]),
         lambda facts: facts.update(feature_names=7),
         lambda facts: facts.update(n_training_rows=10**9),

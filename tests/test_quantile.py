@@ -105,6 +105,25 @@ def test_weighted_quantiles_are_those_of_numpy():
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint"])
+def test_quantiles_of_tied_targets_are_those_of_numpy(interpolation):
+    """A target that half the rows share is the quantile of half the levels."""
+    rng = np.random.default_rng(2)
+    for n_ties in range(1, 12):
+        y = np.concatenate([[0.0], rng.integers(1, 4, size=n_ties).astype(float)])
+        levels = np.round(rng.random(30), 3)
+        found = one_leaf_index(y).quantiles(QUERY, levels, interpolation)[0]
+        expected = np.quantile(y, levels, method=interpolation)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 9, 11, 13])
+def test_nearest_takes_the_lower_of_two_equally_near(n):
+    middles = (np.arange(n - 1) + 0.5) / (n - 1)
+    found = one_leaf_index(np.arange(float(n))).quantiles(QUERY, middles, "nearest")[0]
+    np.testing.assert_array_equal(found, np.arange(n - 1))
+
+
 def test_halfway_between_atoms():
     index = one_leaf_index([0.0, 1.0])
     answers = {"linear": 0.5, "lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": 0.0}

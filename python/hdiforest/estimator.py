@@ -57,6 +57,8 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         The fitted forest; absent from a model that was loaded from a file.
     scorer_ : hdicore.Scorer
         The compiled model.
+    weights_ : str
+        The `weights` it was made with.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -189,6 +191,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
                 "was fitted on all rows"
             )
         index = rows.index(forest, leaves, self.weights, n_threads=n_threads)
+        self.weights_ = self.weights
         self.scorer_ = Scorer(forest, index)
         self.n_outputs_ = index.n_outputs
         self.n_training_rows_ = len(X)
@@ -248,9 +251,10 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
             One of "inverted_cdf" (smallest target with distribution function >= level),
-            "averaged_inverted_cdf", and "linear", "lower", "higher", "midpoint", "nearest", which
-            place a target at the level L / (L + R), with L and R the mass strictly left and right
-            of it; for equal weights that is numpy's definition of the same name.
+            "averaged_inverted_cdf", and numpy's family of "linear", "lower", "higher", "midpoint"
+            and "nearest", with the lightest target's weight in place of one observation's: where
+            all rows weigh alike these are numpy's quantiles (of two equally near targets, "nearest"
+            takes the lower).
 
         Returns
         -------
@@ -363,9 +367,9 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         leaves = forest.leaves(rows.X, n_threads=n_threads)
         index = self.scorer_.index
         leave_out = None
-        if self.weights != "inbag":
+        if self.weights_ != "inbag":
             index = rows.index(
-                forest, leaves, self.weights, keep_row_weights=True, n_threads=n_threads
+                forest, leaves, self.weights_, keep_row_weights=True, n_threads=n_threads
             )
             leave_out = np.arange(len(leaves))
         leaves[rows.counts > 0] = -1
@@ -400,8 +404,12 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
             If safetensors is not installed.
         OSError
             If the file cannot be written.
+        ValueError
+            If the model was itself loaded without training rows.
         """
         check_is_fitted(self)
+        if training_rows and self._training_rows is None:
+            raise ValueError("this model has no training rows to save; pass training_rows=False")
         model_file.save(self, Path(path), training_rows=training_rows)
 
     @classmethod
@@ -440,7 +448,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         numbers = np.arange(len(leaves), dtype=np.float64)
         return Scorer(
             forest,
-            rows.index(forest, leaves, self.weights, targets=numbers, n_threads=n_threads),
+            rows.index(forest, leaves, self.weights_, targets=numbers, n_threads=n_threads),
         )
 
     def _require_training_rows(self) -> TrainingRows:

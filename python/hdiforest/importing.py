@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -21,8 +22,7 @@ _UNDERSTOOD = (
     "a fitted RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, "
     "ExtraTreeRegressor or BaggingRegressor of such trees"
 )
-# Criteria whose leaves predict the mean of their rows.
-_MEAN_CRITERIA = ("squared_error", "friedman_mse", "poisson")
+_CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,18 @@ def import_forest(
     n_features = estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
+    n_outputs = 1 if y.ndim == 1 else y.shape[1]
+    if n_outputs != trees[0].n_outputs:
+        raise ValueError(
+            f"y has {n_outputs} outputs, but the forest was fitted on {trees[0].n_outputs}"
+        )
     forest = _as_arrays(trees, features, n_features)
     leaves = forest.leaves(X, n_threads=n_threads)
     counts = _bag_counts(estimator, len(trees), len(X))
-    _check_drawing_weights(estimator, counts, sample_weight)
 
     nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-    rules = [False] if sample_weight is None else [counts is None, counts is not None]
     refusals = []
-    # Whether sample_weight multiplies the counts depends on the version of scikit-learn that fitted
-    # the forest, so the forest itself is asked.
-    for counts_are_weighted in rules:
+    for counts_are_weighted in _weighting_rules(estimator, counts, sample_weight):
         rows = TrainingRows(X, y, sample_weight, counts, counts_are_weighted)
         refusal = _refusal(estimator, trees, nodes, leaves, rows)
         if refusal is None:
@@ -130,6 +131,11 @@ def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | No
         if not isinstance(member, DecisionTreeRegressor):
             raise ValueError(
                 f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
+            )
+        if member.criterion not in _CRITERIA:
+            raise ValueError(
+                f"estimator has the criterion {member.criterion!r}, which is not understood; known "
+                f"are {', '.join(_CRITERIA)}"
             )
         if getattr(member, "categorical_features", None) is not None:
             raise ValueError(
@@ -239,24 +245,30 @@ def _refusal(
     return None
 
 
-def _check_drawing_weights(
+def _weighting_rules(
     estimator: Any,
     counts: NDArray[np.unsignedinteger] | None,
     sample_weight: NDArray[np.float64] | None,
-) -> None:
-    """Refuse other weights than those that decided which rows were drawn.
+) -> list[bool]:
+    """Whether sample_weight may have multiplied the counts, likeliest first.
 
-    Since scikit-learn 1.9 such weights leave no trace in the leaves; the forest keeps them.
+    Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
+    leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    used = getattr(estimator, "_sample_weight", None)
-    if counts is None or used is None:
-        return
-    if sample_weight is None or not np.array_equal(used, sample_weight):
+    if counts is None and not isinstance(estimator, BaggingRegressor):
+        return [True]
+    if counts is None or not hasattr(estimator, "_sample_weight"):
+        return [True, False]
+    used = estimator._sample_weight
+    if used is None and sample_weight is not None:
+        raise ValueError("sample_weight was not used at the forest's last fit; leave it out")
+    if used is not None and (sample_weight is None or not np.array_equal(used, sample_weight)):
         given = "none was given" if sample_weight is None else "another one was given"
         raise ValueError(
             f"sample_weight decided which rows the forest drew at its last fit, but {given}; pass "
             "the same"
         )
+    return [False]
 
 
 @dataclass(frozen=True)
@@ -275,19 +287,24 @@ class LeafTargets:
         # Sums of like-signed targets err by less than this, however many there are.
         tolerance = 1e-9 * np.abs(self.target).max()
         recorded = tree.value[self.nodes, output, 0]
-        clipped = members[0].monotonic_cst is not None
-        if criterion in _MEAN_CRITERIA and not clipped:
-            return bool((np.abs(self._mean(self.target) - recorded) <= tolerance).all())
-        if criterion == "absolute_error" and not clipped:
+        if members[0].monotonic_cst is not None:
+            # Constraints move the values of leaves, but not their impurities.
+            error = np.abs(self._impurity(criterion) - tree.impurity[self.nodes])
+            return bool((error <= tolerance * max(1.0, np.abs(self.target).max())).all())
+        if criterion == "absolute_error":
             low, high = self._medians()
             return bool(((low - tolerance <= recorded) & (recorded <= high + tolerance)).all())
-        if criterion == "squared_error" and tree.n_outputs == 1:
-            # Monotonic constraints move the values of leaves, but not their variances.
-            mean = self._mean(self.target)
-            variance = self._mean((self.target - mean[self.leaf]) ** 2)
-            error = np.abs(variance - tree.impurity[self.nodes])
-            return bool((error <= tolerance * np.abs(self.target).max()).all())
-        return True
+        return bool((np.abs(self._mean(self.target) - recorded) <= tolerance).all())
+
+    def _impurity(self, criterion: str) -> NDArray[np.float64]:
+        """Impurity of each leaf, as scikit-learn defines it for the criterion."""
+        if criterion == "absolute_error":
+            return self._mean(np.abs(self.target - self._medians()[0][self.leaf]))
+        mean = self._mean(self.target)[self.leaf]
+        if criterion == "poisson":
+            with np.errstate(invalid="ignore", divide="ignore"):  # no leaf of its own has mean 0
+                return self._mean(xlogy(self.target, self.target / mean))
+        return self._mean((self.target - mean) ** 2)
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         sums = np.bincount(self.leaf, weights=values, minlength=len(self.nodes))

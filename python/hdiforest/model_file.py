@@ -57,7 +57,7 @@ def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
         "format_version": FORMAT_VERSION,
         "hdicore": __version__,
         "scikit_learn": version("scikit-learn"),
-        "weights": model.weights,
+        "weights": model.weights_,
         "n_features": forest.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "scalar_output": index.scalar_output,
@@ -66,6 +66,8 @@ def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
     }
     metadata = {METADATA_KEY: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     with replacing(path) as temporary:
@@ -94,7 +96,7 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
         raise ValueError(f"{path} is damaged: its checksum does not match its contents")
     try:
         _assemble(model, facts, tensors)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a valid model: {error}") from None
 
 
@@ -114,7 +116,7 @@ def _assemble(
     if names is not None and len(names) != n_features:
         raise ValueError(f"it names {len(names)} features of {n_features}")
 
-    model.weights = facts["weights"]
+    model.weights = model.weights_ = facts["weights"]
     model.scorer_ = Scorer(forest, index)
     model.n_features_in_ = n_features
     model.n_outputs_ = index.n_outputs
@@ -173,7 +175,7 @@ def _checked_facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any]
         found = json.loads(metadata[METADATA_KEY])
         facts, sha256 = dict(found["facts"]), str(found["sha256"])
         format_version = int(facts["format_version"])
-    except (KeyError, TypeError, ValueError):
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not an hdicore model: it holds other tensors") from None
     if format_version != FORMAT_VERSION:
         raise ValueError(

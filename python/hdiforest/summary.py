@@ -36,7 +36,7 @@ def describe(path: Path) -> str:
         ["trees", f"{forest.n_trees:,}"],
         ["leaves", f"{forest.n_leaves.sum():,}"],
         ["training rows", f"{model.n_training_rows_:,} ({_kept(model)})"],
-        ["weights", f"{model.weights}: {WEIGHTS[model.weights]}"],
+        ["weights", f"{model.weights_}: {WEIGHTS[model.weights_]}"],
         ["in memory", f"forest {_size(forest.nbytes)}, leaf index {_size(index.nbytes)}"],
     ]
     for output in range(model.n_outputs_):

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,6 +13,11 @@ namespace hdicore {
 
 unsigned available_threads() noexcept {
     return std::max(1u, std::thread::hardware_concurrency());
+}
+
+unsigned usable_threads(unsigned n_threads) noexcept {
+    const unsigned available = available_threads();
+    return n_threads == 0 ? available : std::min(n_threads, std::max(64u, 4 * available));
 }
 
 void parallel_for(std::size_t n_blocks, unsigned n_threads,
@@ -33,14 +37,14 @@ void parallel_for(std::size_t n_blocks, unsigned n_threads,
         }
     };
 
-    const std::size_t wanted = n_threads == 0 ? available_threads() : n_threads;
+    const std::size_t wanted = usable_threads(n_threads);
     const std::size_t n_helpers = std::min(wanted, n_blocks) - (n_blocks > 0 ? 1 : 0);
     std::vector<std::thread> helpers;
     helpers.reserve(n_helpers);
     try {
         while (helpers.size() < n_helpers) helpers.emplace_back(run);
-    } catch (const std::system_error&) {
-        // No more threads to be had: those that run share the blocks.
+    } catch (...) {
+        // The system or memory gives no more threads: those that run share the blocks.
     }
     run();
     for (std::thread& helper : helpers) helper.join();

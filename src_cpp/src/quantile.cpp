@@ -17,38 +17,31 @@ std::size_t first_reaching(const Atoms& atoms, mass_t units) noexcept {
 }
 
 double averaged_inverted_cdf(const Atoms& atoms, double level) noexcept {
-    const std::size_t k = first_reaching(atoms, atoms.needed(level));
-    // F equals the level if it reaches it with, but not without, the tolerance of two units a tree.
-    const mass_t exact = atoms.needed(level) + 4 * static_cast<mass_t>(atoms.n_trees);
+    const mass_t needed = atoms.needed(level);
+    const std::size_t k = first_reaching(atoms, needed);
+    // F equals the level if it is within the tolerance of two units a tree on either side.
+    const mass_t exact = needed + 4 * static_cast<mass_t>(atoms.n_trees);
     const bool equal = level > 0 && k + 1 < atoms.size() && atoms.cumulative[k + 1] <= exact;
     return equal ? atoms.values[k] / 2 + atoms.values[k + 1] / 2 : atoms.values[k];
 }
 
 double between_atoms(const Atoms& atoms, double level, Interpolation interpolation) noexcept {
-    const std::size_t last = atoms.size() - 1;
-    if (last == 0 || level <= 0) return atoms.values[0];
-    if (level >= 1) return atoms.values[last];
+    const auto mass = [&](std::size_t k) { return atoms.cumulative[k + 1] - atoms.cumulative[k]; };
+    mass_t grain = atoms.total();
+    for (std::size_t k = 0; k < atoms.size(); ++k) grain = std::min(grain, mass(k));
 
-    const auto left = [&](std::size_t k) { return static_cast<double>(atoms.cumulative[k]); };
-    const auto others = [&](std::size_t k) {
-        return static_cast<double>(atoms.total() - atoms.cumulative[k + 1] + atoms.cumulative[k]);
-    };
-    std::size_t below = 0;  // left / others at below <= level < left / others at above
-    std::size_t above = last;
-    while (above - below > 1) {
-        const std::size_t middle = below + (above - below) / 2;
-        (left(middle) <= level * others(middle) ? below : above) = middle;
-    }
+    // Atom `below` fills [its start, its end - grain]; up to the next one's start lies the gap.
+    const double at = level * static_cast<double>(atoms.total() - grain);
+    const auto beyond = std::upper_bound(atoms.cumulative.begin(), atoms.cumulative.end() - 1, at);
+    const std::size_t below = static_cast<std::size_t>(beyond - atoms.cumulative.begin()) - 1;
+    const double into_gap = at - static_cast<double>(atoms.cumulative[below + 1] - grain);
+    const double gap = static_cast<double>(grain);
+    // The rounding of shares must not move a level off the edge of an atom, or off the middle.
+    const double rounding = 2 * static_cast<double>(atoms.n_trees);
+    if (into_gap <= rounding || below + 1 == atoms.size()) return atoms.values[below];
     const double low = atoms.values[below];
-    const double high = atoms.values[above];
-    // The rounding of shares must not turn a level that is an atom's own into one beside it.
-    const auto hits = [&](std::size_t k) {
-        return std::fabs(left(k) - level * others(k)) <= 2 * static_cast<double>(atoms.n_trees);
-    };
-    if (hits(below)) return low;
-    if (hits(above)) return high;
-    const double level_below = left(below) / others(below);
-    const double fraction = (level - level_below) / (left(above) / others(above) - level_below);
+    const double high = atoms.values[below + 1];
+    if (into_gap >= gap - rounding) return high;
     switch (interpolation) {
         case Interpolation::lower:
             return low;
@@ -57,9 +50,9 @@ double between_atoms(const Atoms& atoms, double level, Interpolation interpolati
         case Interpolation::midpoint:
             return low / 2 + high / 2;
         case Interpolation::nearest:
-            return fraction <= 0.5 ? low : high;
+            return into_gap <= gap / 2 + rounding ? low : high;
         default:
-            return std::lerp(low, high, fraction);
+            return std::lerp(low, high, into_gap / gap);
     }
 }
 

@@ -16,21 +16,20 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Rows per block: large enough to keep a tree's nodes in cache while rows pass, small enough for
-// the leaves to stay there too and for every thread to get several blocks.
-std::size_t choose_block_rows(std::size_t n_rows, std::size_t n_trees, const Run& run) {
+// the rows and their leaves to stay there too and for every thread to get several blocks. `width`
+// is how many numbers a row takes meanwhile.
+std::size_t choose_block_rows(std::size_t n_rows, std::size_t width, const Run& run) {
     if (run.block_rows > 0) return run.block_rows;
-    const std::size_t n_threads = run.n_threads == 0 ? available_threads() : run.n_threads;
-    const std::size_t by_cache =
-        std::clamp<std::size_t>((std::size_t{1} << 18) / n_trees, 64, 4096);
-    const std::size_t by_threads = n_rows / (4 * n_threads);
+    const std::size_t by_cache = std::clamp<std::size_t>((std::size_t{1} << 18) / width, 64, 4096);
+    const std::size_t by_threads = n_rows / (4 * usable_threads(run.n_threads));
     return std::max<std::size_t>(16, std::min(by_cache, by_threads));
 }
 
 // Calls a worker with each block of rows [begin, end).
 template <class MakeRangeWorker>
-void for_each_block(std::size_t n_rows, std::size_t n_trees, const Run& run,
+void for_each_block(std::size_t n_rows, std::size_t width, const Run& run,
                     const MakeRangeWorker& make_range_worker) {
-    const std::size_t block_rows = choose_block_rows(n_rows, n_trees, run);
+    const std::size_t block_rows = choose_block_rows(n_rows, width, run);
     const std::size_t n_blocks = n_rows / block_rows + (n_rows % block_rows != 0);
     parallel_for(n_blocks, run.n_threads, [&]() -> Worker {
         return [&, work = make_range_worker(std::min(block_rows, n_rows))](std::size_t b) mutable {
@@ -151,7 +150,7 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
                leaf_t* out) {
     const RoutedRows source(forest, rows);
     const std::size_t m = forest.n_trees();
-    for_each_block(rows.n_rows, m, {n_threads, 0}, [&](std::size_t) {
+    for_each_block(rows.n_rows, std::max(m, rows.n_features), {n_threads, 0}, [&](std::size_t) {
         return [&, scratch = std::vector<float>()](std::size_t begin, std::size_t end) mutable {
             source.leaves(begin, end, scratch, out + begin * m);
             if (!node_ids) return;
@@ -170,15 +169,16 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run) {
     check_leave_out(index, leave_out, source.n_rows());
-    for_each_block(source.n_rows(), index.n_trees(), run, [&](std::size_t most_rows) {
-        return [&, worker = BlockWorker(index, source, most_rows)](std::size_t begin,
-                                                                   std::size_t end) mutable {
-            worker.run(begin, end, leave_out,
-                       [&](std::size_t i, std::size_t o, const Distribution& row) {
-                           read(row.atoms(), wanted, i * index.n_outputs() + o);
-                       });
-        };
-    });
+    for_each_block(source.n_rows(), std::max(index.n_trees(), source.scratch_width()), run,
+                   [&](std::size_t most_rows) {
+                       return [&, worker = BlockWorker(index, source, most_rows)](
+                                  std::size_t begin, std::size_t end) mutable {
+                           worker.run(begin, end, leave_out,
+                                      [&](std::size_t i, std::size_t o, const Distribution& row) {
+                                          read(row.atoms(), wanted, i * index.n_outputs() + o);
+                                      });
+                       };
+                   });
 }
 
 Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run) {
@@ -187,14 +187,16 @@ Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run
     found.indptr.assign(source.n_rows() + 1, 0);
     // Twice through the rows: once for their sizes, once to fill; nothing else grows with them.
     const auto each_row = [&](const auto& use) {
-        for_each_block(source.n_rows(), index.n_trees(), run, [&](std::size_t most_rows) {
-            return [&, worker = BlockWorker(index, source, most_rows)](std::size_t begin,
-                                                                       std::size_t end) mutable {
-                worker.run(
-                    begin, end, nullptr,
-                    [&](std::size_t i, std::size_t, const Distribution& row) { use(i, row); });
-            };
-        });
+        for_each_block(source.n_rows(), std::max(index.n_trees(), source.scratch_width()), run,
+                       [&](std::size_t most_rows) {
+                           return [&, worker = BlockWorker(index, source, most_rows)](
+                                      std::size_t begin, std::size_t end) mutable {
+                               worker.run(begin, end, nullptr,
+                                          [&](std::size_t i, std::size_t, const Distribution& row) {
+                                              use(i, row);
+                                          });
+                           };
+                       });
     };
     each_row([&](std::size_t i, const Distribution& row) {
         found.indptr[i + 1] = static_cast<std::int64_t>(row.atoms().size());

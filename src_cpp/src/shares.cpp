@@ -36,7 +36,7 @@ std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t 
     const int scale = 51 - (std::ilogb(total * static_cast<double>(copies)) + 1) - exponent;
     std::vector<count_t> whole(weights.size());
     std::transform(weights.begin(), weights.end(), whole.begin(), [&](double w) {
-        return static_cast<count_t>(std::llround(std::scalbn(w, scale)));
+        return std::max<count_t>(w > 0, static_cast<count_t>(std::llround(std::scalbn(w, scale))));
     });
     return whole;
 }

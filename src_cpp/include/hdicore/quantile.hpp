@@ -8,8 +8,10 @@
 namespace hdicore {
 
 // What to do between two atoms; the names are numpy's. The first two read the distribution function
-// F; the others place atom k at the level L / (L + R), with L and R the mass strictly left and
-// right of it. For n equally heavy atoms that is (k - 1) / (n - 1), numpy's "linear" family.
+// F. The others follow numpy's "linear" family, with the lightest atom's mass u in place of that of
+// one observation: an atom of mass w with L to its left is the quantile at the levels from L / (1 -
+// u) to (L + w - u) / (1 - u), and between those of two neighbours it is as the name says. For
+// observations that weigh alike, one of them without ties, that is numpy's quantile, ties included.
 enum class Interpolation {
     inverted_cdf,           // smallest atom with F >= level
     averaged_inverted_cdf,  // the same; where F equals the level, its mean with the next atom
@@ -20,7 +22,7 @@ enum class Interpolation {
     nearest,  // the lower one of two that are equally near
 };
 
-// Quantile at level in [0, 1], O(log n_atoms).
+// Quantile at level in [0, 1]. O(log n_atoms) from F, O(n_atoms) in the other family.
 double quantile(const Atoms& atoms, double level, Interpolation interpolation) noexcept;
 
 enum class Kind {

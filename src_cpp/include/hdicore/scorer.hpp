@@ -19,6 +19,8 @@ class LeafSource {
   public:
     virtual ~LeafSource() = default;
     virtual std::size_t n_rows() const noexcept = 0;
+    // Numbers of scratch memory that finding the leaves of one row takes.
+    virtual std::size_t scratch_width() const noexcept = 0;
     // Leaves of rows [begin, end), (end - begin, n_trees). `scratch` is the caller's, for reuse.
     // Throws std::invalid_argument at rows that cannot be used. Called from many threads.
     virtual void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
@@ -30,6 +32,7 @@ class RoutedRows final : public LeafSource {
   public:
     RoutedRows(const Forest& forest, const RowMatrix& rows);
     std::size_t n_rows() const noexcept override { return rows_.n_rows; }
+    std::size_t scratch_width() const noexcept override { return rows_.n_features; }
     void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
                 leaf_t* out) const override;
 
@@ -45,6 +48,7 @@ class GivenLeaves final : public LeafSource {
     GivenLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
         : index_(index), leaves_(leaves), n_rows_(n_rows) {}
     std::size_t n_rows() const noexcept override { return n_rows_; }
+    std::size_t scratch_width() const noexcept override { return 0; }
     void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
                 leaf_t* out) const override;
 
@@ -87,7 +91,8 @@ struct Run {
 
 // Reads `wanted` for every row of `source`. If leave_out (n_rows,) is given, it names the training
 // row to be left out of the leaves of each row, and the index must have kept its row weights.
-// Memory beside the results: O(n_threads * (block_rows * n_trees + n_atoms)), whatever n_rows is.
+// Memory beside the results: O(n_threads * (block_rows * (n_trees + n_features) + n_atoms)),
+// whatever n_rows is.
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run);
 

@@ -21,7 +21,8 @@ inline constexpr int wide_shift = 40;
 mass_t share(count_t part, count_t whole, int shift) noexcept;
 
 // Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum
-// of them is exact and independent of order; whole weights keep their exact ratios. weights are
+// of them is exact and independent of order; whole weights keep their exact ratios, and what weighs
+// anything keeps at least the weight 1. weights are
 // finite and not negative; copies is how often the row with the most copies counts.
 std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies = 1);
 
