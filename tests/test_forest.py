@@ -71,12 +71,14 @@ def test_apply_equals_scikit_learn_for_random_forests(kind, seed, missing):
 
 
 @pytest.mark.parametrize("kind", [DecisionTreeRegressor, ExtraTreeRegressor])
-def test_apply_equals_scikit_learn_for_hundreds_of_single_trees(kind):
-    for seed in range(150):
+def test_apply_equals_scikit_learn_for_a_thousand_single_trees(kind):
+    for seed in range(1000):
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 6, size=(30, 2)) / 3
+        if seed % 2:
+            X[rng.random(X.shape) < 0.1] = np.nan
         estimator = kind(max_depth=1 + seed % 7, random_state=seed).fit(X, rng.normal(size=30))
-        query = np.concatenate([X, rng.random((20, 2))])
+        query = np.concatenate([X, rng.random((20, 2)), rows_at_thresholds(rng, estimator, X, 10)])
         np.testing.assert_array_equal(
             as_forest(estimator).apply(query, n_threads=1), sklearn_apply(estimator, query)
         )

@@ -100,6 +100,12 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
         raise ValueError(f"{path} is not a valid model: {error}") from None
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """Facts about a model file that `load_into` has accepted: versions, weights, names, sizes."""
+    metadata, _ = _map_tensors(path)
+    return _checked_facts(path, metadata)[0]
+
+
 def _assemble(
     model: HDIForestRegressor, facts: dict[str, Any], tensors: dict[str, NDArray[Any]]
 ) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
-from hdiforest.model_file import METADATA_KEY
+from hdiforest.model_file import read_facts
 from hdiforest.report import aligned
 
 WEIGHTS = {
@@ -27,7 +24,7 @@ def describe(path: Path) -> str:
         As `HDIForestRegressor.load`.
     """
     model = HDIForestRegressor.load(path)
-    facts = _written_by(path)
+    facts = read_facts(path)
     forest, index = model.scorer_.forest, model.scorer_.index
     rows = [
         ["file", f"{path} ({_size(path.stat().st_size)})"],
@@ -47,11 +44,6 @@ def describe(path: Path) -> str:
     listed = "without names" if names is None else ", ".join(map(str, names))
     rows.append(["features", f"{model.n_features_in_}: {listed}"])
     return aligned(rows, left=2)
-
-
-def _written_by(path: Path) -> dict[str, Any]:
-    with need("safetensors").safe_open(path, framework="np") as file:
-        return json.loads(file.metadata()[METADATA_KEY])["facts"]  # type: ignore[no-any-return]
 
 
 def _kept(model: HDIForestRegressor) -> str:
