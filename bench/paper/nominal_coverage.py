@@ -5,7 +5,7 @@
 For each data set: random 80/20 splits (seeds 0, 1, ...), a forest of 300 trees with at least 5 rows
 to a leaf, no tuning. Every test row must have an HDI no wider than its equal-tailed interval at
 every level; the script fails if one does not. Each finished split is a small file in
-bench/paper/results and is skipped when present. All together take about a quarter of an hour on 2 cores.
+bench/paper/results and is skipped when present. All together take about 15 minutes on 2 cores.
 """
 
 from __future__ import annotations
