@@ -51,5 +51,10 @@ def friedman(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Friedman's first function of 10 uniform features with unit noise: X float32, y."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 10), dtype=np.float32)
+    return X, (friedman_mean(X) + rng.normal(size=n)).astype(np.float64)
+
+
+def friedman_mean(X: np.ndarray) -> np.ndarray:
+    """Friedman's first function of the first five columns, (n,)."""
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
-    return X, (y + 10 * X[:, 3] + 5 * X[:, 4] + rng.normal(size=n)).astype(np.float64)
+    return y + 10 * X[:, 3] + 5 * X[:, 4]

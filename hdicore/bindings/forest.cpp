@@ -26,13 +26,20 @@ std::shared_ptr<Forest> make_forest(const py::object& children_left,
         span_of(offsets), whole_number(n_features, "n_features", 1, most_features)});
 }
 
-std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features) {
-    const py::array nodes = entry(arrays, "nodes");
-    if (nodes.ndim() != 2 || nodes.shape(1) != 4) {
-        throw py::value_error("nodes must have shape (n_nodes, 4), got " +
+// Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
+Nodes adopt_nodes(const py::array& nodes) {
+    constexpr py::ssize_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
+    constexpr py::ssize_t wide = sizeof(WideNode) / sizeof(std::uint32_t);
+    if (nodes.ndim() != 2 || (nodes.shape(1) != narrow && nodes.shape(1) != wide)) {
+        throw py::value_error("nodes must have shape (n_nodes, 2) or (n_nodes, 4), got " +
                               shape_text(shape_of(nodes)));
     }
-    return std::make_shared<Forest>(adopt<std::uint32_t, Node>(nodes, "nodes", 2),
+    if (nodes.shape(1) == wide) return adopt<std::uint32_t, WideNode>(nodes, "nodes", 2);
+    return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", 2);
+}
+
+std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features) {
+    return std::make_shared<Forest>(adopt_nodes(entry(arrays, "nodes")),
                                     adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets"),
                                     adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes"),
                                     whole_number(n_features, "n_features", 1, most_features));
@@ -41,8 +48,14 @@ std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_
 py::dict to_arrays(const py::object& self) {
     const auto& forest = self.cast<const Forest&>();
     py::dict arrays;
-    arrays["nodes"] = view_of(reinterpret_cast<const std::uint32_t*>(forest.nodes().data()),
-                              {static_cast<py::ssize_t>(forest.nodes().size()), 4}, self);
+    std::visit(
+        [&]<class Node>(const Array<Node>& nodes) {
+            arrays["nodes"] = view_of(reinterpret_cast<const std::uint32_t*>(nodes.data()),
+                                      {static_cast<py::ssize_t>(nodes.size()),
+                                       static_cast<py::ssize_t>(sizeof(Node) / 4)},
+                                      self);
+        },
+        forest.nodes());
     arrays["tree_offsets"] = view_of(forest.tree_offsets(), self);
     arrays["leaf_nodes"] = view_of(forest.leaf_nodes(), self);
     return arrays;
@@ -110,8 +123,10 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
             "from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
             "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")
         .def("arrays", &to_arrays,
-             "Dict of read-only views: nodes (n_nodes, 4) uint32, tree_offsets (n_trees + 1,)\n"
-             "int64, leaf_nodes (n_leaves,) int32.")
+             "Dict of read-only views: nodes (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is "
+             "very\n"
+             "large or there are more than 256 features, tree_offsets (n_trees + 1,) int64,\n"
+             "leaf_nodes (n_leaves,) int32.")
         .def(
             "apply",
             [](const Forest& self, const py::object& X, const py::object& n_threads,
@@ -147,13 +162,7 @@ Returns
                 return view_of(self.cast<const Forest&>().leaf_nodes(), self);
             },
             "(n_leaves.sum(),) node id of each leaf, tree after tree.")
-        .def_property_readonly(
-            "nbytes",
-            [](const Forest& self) {
-                return self.nodes().nbytes() + self.tree_offsets().nbytes() +
-                       self.leaf_nodes().nbytes();
-            },
-            "Memory of all arrays, in bytes.")
+        .def_property_readonly("nbytes", &Forest::nbytes, "Memory of all arrays, in bytes.")
         .def(py::pickle(
             [](const py::object& self) {
                 return py::make_tuple(to_arrays(self), self.attr("n_features"));

@@ -65,12 +65,19 @@ std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_outp
     found.atoms = adopt<double>(entry(arrays, "atoms"), "atoms");
     found.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin");
     found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin");
-    found.ranks = adopt<rank_t>(entry(arrays, "ranks"), "ranks");
-    const py::array units = entry(arrays, "units");
-    if (holds<std::uint64_t>(units)) {
-        found.units = adopt<std::uint64_t>(units, "units");
+    const py::array ranks = entry(arrays, "ranks");
+    if (holds<std::uint16_t>(ranks)) {
+        found.ranks = adopt<std::uint16_t>(ranks, "ranks");
     } else {
-        found.units = adopt<std::uint32_t>(units, "units");
+        found.ranks = adopt<rank_t>(ranks, "ranks");
+    }
+    if (arrays.contains("units")) {
+        const py::array units = entry(arrays, "units");
+        if (holds<std::uint64_t>(units)) {
+            found.units = adopt<std::uint64_t>(units, "units");
+        } else {
+            found.units = adopt<std::uint32_t>(units, "units");
+        }
     }
     auto index = std::make_shared<BoundIndex>(
         BoundIndex{std::make_shared<LeafIndex>(std::move(found)), scalar_output});
@@ -88,8 +95,14 @@ py::dict to_arrays(const py::object& self) {
     arrays["atoms"] = view_of(held.atoms, self);
     arrays["tree_begin"] = view_of(held.tree_begin, self);
     arrays["leaf_begin"] = view_of(held.leaf_begin, self);
-    arrays["ranks"] = view_of(held.ranks, self);
-    std::visit([&](const auto& units) { arrays["units"] = view_of(units, self); }, held.units);
+    std::visit([&](const auto& ranks) { arrays["ranks"] = view_of(ranks, self); }, held.ranks);
+    std::visit(
+        [&]<class Units>(const Units& units) {
+            if constexpr (!std::is_same_v<Units, std::monostate>) {
+                arrays["units"] = view_of(units, self);
+            }
+        },
+        held.units);
     return arrays;
 }
 

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <variant>
 
 namespace hdicore {
 namespace {
@@ -16,12 +18,16 @@ inline void prefetch([[maybe_unused]] const void* address) noexcept {
 #endif
 }
 
+mass_t needed_of(double level, std::size_t n_trees, int shift) noexcept {
+    const double whole = shift == narrow_shift ? 0x1p31 : 0x1p40;
+    const mass_t units = std::llround(level * whole) - 2;
+    return std::max<mass_t>(1, static_cast<mass_t>(n_trees) * units);
+}
+
 }  // namespace
 
 mass_t Atoms::needed(double level) const noexcept {
-    if (level >= 1) return total();
-    const mass_t units = std::llround(std::scalbn(level, shift)) - 2;
-    return std::max<mass_t>(1, static_cast<mass_t>(n_trees) * units);
+    return level >= 1 ? total() : needed_of(level, n_trees, shift);
 }
 
 double Atoms::mean() const noexcept {
@@ -45,7 +51,8 @@ double Atoms::draw(double u) const noexcept {
     return values[static_cast<std::size_t>(above - cumulative.begin()) - 1];
 }
 
-Distribution::Distribution(const LeafIndex& index) : index_(index) {
+Distribution::Distribution(const LeafIndex& index, Instructions instructions)
+    : index_(index), instructions_(instructions) {
     std::size_t most_atoms = 0;
     for (std::size_t o = 0; o < index.n_outputs(); ++o) {
         most_atoms = std::max(most_atoms, index.atoms(o).size());
@@ -53,52 +60,161 @@ Distribution::Distribution(const LeafIndex& index) : index_(index) {
     mass_.assign(most_atoms, 0);
     touched_.assign((most_atoms + 63) / 64, 0);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_.resize(most_atoms);
-    values_.resize(most_atoms);
-    cumulative_.resize(most_atoms + 1);
-    found_.resize(index.n_trees());
+    ranks_.resize(most_atoms + 1);
+    values_.resize(most_atoms + 1);
+    cumulative_.resize(most_atoms + 2);
+    entries_.resize(index.n_trees());
+    leaves_.resize(index.n_trees());
+    const std::size_t most_pending = 2 * Picked::enough + index.largest_leaf() + 16;
+    pending_ranks_.resize(most_pending);
+    pending_units_.resize(most_pending);
 }
 
-void Distribution::widen(rank_t first, rank_t last) noexcept {
-    first_ = std::min(first_, first);
-    last_ = std::max(last_, last);
-    ++n_trees_;
+void Distribution::prefetch(std::size_t output, const LeafEntries* leaves) const noexcept {
+    std::visit(
+        [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
+            for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+                const std::size_t begin = index_.tree_begin(output, t) + leaves[t].begin;
+                hdicore::prefetch(ranks.data() + begin);
+                if constexpr (!std::is_same_v<Units, std::monostate>) {
+                    hdicore::prefetch(units.data() + begin);
+                }
+            }
+        },
+        index_.arrays().ranks, index_.arrays().units);
+}
+
+template <class Use>
+void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves,
+                               const Use& use) noexcept {
+    const bool alike = index_.arrays().units.index() == 0;
+    n_leaves_ = 0;
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        const std::size_t begin = index_.tree_begin(output, t) + leaves[t].begin;
+        const std::uint32_t n = leaves[t].end - leaves[t].begin;
+        leaves_[n_leaves_] = {begin, alike && n > 0 ? index_.alike_begin(n) : begin, n};
+        n_leaves_ += n > 0;
+    }
+    n_trees_ = n_leaves_;
+    has_gap_ = false;
+    first_ = std::numeric_limits<rank_t>::max();
+    last_ = 0;
+    std::visit(
+        [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
+            if constexpr (std::is_same_v<Units, std::monostate>) {
+                use(ranks.data(), index_.alike_units());
+            } else {
+                use(ranks.data(), units.view());
+            }
+        },
+        index_.arrays().ranks, index_.arrays().units);
 }
 
 void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
-    first_ = std::numeric_limits<rank_t>::max();
-    last_ = 0;
-    n_trees_ = 0;
-    std::visit([&](const auto& units) { add_leaves(output, leaves, units.data()); },
-               index_.arrays().units);
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        if (leaves[t] == no_leaf) {
+            entries_[t] = {0, 0};
+        } else {
+            const std::uint32_t* begin = index_.leaf_begin(output, t) + leaves[t];
+            entries_[t] = {begin[0], begin[1]};
+        }
+    }
+    gather(output, entries_.data());
+}
+
+void Distribution::gather(std::size_t output, const LeafEntries* leaves) noexcept {
+    find_leaves(output, leaves, [&](const auto* ranks, auto units) { add_leaves(ranks, units); });
     collect(output);
 }
 
-template <class Unit>
-void Distribution::add_leaves(std::size_t output, const leaf_t* leaves,
-                              const Unit* units) noexcept {
-    const rank_t* ranks = index_.arrays().ranks.data();
-    // Finding all leaves before reading any lets their cache misses overlap.
-    LeafIndex::Range* end = found_.data();
-    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-        if (leaves[t] == no_leaf) continue;
-        *end = index_.entries(output, t, leaves[t]);
-        prefetch(ranks + end->begin);
-        prefetch(units + end->begin);
-        end += end->begin != end->end;
-    }
-    n_trees_ = static_cast<std::size_t>(end - found_.data());
-    mass_t* mass = mass_.data();
-    std::uint64_t* touched = touched_.data();
-    for (const LeafIndex::Range* leaf = found_.data(); leaf != end; ++leaf) {
-        first_ = std::min(first_, ranks[leaf->begin]);
-        last_ = std::max(last_, ranks[leaf->end - 1]);
-        for (std::size_t e = leaf->begin; e < leaf->end; ++e) {
-            const rank_t rank = ranks[e];
-            mass[rank] += static_cast<mass_t>(units[e]);
-            touched[rank / 64] |= std::uint64_t{1} << (rank % 64);
+// Entries of all leaves are first copied behind each other, 16 at a time, and then added in one
+// long loop: a loop for each short leaf would end in a mispredicted branch.
+template <class Rank, class Unit>
+void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept {
+    constexpr std::size_t step = 16;
+    const std::size_t n_entries = index_.n_entries();
+    std::size_t n = 0;
+    for (std::size_t l = 0; l < n_leaves_; ++l) {
+        const Leaf& leaf = leaves_[l];
+        first_ = std::min<rank_t>(first_, ranks[leaf.begin]);
+        last_ = std::max<rank_t>(last_, ranks[leaf.begin + leaf.n - 1]);
+        if constexpr (sizeof(Unit) > sizeof(std::uint32_t)) {
+            for (std::uint32_t e = 0; e < leaf.n; ++e) {
+                add(ranks[leaf.begin + e], static_cast<mass_t>(units[leaf.units + e]));
+            }
+        } else {
+            for (std::uint32_t e = 0; e < leaf.n; e += step) {
+                const Rank* from = ranks + leaf.begin + e;
+                const Unit* units_from = units.data() + leaf.units + e;
+                const bool whole =
+                    leaf.begin + e + step <= n_entries && leaf.units + e + step <= units.size();
+                const std::size_t n_here = whole ? step : leaf.n - e;
+                if (whole) {
+                    for (std::size_t k = 0; k < step; ++k) pending_ranks_[n + e + k] = from[k];
+                    std::copy_n(units_from, step, pending_units_.data() + n + e);
+                } else {
+                    std::copy_n(from, std::min<std::size_t>(n_here, leaf.n - e),
+                                pending_ranks_.data() + n + e);
+                    std::copy_n(units_from, std::min<std::size_t>(n_here, leaf.n - e),
+                                pending_units_.data() + n + e);
+                }
+            }
+            n += leaf.n;
+            if (n >= Picked::enough) {
+                add_pending(n);
+                n = 0;
+            }
         }
     }
+    add_pending(n);
+}
+
+void Distribution::add_pending(std::size_t n) noexcept {
+    mass_t* mass = mass_.data();
+    std::uint64_t* touched = touched_.data();
+    const rank_t* ranks = pending_ranks_.data();
+    const std::uint32_t* units = pending_units_.data();
+    for (std::size_t e = 0; e < n; ++e) {
+        const rank_t rank = ranks[e];
+        mass[rank] += static_cast<mass_t>(units[e]);
+        touched[rank / 64] |= std::uint64_t{1} << (rank % 64);
+    }
+}
+
+bool Distribution::gather_tails(std::size_t output, const LeafEntries* leaves,
+                                double least) noexcept {
+    bool told_apart = false;
+    find_leaves(output, leaves,
+                [&]<class Rank, class Unit>(const Rank* ranks, std::span<const Unit> units) {
+                    if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+                        told_apart = n_leaves_ > 0 && add_tails(output, ranks, units.data(), least);
+                    }
+                });
+    return told_apart;
+}
+
+template <class Rank>
+bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units,
+                             double least) noexcept {
+    const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
+    Tails tails = guess_tails(leaves, ranks, 1 - least);
+    // Collecting clears whole words of the bitmap.
+    if (tails.low / 64 >= tails.high / 64) return false;
+    for (const Leaf& leaf : leaves) {
+        first_ = std::min<rank_t>(first_, ranks[leaf.begin]);
+        last_ = std::max<rank_t>(last_, ranks[leaf.begin + leaf.n - 1]);
+    }
+    for (std::size_t read = 0; read < leaves.size();) {
+        Picked picked{pending_ranks_.data(), pending_units_.data()};
+        read += pick_tails(leaves.subspan(read), ranks, units, instructions_, tails, picked);
+        add_pending(picked.n);
+    }
+    const mass_t total = static_cast<mass_t>(n_trees_) << index_.shift();
+    const mass_t outside = total - needed_of(least, n_trees_, index_.shift());
+    // Starts up to the first atom behind `outside`, and ends likewise, may bound the interval.
+    const bool told_apart = tails.low_mass > outside && tails.high_mass > outside;
+    collect_tails(output, tails);
+    return told_apart;
 }
 
 void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
@@ -106,24 +222,26 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
     first_ = std::numeric_limits<rank_t>::max();
     last_ = 0;
     n_trees_ = 0;
-    const rank_t* ranks = index_.arrays().ranks.data();
+    has_gap_ = false;
     const count_t* weights = index_.row_weights()->entries.data();
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
         if (leaves[t] == no_leaf) continue;
         const auto [begin, end] = index_.entries(output, t, leaves[t]);
         const auto weight_at = [&](std::size_t e) {
-            return weights[e] - (ranks[e] == rank ? std::min(weight, weights[e]) : 0);
+            return weights[e] - (index_.rank(e) == rank ? std::min(weight, weights[e]) : 0);
         };
         count_t whole = 0;
         for (std::size_t e = begin; e < end; ++e) whole += weight_at(e);
         if (whole == 0) continue;
-        widen(ranks[begin], ranks[end - 1]);
+        first_ = std::min(first_, index_.rank(begin));
+        last_ = std::max(last_, index_.rank(end - 1));
+        ++n_trees_;
         count_t part = 0;
         mass_t given = 0;
         for (std::size_t e = begin; e < end; ++e) {
             part += weight_at(e);
             const mass_t upto = share(part, whole, index_.shift());
-            add(ranks[e], upto - given);
+            add(index_.rank(e), upto - given);
             given = upto;
         }
     }
@@ -133,26 +251,48 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
 void Distribution::collect(std::size_t output) noexcept {
     n_atoms_ = 0;
     if (n_trees_ == 0) return;
-    const double* atoms = index_.atoms(output).data();
-    mass_t* mass = mass_.data();
-    std::size_t n = 0;
+    n_atoms_ = collect_words(index_.atoms(output).data(), first_, last_, 0);
     mass_t sum = 0;
-    for (std::size_t word = first_ / 64; word <= last_ / 64; ++word) {
+    for (std::size_t k = 1; k <= n_atoms_; ++k) cumulative_[k] = sum += cumulative_[k];
+}
+
+void Distribution::collect_tails(std::size_t output, const Tails& tails) noexcept {
+    const double* atoms = index_.atoms(output).data();
+    const std::size_t gap = collect_words(atoms, first_, tails.low, 0);
+    mass_t sum = 0;
+    for (std::size_t k = 1; k <= gap; ++k) cumulative_[k] = sum += cumulative_[k];
+    values_[gap] = std::numeric_limits<double>::quiet_NaN();
+    n_atoms_ = collect_words(atoms, tails.high, last_, gap + 1);
+    sum = static_cast<mass_t>(n_trees_) << index_.shift();
+    for (std::size_t k = n_atoms_; k > gap + 1; --k) {
+        const mass_t mass = cumulative_[k];
+        cumulative_[k] = sum;
+        sum -= mass;
+    }
+    cumulative_[gap + 1] = sum;
+    has_gap_ = true;
+}
+
+// Moves the touched atoms of the words of ranks first to last behind the n there are: their masses
+// go to cumulative_, to be summed up. Returns how many there are then.
+std::size_t Distribution::collect_words(const double* atoms, rank_t first, rank_t last,
+                                        std::size_t n) noexcept {
+    mass_t* mass = mass_.data();
+    for (std::size_t word = first / 64; word <= last / 64; ++word) {
         std::uint64_t bits = touched_[word];
         if (bits == 0) continue;
         touched_[word] = 0;
         for (; bits != 0; bits &= bits - 1) {
             const auto rank =
                 static_cast<rank_t>(word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
-            sum += mass[rank];
             ranks_[n] = rank;
             values_[n] = atoms[rank];
-            cumulative_[n + 1] = sum;
+            cumulative_[n + 1] = mass[rank];
             n += mass[rank] != 0;  // none is left of an atom that was all left out
             mass[rank] = 0;
         }
     }
-    n_atoms_ = n;
+    return n;
 }
 
 }  // namespace hdicore

@@ -3,23 +3,31 @@
 #include "hdicore/forest.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace hdicore {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
+// Order-preserving: negative floats have all bits turned, others only the sign.
+key_t key_of(float x) noexcept {
+    const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // one zero for -0.0 and 0.0
+    return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
+}
+
 [[noreturn]] void refuse_tree(std::size_t tree, const std::string& why) {
     throw std::invalid_argument("tree " + std::to_string(tree) + " " + why);
 }
 
-// Largest float32 not above t. For float32 x, x <= t and x <= float_at_most(t) agree.
+// Largest finite float32 not above t. For finite float32 x, x <= t and x <= float_at_most(t) agree;
+// it is finite for t = inf so that NaN, whose key is that of inf, still lies above it.
 float float_at_most(double t) noexcept {
-    if (t == std::numeric_limits<double>::infinity()) return infinity;
     if (t >= std::numeric_limits<float>::max()) return std::numeric_limits<float>::max();
     if (t < std::numeric_limits<float>::lowest()) return -infinity;
     const auto nearest = static_cast<float>(t);
@@ -50,14 +58,23 @@ std::size_t checked_n_features(std::int64_t n_features) {
     return static_cast<std::size_t>(n_features);
 }
 
-// Appends tree `t` in breadth-first order. `order` is scratch memory: old node ids, in new order.
-void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<std::uint32_t>& order,
+// A node of a tree to visit, and where it goes in the new layout.
+struct Visit {
+    std::size_t old;
+    std::uint32_t now;
+};
+
+// Appends tree `t` in the order described at NarrowNode.
+template <class Node>
+void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pending,
                   std::vector<Node>& nodes, std::vector<std::int32_t>& leaf_nodes) {
     const auto base = static_cast<std::size_t>(in.tree_offsets[t]);
     const auto n = static_cast<std::size_t>(in.tree_offsets[t + 1]) - base;
+    const std::size_t first = nodes.size();
+    nodes.resize(first + n);
     std::vector<bool> reached(n, false);
-    order.assign(1, 0);
     reached[0] = true;
+    std::uint32_t placed = 1;
     std::uint32_t n_leaves = 0;
 
     const auto reach = [&](std::int64_t child, std::size_t parent) {
@@ -70,18 +87,18 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<std::uint32_t
             refuse_tree(t, "reaches node " + std::to_string(child) + " by two ways");
         }
         reached[static_cast<std::size_t>(child)] = true;
-        order.push_back(static_cast<std::uint32_t>(child));
+        return static_cast<std::size_t>(child);
     };
 
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        const std::size_t old = order[i];
+    pending.assign(1, {0, 0});
+    while (!pending.empty()) {
+        const auto [old, now] = pending.back();
+        pending.pop_back();
         const std::int64_t left = in.children_left[base + old];
         const std::int64_t right = in.children_right[base + old];
         if (left == -1 && right == -1) {
-            nodes.push_back(
-                {infinity, Node::missing_left, static_cast<std::uint32_t>(i), n_leaves});
+            nodes[first + now] = Node::at_leaf(now, n_leaves++);
             leaf_nodes.push_back(static_cast<std::int32_t>(old));
-            ++n_leaves;
             continue;
         }
         const std::int64_t feature = in.feature[base + old];
@@ -93,15 +110,17 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<std::uint32_t
         if (std::isnan(threshold)) {
             refuse_tree(t, "node " + std::to_string(old) + " has the threshold NaN");
         }
-        const std::uint32_t missing =
-            in.missing_go_to_left[base + old] != 0 ? Node::missing_left : 0;
-        nodes.push_back({float_at_most(threshold), static_cast<std::uint32_t>(feature) | missing,
-                         static_cast<std::uint32_t>(order.size()), 0});
-        reach(left, old);
-        reach(right, old);
+        const std::size_t left_child = reach(left, old);
+        const std::size_t right_child = reach(right, old);
+        nodes[first + now] =
+            Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
+                        placed, in.missing_go_to_left[base + old] != 0);
+        pending.push_back({right_child, placed + 1});
+        pending.push_back({left_child, placed});
+        placed += 2;
     }
-    if (order.size() != n) {
-        refuse_tree(t, "has " + std::to_string(n - order.size()) + " nodes that no path reaches");
+    if (placed != n) {
+        refuse_tree(t, "has " + std::to_string(n - placed) + " nodes that no path reaches");
     }
 }
 
@@ -113,60 +132,104 @@ void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) 
     }
 }
 
-// Where a step from `node` leads for the value x: x <= threshold or a NaN sent left keeps left.
-template <bool may_be_nan>
-inline std::uint32_t step(const Node& node, const float* row) noexcept {
-    const float x = row[node.feature & ~Node::missing_left];
-    bool goes_left = x <= node.threshold;
-    if constexpr (may_be_nan) {
-        goes_left |= (x != x) & ((node.feature & Node::missing_left) != 0);
-    }
-    return node.left + static_cast<std::uint32_t>(!goes_left);
+// Where the keys of a node's feature stand in a tile.
+inline std::size_t in_tile(NarrowNode node) noexcept {
+    return (node.word & (NarrowNode::most_features - 1) << 3) * (RowTiles::tile_rows / 8);
+}
+inline std::size_t in_tile(WideNode node) noexcept {
+    return std::size_t{node.word >> 1} * RowTiles::tile_rows;
 }
 
-// Walks up to `lanes` rows down a tree in lockstep, so that their cache misses overlap. Rows that
+// Where a step from `node` leads a row of a tile: a key <= the node's, or a NaN sent left, keeps
+// left.
+template <bool may_be_nan, class Node>
+inline std::uint32_t step(const Node& node, const key_t* row) noexcept {
+    const key_t x = row[in_tile(node)];
+    bool goes_right = x > node.key;
+    if constexpr (may_be_nan) goes_right &= !((x == missing_key) & node.nan_left());
+    return node.left() + static_cast<std::uint32_t>(goes_right);
+}
+
+// Walks the rows of a tile down a tree in lockstep, so that their cache misses overlap. Rows that
 // have reached their leaf stay there until all have.
-constexpr std::size_t lanes = 16;
-template <bool may_be_nan>
-void walk(const Node* tree, const float* const (&rows)[lanes],
-          std::uint32_t (&at)[lanes]) noexcept {
+template <bool may_be_nan, class Node>
+void walk(const Node* tree, const key_t* tile, std::uint32_t (&at)[RowTiles::tile_rows]) noexcept {
     constexpr int steps_between_checks = 3;
     std::uint32_t moved = 1;
     while (moved != 0) {
         for (int s = 0; s < steps_between_checks; ++s) {
-            for (std::size_t k = 0; k < lanes; ++k) at[k] = step<may_be_nan>(tree[at[k]], rows[k]);
+            for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
+                at[k] = step<may_be_nan>(tree[at[k]], tile + k);
+            }
         }
         moved = 0;
-        for (std::size_t k = 0; k < lanes; ++k) {
-            const std::uint32_t next = step<may_be_nan>(tree[at[k]], rows[k]);
+        for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
+            const std::uint32_t next = step<may_be_nan>(tree[at[k]], tile + k);
             moved |= next ^ at[k];
             at[k] = next;
         }
     }
 }
 
+template <class Node>
+bool fits(const TreeArrays& trees) noexcept {
+    std::int64_t largest = 0;
+    for (std::size_t t = 0; t + 1 < trees.tree_offsets.size(); ++t) {
+        largest = std::max(largest, trees.tree_offsets[t + 1] - trees.tree_offsets[t]);
+    }
+    return largest < Node::most_nodes && trees.n_features <= Node::most_features;
+}
+
 }  // namespace
 
-void RowMatrix::copy_rows(std::size_t begin, std::size_t end, float* out) const {
-    const std::size_t first = begin * n_features;
-    const std::size_t n = (end - begin) * n_features;
-    if (as_float != nullptr) {
-        std::copy_n(as_float + first, n, out);
-    } else {
-        std::transform(as_double + first, as_double + first + n, out, [](double x) {
-            // From here on rounding leads to infinity, and the cast itself would be undefined.
-            return std::fabs(x) >= 0x1.ffffffp127 ? infinity : static_cast<float>(x);
-        });
+template <class Real, class RowOf>
+void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
+                      const RowOf& row_of) {
+    // From here on rounding leads to infinity, and the cast itself would be undefined.
+    constexpr Real too_large = std::is_same_v<Real, float> ? static_cast<Real>(infinity)
+                                                           : static_cast<Real>(0x1.ffffffp127);
+    bool has_infinite = false;
+    bool has_missing = false;
+    for (std::size_t p = 0; p < n; ++p) {
+        const Real* row = rows + row_of(p) * n_features;
+        key_t* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
+        for (std::size_t f = 0; f < n_features; ++f) {
+            const bool infinite = std::fabs(row[f]) >= too_large;
+            const bool missing = row[f] != row[f];
+            has_infinite |= infinite;
+            has_missing |= missing;
+            const key_t key = key_of(infinite ? 0 : static_cast<float>(row[f]));
+            out[f * tile_rows] = missing ? missing_key : key;
+        }
     }
-    bool infinite = false;
-    for (std::size_t i = 0; i < n; ++i) infinite |= std::fabs(out[i]) == infinity;
-    if (infinite) {
-        const auto bad = std::find_if(out, out + n, [](float x) { return std::isinf(x); });
-        const std::size_t at = first + static_cast<std::size_t>(bad - out);
-        throw std::invalid_argument("X[" + std::to_string(at / n_features) + ", " +
-                                    std::to_string(at % n_features) +
-                                    "] is infinite or too large for float32");
+    has_missing_ = has_missing;
+    if (!has_infinite) return;
+    for (std::size_t p = 0; p < n; ++p) {
+        for (std::size_t f = 0; f < n_features; ++f) {
+            if (!(std::fabs(rows[row_of(p) * n_features + f]) >= too_large)) continue;
+            throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
+                                        std::to_string(f) +
+                                        "] is infinite or too large for float32");
+        }
     }
+}
+
+template <class RowOf>
+void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of) {
+    tile_size_ = rows.n_features * tile_rows;
+    n_tiles_ = (n + tile_rows - 1) / tile_rows;
+    keys_.resize(n_tiles_ * tile_size_);
+    rows.as_float != nullptr ? encode(rows.as_float, n, rows.n_features, row_of)
+                             : encode(rows.as_double, n, rows.n_features, row_of);
+}
+
+void RowTiles::assign(const RowMatrix& rows, std::size_t begin, std::size_t end) {
+    encode(rows, end - begin, [begin](std::size_t p) { return begin + p; });
+}
+
+void RowTiles::assign(const RowMatrix& rows, std::size_t begin,
+                      std::span<const std::uint32_t> order) {
+    encode(rows, order.size(), [begin, order](std::size_t p) { return begin + order[p]; });
 }
 
 Forest::Forest(const TreeArrays& trees) : n_features_(checked_n_features(trees.n_features)) {
@@ -176,54 +239,68 @@ Forest::Forest(const TreeArrays& trees) : n_features_(checked_n_features(trees.n
     check_same_length(trees.threshold.size(), n_nodes, "threshold");
     check_same_length(trees.missing_go_to_left.size(), n_nodes, "missing_go_to_left");
     check_tree_offsets(trees.tree_offsets, n_nodes);
+    tree_offsets_ =
+        Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
+    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees) : lay_out<WideNode>(trees);
+}
 
+template <class Node>
+void Forest::lay_out(const TreeArrays& trees) {
     std::vector<Node> nodes;
     std::vector<std::int32_t> leaf_nodes;
-    std::vector<std::uint32_t> order;
-    nodes.reserve(n_nodes);
-    leaf_nodes.reserve((n_nodes + trees.tree_offsets.size()) / 2);
-    for (std::size_t t = 0; t + 1 < trees.tree_offsets.size(); ++t) {
-        lay_out_tree(trees, t, order, nodes, leaf_nodes);
+    std::vector<Visit> pending;
+    nodes.reserve(trees.children_left.size());
+    leaf_nodes.reserve((trees.children_left.size() + n_trees()) / 2);
+    for (std::size_t t = 0; t < n_trees(); ++t) {
+        lay_out_tree(trees, t, pending, nodes, leaf_nodes);
     }
     nodes_ = Array(std::move(nodes));
     leaf_nodes_ = Array(std::move(leaf_nodes));
-    tree_offsets_ =
-        Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
 }
 
-Forest::Forest(Array<Node> nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
+Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
                std::int64_t n_features)
     : nodes_(std::move(nodes)),
       tree_offsets_(std::move(tree_offsets)),
       leaf_nodes_(std::move(leaf_nodes)),
       n_features_(checked_n_features(n_features)) {
-    validate();
+    std::visit([this](const auto& array) { validate(array); }, nodes_);
 }
 
-// The breadth-first layout leaves no freedom: the k-th inner node's children are nodes 2k + 1 and
-// 2k + 2 and the k-th leaf has number k. So one pass proves each tree whole, finite and in range.
-void Forest::validate() const {
-    check_tree_offsets(tree_offsets_.view(), nodes_.size());
+// The layout leaves no freedom: walking a tree from left to right, the k-th split met has the
+// children 2k + 1 and 2k + 2 and the k-th leaf met has the number k. So one pass proves each tree
+// whole, finite and in range.
+template <class Node>
+void Forest::validate(const Array<Node>& nodes) const {
+    check_tree_offsets(tree_offsets_.view(), nodes.size());
     std::size_t n_leaves_before = 0;
+    std::vector<std::uint32_t> pending;
     for (std::size_t t = 0; t < n_trees(); ++t) {
-        const Node* tree = nodes_.data() + tree_offsets_[t];
+        const Node* tree = nodes.data() + tree_offsets_[t];
         const auto n = static_cast<std::uint32_t>(tree_offsets_[t + 1] - tree_offsets_[t]);
-        std::uint32_t n_inner = 0;
+        std::uint32_t placed = 1;
         std::uint32_t n_leaf = 0;
-        for (std::uint32_t i = 0; i < n; ++i) {
+        pending.assign(1, 0);
+        while (!pending.empty()) {
+            const std::uint32_t i = pending.back();
+            pending.pop_back();
             const Node& node = tree[i];
-            bool proper;
-            if (node.left == i) {
-                proper = node.threshold == infinity && node.feature == Node::missing_left &&
-                         node.leaf == n_leaf++;
-            } else {
-                proper = node.left == 2 * n_inner++ + 1 && node.left > i && node.left + 1 < n &&
-                         (node.feature & ~Node::missing_left) < n_features_ && node.leaf == 0 &&
-                         !std::isnan(node.threshold);
+            if (node.left() == i) {
+                if (node == Node::at_leaf(i, n_leaf)) {
+                    ++n_leaf;
+                    continue;
+                }
+            } else if (node.left() == placed && n - placed >= 2 && node.feature() < n_features_ &&
+                       node.key < missing_key &&
+                       node == Node::inner(node.key, node.feature(), placed, node.nan_left())) {
+                pending.push_back(placed + 1);
+                pending.push_back(placed);
+                placed += 2;
+                continue;
             }
-            if (!proper) refuse_tree(t, "is damaged at node " + std::to_string(i));
+            refuse_tree(t, "is damaged at node " + std::to_string(i));
         }
-        if (n_leaf != n_inner + 1) refuse_tree(t, "is damaged: its leaves do not match its splits");
+        if (placed != n) refuse_tree(t, "is damaged: it has nodes that no path reaches");
         if (n_leaves_before + n_leaf > leaf_nodes_.size()) {
             throw std::invalid_argument("leaf_nodes has fewer elements than the forest has leaves");
         }
@@ -240,25 +317,32 @@ void Forest::validate() const {
     }
 }
 
-void Forest::route(const float* rows, std::size_t n_rows, leaf_t* out) const noexcept {
-    bool may_be_nan = false;
-    for (std::size_t i = 0; i < n_rows * n_features_; ++i) may_be_nan |= rows[i] != rows[i];
-    const std::size_t m = n_trees();
-    for (std::size_t t = 0; t < m; ++t) {
-        const Node* tree = nodes_.data() + tree_offsets_[t];
-        for (std::size_t first = 0; first < n_rows; first += lanes) {
-            const std::size_t n = std::min(lanes, n_rows - first);
-            const float* row[lanes];
-            for (std::size_t k = 0; k < lanes; ++k) {
-                row[k] = rows + (first + std::min(k, n - 1)) * n_features_;
-            }
-            std::uint32_t at[lanes] = {};
-            may_be_nan ? walk<true>(tree, row, at) : walk<false>(tree, row, at);
-            for (std::size_t k = 0; k < n; ++k) {
-                out[(first + k) * m + t] = static_cast<leaf_t>(tree[at[k]].leaf);
-            }
+template <class Node, bool may_be_nan>
+void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                      std::size_t last, leaf_t* out) const noexcept {
+    for (std::size_t t = first; t < last; ++t) {
+        const Node* tree = nodes.data() + tree_offsets_[t];
+        for (std::size_t i = 0; i < rows.n_tiles(); ++i) {
+            std::uint32_t at[RowTiles::tile_rows] = {};
+            walk<may_be_nan>(tree, rows.tile(i), at);
+            for (const std::uint32_t node : at) *out++ = static_cast<leaf_t>(tree[node].leaf());
         }
     }
+}
+
+void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last,
+                   leaf_t* out) const noexcept {
+    std::visit(
+        [&]<class Node>(const Array<Node>& nodes) {
+            rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
+                               : walk_all<Node, false>(nodes, rows, first, last, out);
+        },
+        nodes_);
+}
+
+std::size_t Forest::nbytes() const noexcept {
+    const std::size_t nodes = std::visit([](const auto& array) { return array.nbytes(); }, nodes_);
+    return nodes + tree_offsets_.nbytes() + leaf_nodes_.nbytes();
 }
 
 }  // namespace hdicore

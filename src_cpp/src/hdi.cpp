@@ -51,7 +51,7 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
         }
     });
     const double largest = std::max(std::fabs(values[0]), std::fabs(values[atoms.size() - 1]));
-    const double tied = shortest + std::scalbn(largest, -48);
+    const double tied = shortest + 0x1p-48 * largest;
     if (runner_up > tied) return {values[first], values[last]};
 
     // Calls visit(i, j, mass) for the intervals of least width.
@@ -65,6 +65,15 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
     sweep_tied([&](std::size_t, std::size_t, mass_t mass) { most = std::max(most, mass); });
     // Rounding leaves masses that are equal less than two units a tree apart.
     const mass_t as_much = most - 2 * static_cast<mass_t>(atoms.n_trees);
+    std::size_t n_tied = 0;
+    sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {
+        if (mass < as_much || n_tied++ > 0) return;
+        first = i;
+        last = j;
+    });
+    if (n_tied == 1) return {values[first], values[last]};
+
+    if (atoms.has_gap) return undecided;
     const double median = weighted_median(atoms);
     double nearest = std::numeric_limits<double>::infinity();
     sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {

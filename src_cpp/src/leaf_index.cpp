@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace hdicore {
 namespace {
@@ -14,30 +15,46 @@ namespace {
     throw std::invalid_argument(why);
 }
 
-template <class Unit>
-void check_units(const LeafIndex& index, const Array<Unit>& units) {
-    const mass_t whole = mass_t{1} << index.shift();
-    const LeafIndexArrays& arrays = index.arrays();
+// Calls use(output, tree, leaf, range) for each leaf.
+template <class Use>
+void for_each_leaf(const LeafIndex& index, const Use& use) {
     for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-        const std::size_t n_atoms = index.atoms(o).size();
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
             for (std::size_t leaf = 0; leaf < index.n_leaves(t); ++leaf) {
-                const auto [begin, end] = index.entries(o, t, static_cast<leaf_t>(leaf));
-                mass_t left = whole;
-                bool proper = true;
-                for (std::size_t e = begin; e < end && proper; ++e) {
-                    proper = units[e] > 0 && units[e] <= static_cast<std::uint64_t>(left) &&
-                             arrays.ranks[e] < n_atoms &&
-                             (e == begin || arrays.ranks[e] > arrays.ranks[e - 1]);
-                    if (proper) left -= static_cast<mass_t>(units[e]);
-                }
-                if (!proper || (end > begin && left != 0)) {
-                    refuse("leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +
-                           " is damaged: its ranks or units are out of range");
-                }
+                use(o, t, leaf, index.entries(o, t, static_cast<leaf_t>(leaf)));
             }
         }
     }
+}
+
+// Ranks of a leaf must be those of atoms and ascend, strictly if each has units of its own; units
+// must sum to the whole.
+template <class Rank, class Units>
+void check_entries(const LeafIndex& index, const Array<Rank>& ranks, const Units& units) {
+    constexpr bool alike = std::is_same_v<Units, std::monostate>;
+    const mass_t whole = mass_t{1} << index.shift();
+    for_each_leaf(index,
+                  [&](std::size_t o, std::size_t t, std::size_t leaf, LeafIndex::Range range) {
+                      const auto [begin, end] = range;
+                      const std::size_t n_atoms = index.atoms(o).size();
+                      bool proper = !alike || end - begin <= most_alike;
+                      for (std::size_t e = begin; e < end && proper; ++e) {
+                          proper = ranks[e] < n_atoms && (e == begin || ranks[e] > ranks[e - 1] ||
+                                                          (alike && ranks[e] == ranks[e - 1]));
+                      }
+                      if constexpr (!alike) {
+                          mass_t left = whole;
+                          for (std::size_t e = begin; e < end && proper; ++e) {
+                              proper = units[e] > 0 && units[e] <= static_cast<std::uint64_t>(left);
+                              if (proper) left -= static_cast<mass_t>(units[e]);
+                          }
+                          proper = proper && (end == begin || left == 0);
+                      }
+                      if (!proper) {
+                          refuse("leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +
+                                 " is damaged: its ranks or units are out of range");
+                      }
+                  });
 }
 
 // Offsets from 0 to `last` that never fall (or, if strict, always rise).
@@ -62,6 +79,29 @@ void LeafIndex::check_number_of_trees(std::size_t n_trees) {
 
 LeafIndex::LeafIndex(LeafIndexArrays arrays) : arrays_(std::move(arrays)) {
     validate();
+    note_leaf_sizes();
+}
+
+void LeafIndex::note_leaf_sizes() {
+    std::vector<bool> found(1, false);
+    for_each_leaf(*this, [&](std::size_t, std::size_t, std::size_t, Range range) {
+        const std::size_t n = range.end - range.begin;
+        if (n >= found.size()) found.resize(n + 1, false);
+        found[n] = true;
+    });
+    largest_leaf_ = found.size() - 1;
+    if (arrays_.units.index() != 0) return;
+    alike_begin_.assign(found.size(), 0);
+    for (std::size_t n = 1; n < found.size(); ++n) {
+        if (!found[n]) continue;
+        alike_begin_[n] = static_cast<std::uint32_t>(alike_units_.size());
+        mass_t given = 0;
+        for (std::size_t k = 1; k <= n; ++k) {
+            const mass_t upto = share(k, n, narrow_shift);
+            alike_units_.push_back(static_cast<std::uint32_t>(upto - given));
+            given = upto;
+        }
+    }
 }
 
 void LeafIndex::validate() const {
@@ -74,10 +114,18 @@ void LeafIndex::validate() const {
     check_offsets(arrays_.leaf_offsets.view(), static_cast<std::size_t>(last_leaf), false,
                   "leaf_offsets");
     check_offsets(arrays_.atom_offsets.view(), arrays_.atoms.size(), true, "atom_offsets");
-    check_offsets(arrays_.tree_begin.view(), arrays_.ranks.size(), false, "tree_begin");
-    const std::size_t n_units =
-        std::visit([](const auto& units) { return units.size(); }, arrays_.units);
-    if (n_units != arrays_.ranks.size()) refuse("units must have as many elements as ranks");
+    const std::size_t n_ranks =
+        std::visit([](const auto& ranks) { return ranks.size(); }, arrays_.ranks);
+    check_offsets(arrays_.tree_begin.view(), n_ranks, false, "tree_begin");
+    const auto n_units = std::visit(
+        [&]<class Units>(const Units& units) {
+            if constexpr (std::is_same_v<Units, std::monostate>)
+                return n_ranks;
+            else
+                return units.size();
+        },
+        arrays_.units);
+    if (n_units != n_ranks) refuse("units must have as many elements as ranks");
     if (arrays_.tree_begin.size() - 1 != n_outputs() * m) {
         refuse("tree_begin must have one element for each output and tree, and one more");
     }
@@ -107,7 +155,8 @@ void LeafIndex::validate() const {
             if (!proper) refuse("leaf_begin of tree " + std::to_string(t) + " is damaged");
         }
     }
-    std::visit([&](const auto& units) { check_units(*this, units); }, arrays_.units);
+    std::visit([&](const auto& ranks, const auto& units) { check_entries(*this, ranks, units); },
+               arrays_.ranks, arrays_.units);
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
@@ -117,11 +166,19 @@ std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
 }
 
 std::size_t LeafIndex::nbytes() const noexcept {
-    const std::size_t units =
-        std::visit([](const auto& values) { return values.nbytes(); }, arrays_.units);
+    const std::size_t ranks =
+        std::visit([](const auto& values) { return values.nbytes(); }, arrays_.ranks);
+    const auto units = std::visit(
+        []<class Units>(const Units& values) {
+            if constexpr (std::is_same_v<Units, std::monostate>)
+                return std::size_t{0};
+            else
+                return values.nbytes();
+        },
+        arrays_.units);
     return arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() + arrays_.atoms.nbytes() +
-           arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + arrays_.ranks.nbytes() +
-           units;
+           arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + ranks + units +
+           (alike_units_.size() + alike_begin_.size()) * sizeof(std::uint32_t);
 }
 
 }  // namespace hdicore

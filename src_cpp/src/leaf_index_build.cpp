@@ -95,6 +95,12 @@ Order order_targets(const TrainingRows& in, std::size_t output) {
     return order;
 }
 
+struct Survey {
+    count_t n_counted = 0;     // rows, as often as they count
+    count_t n_distinct = 0;    // pairs of a leaf and a target in it, over all outputs
+    count_t largest_leaf = 0;  // rows in one leaf, as often as they count
+};
+
 // Groups the rows of one tree by leaf. Scratch memory, reused from tree to tree.
 class TreeEntries {
   public:
@@ -110,18 +116,53 @@ class TreeEntries {
         share_units(n_leaves, shift);
     }
 
-    // Most rows, counted with their multiplicity, that one leaf of the tree holds.
-    count_t most_rows(const TrainingRows& in, std::size_t tree, std::size_t n_leaves,
-                      std::span<const count_t> row_weights) {
-        collect_column(in, tree, row_weights);
+    // Groups rows that weigh alike: each stands as often as it counts, so nothing is merged or
+    // shared out. Writes the ranks to `out`.
+    template <class Rank>
+    void place(const TrainingRows& in, std::size_t tree, std::size_t n_leaves, const Order& order,
+               Rank* out) {
+        collect_column(in, tree, {});
+        leaf_begin.assign(n_leaves + 1, 0);
+        for (std::size_t i = 0; i < in.n_rows; ++i) {
+            leaf_begin[static_cast<std::size_t>(leaf_[i]) + 1] +=
+                static_cast<std::uint32_t>(weight_[i]);
+        }
+        std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
+        end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
+        for (std::size_t p = 0; p < in.n_rows; ++p) {
+            const std::uint32_t row = order.rows[p];
+            std::uint32_t& end = end_[static_cast<std::size_t>(leaf_[row])];
+            for (count_t k = 0; k < weight_[row]; ++k) {
+                out[end++] = static_cast<Rank>(order.ranks[p]);
+            }
+        }
+    }
+
+    // What decides how the entries of one tree are stored.
+    Survey survey(const TrainingRows& in, std::size_t tree, std::size_t n_leaves,
+                  std::span<const Order> orders, std::span<const count_t> row_weights) {
+        constexpr auto none = std::numeric_limits<rank_t>::max();
+        collect_column(in, tree, {});
+        for (std::size_t i = 0; i < row_weights.size(); ++i) {
+            if (row_weights[i] == 0) weight_[i] = 0;
+        }
+        Survey found;
         rows_in_leaf_.assign(n_leaves, 0);
         for (std::size_t i = 0; i < in.n_rows; ++i) {
-            if (weight_[i] == 0) continue;
-            const auto count =
-                in.counts == nullptr ? 1 : static_cast<count_t>(in.counts[i * in.n_trees + tree]);
-            rows_in_leaf_[static_cast<std::size_t>(leaf_[i])] += count;
+            rows_in_leaf_[static_cast<std::size_t>(leaf_[i])] += weight_[i];
+            found.n_counted += weight_[i];
         }
-        return n_leaves == 0 ? 0 : *std::max_element(rows_in_leaf_.begin(), rows_in_leaf_.end());
+        for (const count_t n : rows_in_leaf_) found.largest_leaf = std::max(found.largest_leaf, n);
+        for (const Order& order : orders) {
+            last_.assign(n_leaves, none);
+            for (std::size_t p = 0; p < in.n_rows; ++p) {
+                if (weight_[order.rows[p]] == 0) continue;
+                rank_t& last = last_[static_cast<std::size_t>(leaf_[order.rows[p]])];
+                found.n_distinct += last != order.ranks[p];
+                last = order.ranks[p];
+            }
+        }
+        return found;
     }
 
   private:
@@ -215,17 +256,25 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
     return whole_weights(weights, static_cast<std::size_t>(std::max(copies, 1)));
 }
 
-// Largest number of rows in a leaf, over all trees.
-count_t largest_leaf(const TrainingRows& rows, std::span<const offset_t> leaf_offsets,
-                     std::span<const count_t> row_weights, unsigned n_threads) {
-    std::vector<count_t> most(rows.n_trees);
+// What decides how entries are stored, over all trees; n_counted of each tree on its own.
+Survey survey_all(const TrainingRows& rows, std::span<const offset_t> leaf_offsets,
+                  std::span<const Order> orders, std::span<const count_t> row_weights,
+                  unsigned n_threads, std::vector<count_t>& n_counted) {
+    std::vector<Survey> found(rows.n_trees);
     parallel_for(rows.n_trees, n_threads, [&]() -> Worker {
         return [&, scratch = TreeEntries()](std::size_t t) mutable {
             const auto n_leaves = static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]);
-            most[t] = scratch.most_rows(rows, t, n_leaves, row_weights);
+            found[t] = scratch.survey(rows, t, n_leaves, orders, row_weights);
         };
     });
-    return *std::max_element(most.begin(), most.end());
+    Survey all;
+    for (const Survey& tree : found) {
+        n_counted.push_back(tree.n_counted);
+        all.n_counted += tree.n_counted;
+        all.n_distinct += tree.n_distinct;
+        all.largest_leaf = std::max(all.largest_leaf, tree.largest_leaf);
+    }
+    return all;
 }
 
 }  // namespace
@@ -237,54 +286,84 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
     std::vector<offset_t> leaf_offsets = checked_leaf_offsets(rows);
     const auto n_leaves = static_cast<std::size_t>(leaf_offsets.back());
     std::vector<count_t> row_weights = checked_row_weights(rows);
-    const count_t widen_from = ((count_t{1} << 26) + n_trees - 1) / n_trees;
-    const bool wide = largest_leaf(rows, leaf_offsets, row_weights, n_threads) >= widen_from;
-    const int shift = wide ? wide_shift : narrow_shift;
 
-    std::vector<Order> orders;
+    std::vector<Order> orders(n_outputs);
+    parallel_for(n_outputs, n_threads, [&]() -> Worker {
+        return [&](std::size_t o) { orders[o] = order_targets(rows, o); };
+    });
     std::vector<offset_t> atom_offsets{0};
     std::vector<double> atoms;
-    for (std::size_t o = 0; o < n_outputs; ++o) {
-        orders.push_back(order_targets(rows, o));
-        atoms.insert(atoms.end(), orders.back().atoms.begin(), orders.back().atoms.end());
+    std::size_t most_atoms = 0;
+    for (const Order& order : orders) {
+        atoms.insert(atoms.end(), order.atoms.begin(), order.atoms.end());
         atom_offsets.push_back(static_cast<offset_t>(atoms.size()));
+        most_atoms = std::max(most_atoms, order.atoms.size());
     }
+
+    std::vector<count_t> n_counted;
+    const Survey survey = survey_all(rows, leaf_offsets, orders, row_weights, n_threads, n_counted);
+    const count_t widen_from = ((count_t{1} << 26) + n_trees - 1) / n_trees;
+    const bool wide = survey.largest_leaf >= widen_from;
+    const int shift = wide ? wide_shift : narrow_shift;
+    // Where many rows of a leaf share a target, merging them saves more than units cost.
+    const bool alike = row_weights.empty() && !keep_row_weights && !wide &&
+                       survey.largest_leaf <= most_alike &&
+                       survey.n_counted * n_outputs <= 2 * survey.n_distinct;
 
     const auto for_each_tree = [&](const auto& use) {
         parallel_for(n_outputs * n_trees, n_threads, [&]() -> Worker {
             return [&, entries = TreeEntries()](std::size_t block) mutable {
                 const std::size_t t = block % n_trees;
-                entries.group(rows, t,
-                              static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]),
-                              orders[block / n_trees], row_weights, shift);
-                use(block, entries);
+                use(block, t, static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]),
+                    orders[block / n_trees], entries);
             };
         });
     };
 
-    // Grouping twice costs less than holding every tree's entries a second time.
     std::vector<offset_t> tree_begin(n_outputs * n_trees + 1, 0);
-    for_each_tree([&](std::size_t block, const TreeEntries& entries) {
-        tree_begin[block + 1] = static_cast<offset_t>(entries.ranks.size());
-    });
+    if (alike) {
+        for (std::size_t block = 0; block < n_outputs * n_trees; ++block) {
+            tree_begin[block + 1] = static_cast<offset_t>(n_counted[block % n_trees]);
+        }
+    } else {
+        // Grouping twice costs less than holding every tree's entries a second time.
+        for_each_tree([&](std::size_t block, std::size_t t, std::size_t n, const Order& order,
+                          TreeEntries& entries) {
+            entries.group(rows, t, n, order, row_weights, shift);
+            tree_begin[block + 1] = static_cast<offset_t>(entries.ranks.size());
+        });
+    }
     std::partial_sum(tree_begin.begin(), tree_begin.end(), tree_begin.begin());
 
     const auto n_entries = static_cast<std::size_t>(tree_begin.back());
+    const bool narrow_ranks = most_atoms <= std::size_t{1} << 16;
     std::vector<std::uint32_t> leaf_begin(n_outputs * (n_leaves + n_trees));
-    std::vector<rank_t> ranks(n_entries);
-    std::vector<std::uint32_t> narrow_units(wide ? 0 : n_entries);
+    std::vector<std::uint16_t> short_ranks(narrow_ranks ? n_entries : 0);
+    std::vector<rank_t> ranks(narrow_ranks ? 0 : n_entries);
+    std::vector<std::uint32_t> narrow_units(wide || alike ? 0 : n_entries);
     std::vector<std::uint64_t> wide_units(wide ? n_entries : 0);
     std::vector<count_t> entry_weights(keep_row_weights ? n_entries : 0);
-    for_each_tree([&](std::size_t block, const TreeEntries& entries) {
-        const std::size_t t = block % n_trees;
+    for_each_tree([&](std::size_t block, std::size_t t, std::size_t n, const Order& order,
+                      TreeEntries& entries) {
+        const offset_t at = tree_begin[block];
+        if (alike) {
+            narrow_ranks ? entries.place(rows, t, n, order, short_ranks.data() + at)
+                         : entries.place(rows, t, n, order, ranks.data() + at);
+        } else {
+            entries.group(rows, t, n, order, row_weights, shift);
+            narrow_ranks
+                ? void(std::copy(entries.ranks.begin(), entries.ranks.end(),
+                                 short_ranks.begin() + at))
+                : void(std::copy(entries.ranks.begin(), entries.ranks.end(), ranks.begin() + at));
+            wide ? void(std::copy(entries.units.begin(), entries.units.end(),
+                                  wide_units.begin() + at))
+                 : void(std::copy(entries.units.begin(), entries.units.end(),
+                                  narrow_units.begin() + at));
+        }
         const std::size_t slot =
             block / n_trees * (n_leaves + n_trees) + static_cast<std::size_t>(leaf_offsets[t]) + t;
-        const offset_t at = tree_begin[block];
         std::copy(entries.leaf_begin.begin(), entries.leaf_begin.end(),
                   leaf_begin.begin() + static_cast<offset_t>(slot));
-        std::copy(entries.ranks.begin(), entries.ranks.end(), ranks.begin() + at);
-        if (wide) std::copy(entries.units.begin(), entries.units.end(), wide_units.begin() + at);
-        if (!wide) std::copy(entries.units.begin(), entries.units.end(), narrow_units.begin() + at);
         if (keep_row_weights) {
             std::copy(entries.weights.begin(), entries.weights.end(), entry_weights.begin() + at);
         }
@@ -306,9 +385,11 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
     arrays_.atoms = Array(std::move(atoms));
     arrays_.tree_begin = Array(std::move(tree_begin));
     arrays_.leaf_begin = Array(std::move(leaf_begin));
-    arrays_.ranks = Array(std::move(ranks));
+    if (narrow_ranks) arrays_.ranks = Array(std::move(short_ranks));
+    if (!narrow_ranks) arrays_.ranks = Array(std::move(ranks));
     if (wide) arrays_.units = Array(std::move(wide_units));
-    if (!wide) arrays_.units = Array(std::move(narrow_units));
+    if (!wide && !alike) arrays_.units = Array(std::move(narrow_units));
+    note_leaf_sizes();
 }
 
 }  // namespace hdicore

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -15,38 +16,67 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Rows per block: large enough to keep a tree's nodes in cache while rows pass, small enough for
-// the rows and their leaves to stay there too and for every thread to get several blocks. `width`
-// is how many numbers a row takes meanwhile.
-std::size_t choose_block_rows(std::size_t n_rows, std::size_t width, const Run& run) {
+// Threads for so many rows: starting one takes as long as walking some thousand trees.
+unsigned threads_for(std::size_t n_rows, std::size_t n_trees, const Run& run) {
+    const std::size_t worth = n_rows * n_trees / 10000;
+    return static_cast<unsigned>(std::clamp<std::size_t>(worth, 1, usable_threads(run.n_threads)));
+}
+
+// Rows per block: as many as the source likes, but several blocks of equal size for each thread.
+std::size_t choose_block_rows(std::size_t n_rows, std::size_t liked, unsigned n_threads,
+                              const Run& run) {
     if (run.block_rows > 0) return run.block_rows;
-    const std::size_t by_cache = std::clamp<std::size_t>((std::size_t{1} << 18) / width, 64, 4096);
-    const std::size_t by_threads = n_rows / (4 * usable_threads(run.n_threads));
-    return std::max<std::size_t>(16, std::min(by_cache, by_threads));
+    if (n_threads == 1) return stride_of(liked);
+    const std::size_t share = n_rows / n_threads + 1;
+    const std::size_t blocks = std::max(share / liked + 1, std::min<std::size_t>(share / 1024, 4));
+    return stride_of(share / std::max<std::size_t>(blocks, 1) + 1);
 }
 
 // Calls a worker with each block of rows [begin, end).
 template <class MakeRangeWorker>
-void for_each_block(std::size_t n_rows, std::size_t width, const Run& run,
+void for_each_block(std::size_t n_rows, std::size_t n_trees, std::size_t liked, const Run& run,
                     const MakeRangeWorker& make_range_worker) {
-    const std::size_t block_rows = choose_block_rows(n_rows, width, run);
+    const unsigned n_threads = threads_for(n_rows, n_trees, run);
+    const std::size_t block_rows = choose_block_rows(n_rows, liked, n_threads, run);
     const std::size_t n_blocks = n_rows / block_rows + (n_rows % block_rows != 0);
-    parallel_for(n_blocks, run.n_threads, [&]() -> Worker {
-        return [&, work = make_range_worker(std::min(block_rows, n_rows))](std::size_t b) mutable {
+    parallel_for(n_blocks, n_threads, [&]() -> Worker {
+        return [&, work = make_range_worker()](std::size_t b) mutable {
             const std::size_t begin = b * block_rows;
             work(begin, std::min(n_rows, begin + block_rows));
         };
     });
 }
 
-void read(const Atoms& atoms, const Wanted& wanted, std::size_t at) {
+// The share of a distribution that each interval and one-sided bound to be read holds at least, so
+// that the tails outside are enough; 0 if they are not.
+double least_share(const Wanted& wanted) {
+    // Keeps rounding in the shares below on the safe side; far above the units' own rounding.
+    constexpr double margin = 0x1p-20;
+    const bool needs_all =
+        wanted.mean != nullptr || wanted.cdf != nullptr || wanted.draws != nullptr ||
+        (wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf);
+    if (needs_all) return 0;
+    double least = 1;
+    for (const double coverage : wanted.coverages) {
+        const bool equal_tailed = wanted.kind == Kind::equal_tailed;
+        least = std::min(least, equal_tailed ? (1 + coverage) / 2 - margin : coverage);
+    }
+    for (const double level : wanted.levels) {
+        least = std::min(least, std::max(level, 1 - level) - margin);
+    }
+    return least;
+}
+
+// False if the tails that were gathered leave something open.
+[[nodiscard]] bool read(const Atoms& atoms, const Wanted& wanted, std::size_t at) {
     const bool silent = atoms.size() == 0;
     if (wanted.mean != nullptr) wanted.mean[at] = silent ? nan : atoms.mean();
 
     const std::size_t n_coverages = wanted.coverages.size();
     for (std::size_t k = 0; k < n_coverages; ++k) {
         const Interval found =
-            silent ? Interval{nan, nan} : interval(atoms, wanted.coverages[k], wanted.kind);
+            silent ? undecided : interval(atoms, wanted.coverages[k], wanted.kind);
+        if (!silent && is_undecided(found)) return false;
         wanted.intervals[(2 * at) * n_coverages + k] = found.lower;
         wanted.intervals[(2 * at + 1) * n_coverages + k] = found.upper;
     }
@@ -62,41 +92,125 @@ void read(const Atoms& atoms, const Wanted& wanted, std::size_t at) {
         double& value = wanted.draws[at * wanted.n_draws + k];
         value = silent ? nan : atoms.draw(value);
     }
+    return true;
 }
 
 // One thread's way from rows to distributions.
 class BlockWorker {
   public:
-    BlockWorker(const LeafIndex& index, const LeafSource& source, std::size_t most_rows)
-        : index_(index), source_(source), leaves_(most_rows * index.n_trees()), row_(index) {}
+    // `least` is that of least_share.
+    BlockWorker(const LeafIndex& index, const LeafSource& source, double least, const Run& run)
+        : index_(index),
+          source_(source),
+          least_(least),
+          tails_(tails_pay(index, least, run)),
+          give_up_(run.gathering == Gathering::automatic),
+          row_leaves_(index.n_trees()),
+          entries_(RowTiles::tile_rows * index.n_trees()),
+          row_(index, run.instructions) {}
 
-    // Calls use(row, output, distribution) for each row of [begin, end).
+    // Calls use(row, output, distribution) for each row of [begin, end), and once more with the
+    // whole distribution if it returns false.
     template <class Use>
     void run(std::size_t begin, std::size_t end, const std::uint32_t* leave_out, const Use& use) {
-        source_.leaves(begin, end, scratch_, leaves_.data());
-        for (std::size_t i = begin; i < end; ++i) {
-            const leaf_t* leaves = leaves_.data() + (i - begin) * index_.n_trees();
+        source_.leaves(begin, end, block_);
+        const std::size_t stride = stride_of(end - begin);
+        for (std::size_t first = 0; first < end - begin; first += RowTiles::tile_rows) {
+            const std::size_t n = std::min(RowTiles::tile_rows, end - begin - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
-                if (leave_out == nullptr) {
-                    row_.gather(o, leaves);
-                } else {
-                    const RowWeights& kept = *index_.row_weights();
-                    row_.gather_without(o, leaves,
-                                        kept.ranks[leave_out[i] * index_.n_outputs() + o],
-                                        kept.rows[leave_out[i]]);
+                if (leave_out == nullptr) find_entries(o, block_.leaves.data() + first, stride);
+                for (std::size_t k = 0; k < n; ++k) {
+                    const std::size_t i = begin + block_.order[first + k];
+                    if (leave_out == nullptr) {
+                        if (k + 1 < n) row_.prefetch(o, entries_of(k + 1));
+                        gather(o, entries_of(k));
+                        if (use(i, o, row_)) continue;
+                        ++n_failed_;
+                        row_.gather(o, entries_of(k));
+                    } else {
+                        gather_without(o, block_.leaves.data() + first + k, stride, leave_out[i]);
+                    }
+                    use(i, o, row_);
                 }
-                use(i, o, row_);
             }
         }
     }
 
   private:
+    // Whether to gather tails where they are enough.
+    static bool tails_pay(const LeafIndex& index, double least, const Run& run) {
+        if (least <= 0.5 || run.gathering == Gathering::whole) return false;
+        if (run.gathering == Gathering::tails) return true;
+        const double entries_per_leaf = static_cast<double>(index.n_entries()) /
+                                        static_cast<double>(index.n_leaves() * index.n_outputs());
+        return least >= 0.6 &&
+               entries_per_leaf >= (run.instructions == Instructions::avx512 ? 4 : 16);
+    }
+
+    const LeafEntries* entries_of(std::size_t k) const {
+        return entries_.data() + k * index_.n_trees();
+    }
+
+    // From the leaves of a tile of rows to entries, (tile_rows, n_trees).
+    void find_entries(std::size_t output, const leaf_t* leaves, std::size_t stride) {
+        const std::size_t m = index_.n_trees();
+        for (std::size_t t = 0; t < m; ++t) {
+            const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
+            for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
+                const leaf_t leaf = leaves[t * stride + k];
+                entries_[k * m + t] = leaf == no_leaf
+                                          ? LeafEntries{0, 0}
+                                          : LeafEntries{leaf_begin[leaf], leaf_begin[leaf + 1]};
+            }
+        }
+    }
+
+    void gather(std::size_t output, const LeafEntries* entries) {
+        // Ties and odd shapes fail row after row.
+        if (give_up_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) tails_ = false;
+        if (tails_) {
+            ++n_tried_;
+            if (row_.gather_tails(output, entries, least_)) return;
+            ++n_failed_;
+        }
+        row_.gather(output, entries);
+    }
+
+    void gather_without(std::size_t output, const leaf_t* leaves, std::size_t stride,
+                        std::uint32_t row) {
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) row_leaves_[t] = leaves[t * stride];
+        const RowWeights& kept = *index_.row_weights();
+        row_.gather_without(output, row_leaves_.data(),
+                            kept.ranks[row * index_.n_outputs() + output], kept.rows[row]);
+    }
+
     const LeafIndex& index_;
     const LeafSource& source_;
-    std::vector<leaf_t> leaves_;
-    std::vector<float> scratch_;
+    double least_;
+    bool tails_;
+    bool give_up_;
+    std::size_t n_tried_ = 0;
+    std::size_t n_failed_ = 0;
+    RowBlock block_;
+    std::vector<leaf_t> row_leaves_;
+    std::vector<LeafEntries> entries_;
     Distribution row_;
 };
+
+// (n_trees, stride) to (n_rows, n_trees), in squares that stay in cache.
+void transpose(const leaf_t* in, std::size_t stride, std::size_t n_rows, std::size_t n_trees,
+               leaf_t* out) {
+    constexpr std::size_t side = 16;
+    for (std::size_t i = 0; i < n_rows; i += side) {
+        for (std::size_t t = 0; t < n_trees; t += side) {
+            for (std::size_t k = i; k < std::min(n_rows, i + side); ++k) {
+                for (std::size_t u = t; u < std::min(n_trees, t + side); ++u) {
+                    out[k * n_trees + u] = in[u * stride + k];
+                }
+            }
+        }
+    }
+}
 
 void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std::size_t n_rows) {
     if (leave_out == nullptr) return;
@@ -113,6 +227,22 @@ void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std
     }
 }
 
+// Sorts n rows by their leaf, leaves[i * step], to about one part in 4096.
+void sort_by_leaf(const leaf_t* leaves, std::size_t step, std::size_t n, std::size_t n_leaves,
+                  RowBlock& block) {
+    const std::size_t grain = n_leaves / 4096 + 1;
+    const auto place = [&](std::size_t i) {
+        return static_cast<std::size_t>(leaves[i * step] + 1) / grain;
+    };
+    block.counts.assign(n_leaves / grain + 2, 0);
+    for (std::size_t i = 0; i < n; ++i) ++block.counts[place(i) + 1];
+    std::partial_sum(block.counts.begin(), block.counts.end(), block.counts.begin());
+    block.order.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        block.order[block.counts[place(i)]++] = static_cast<std::uint32_t>(i);
+    }
+}
+
 }  // namespace
 
 RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(forest), rows_(rows) {
@@ -123,20 +253,31 @@ RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(fo
     }
 }
 
-void RoutedRows::leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
-                        leaf_t* out) const {
-    scratch.resize((end - begin) * rows_.n_features);
-    rows_.copy_rows(begin, end, scratch.data());
-    forest_.route(scratch.data(), end - begin, out);
+// Large enough that fetching a tree's nodes is shared by many rows, and as small as that allows, so
+// that the rows and their leaves stay in cache.
+std::size_t RoutedRows::block_rows() const noexcept {
+    const std::size_t by_rows = (std::size_t{1} << 17) / rows_.n_features;
+    const std::size_t by_tree = forest_.nbytes() / forest_.n_trees() / 16;
+    const std::size_t by_memory = (std::size_t{1} << 23) / (forest_.n_trees() + rows_.n_features);
+    return std::clamp<std::size_t>(std::min(std::max(by_rows, by_tree), by_memory), 256, 16384);
 }
 
-void GivenLeaves::leaves(std::size_t begin, std::size_t end, std::vector<float>&,
-                         leaf_t* out) const {
+void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
+    const std::size_t n = end - begin;
+    block.leaves.resize(forest_.n_trees() * stride_of(n));
+    block.tiles.assign(rows_, begin, end);
+    forest_.route(block.tiles, 0, 1, block.leaves.data());
+    sort_by_leaf(block.leaves.data(), 1, n, forest_.n_leaves(0), block);
+    block.tiles.assign(rows_, begin, block.order);
+    forest_.route(block.tiles, 0, forest_.n_trees(), block.leaves.data());
+}
+
+void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
     const std::size_t m = index_.n_trees();
-    std::copy(leaves_ + begin * m, leaves_ + end * m, out);
+    const std::size_t n = end - begin;
     for (std::size_t i = begin; i < end; ++i) {
         for (std::size_t t = 0; t < m; ++t) {
-            const leaf_t leaf = out[(i - begin) * m + t];
+            const leaf_t leaf = leaves_[i * m + t];
             if (leaf >= no_leaf && leaf < static_cast<std::int64_t>(index_.n_leaves(t))) continue;
             throw std::invalid_argument("leaves[" + std::to_string(i) + ", " + std::to_string(t) +
                                         "] must be a leaf of tree " + std::to_string(t) +
@@ -144,24 +285,36 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, std::vector<float>&
                                         ", or -1, got " + std::to_string(leaf));
         }
     }
+    sort_by_leaf(leaves_ + begin * m, m, n, index_.n_leaves(0), block);
+    block.leaves.resize(m * stride_of(n));
+    for (std::size_t p = 0; p < stride_of(n); ++p) {
+        const leaf_t* row = leaves_ + (begin + block.order[std::min(p, n - 1)]) * m;
+        for (std::size_t t = 0; t < m; ++t) block.leaves[t * stride_of(n) + p] = row[t];
+    }
 }
 
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
                leaf_t* out) {
     const RoutedRows source(forest, rows);
     const std::size_t m = forest.n_trees();
-    for_each_block(rows.n_rows, std::max(m, rows.n_features), {n_threads, 0}, [&](std::size_t) {
-        return [&, scratch = std::vector<float>()](std::size_t begin, std::size_t end) mutable {
-            source.leaves(begin, end, scratch, out + begin * m);
-            if (!node_ids) return;
-            std::size_t first_leaf = 0;
-            for (std::size_t t = 0; t < m; ++t) {
-                for (std::size_t i = begin; i < end; ++i) {
-                    leaf_t& leaf = out[i * m + t];
-                    leaf = forest.leaf_nodes()[first_leaf + static_cast<std::size_t>(leaf)];
+    for_each_block(rows.n_rows, m, source.block_rows(), {.n_threads = n_threads}, [&] {
+        return [&, tiles = RowTiles(), leaves = std::vector<leaf_t>()](std::size_t begin,
+                                                                       std::size_t end) mutable {
+            tiles.assign(rows, begin, end);
+            leaves.resize(stride_of(end - begin) * m);
+            forest.route(tiles, 0, m, leaves.data());
+            const std::size_t stride = stride_of(end - begin);
+            if (node_ids) {
+                const std::int32_t* ids = forest.leaf_nodes().data();
+                for (std::size_t t = 0; t < m; ++t) {
+                    for (std::size_t i = 0; i < stride; ++i) {
+                        leaf_t& leaf = leaves[t * stride + i];
+                        leaf = ids[leaf];
+                    }
+                    ids += forest.n_leaves(t);
                 }
-                first_leaf += forest.n_leaves(t);
             }
+            transpose(leaves.data(), stride, end - begin, m, out + begin * m);
         };
     });
 }
@@ -169,16 +322,16 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run) {
     check_leave_out(index, leave_out, source.n_rows());
-    for_each_block(source.n_rows(), std::max(index.n_trees(), source.scratch_width()), run,
-                   [&](std::size_t most_rows) {
-                       return [&, worker = BlockWorker(index, source, most_rows)](
-                                  std::size_t begin, std::size_t end) mutable {
-                           worker.run(begin, end, leave_out,
-                                      [&](std::size_t i, std::size_t o, const Distribution& row) {
-                                          read(row.atoms(), wanted, i * index.n_outputs() + o);
-                                      });
-                       };
-                   });
+    const double least = least_share(wanted);
+    for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
+        return [&, worker = BlockWorker(index, source, least, run)](std::size_t begin,
+                                                                    std::size_t end) mutable {
+            worker.run(begin, end, leave_out,
+                       [&](std::size_t i, std::size_t o, const Distribution& row) {
+                           return read(row.atoms(), wanted, i * index.n_outputs() + o);
+                       });
+        };
+    });
 }
 
 Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run) {
@@ -187,16 +340,16 @@ Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run
     found.indptr.assign(source.n_rows() + 1, 0);
     // Twice through the rows: once for their sizes, once to fill; nothing else grows with them.
     const auto each_row = [&](const auto& use) {
-        for_each_block(source.n_rows(), std::max(index.n_trees(), source.scratch_width()), run,
-                       [&](std::size_t most_rows) {
-                           return [&, worker = BlockWorker(index, source, most_rows)](
-                                      std::size_t begin, std::size_t end) mutable {
-                               worker.run(begin, end, nullptr,
-                                          [&](std::size_t i, std::size_t, const Distribution& row) {
-                                              use(i, row);
-                                          });
-                           };
-                       });
+        for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
+            return [&, worker = BlockWorker(index, source, 0, run)](std::size_t begin,
+                                                                    std::size_t end) mutable {
+                worker.run(begin, end, nullptr,
+                           [&](std::size_t i, std::size_t, const Distribution& row) {
+                               use(i, row);
+                               return true;
+                           });
+            };
+        });
     };
     each_row([&](std::size_t i, const Distribution& row) {
         found.indptr[i + 1] = static_cast<std::int64_t>(row.atoms().size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hdicore/leaf_index.hpp"
+#include "hdicore/tails.hpp"
 #include "hdicore/types.hpp"
 
 namespace hdicore {
@@ -18,6 +19,7 @@ struct Atoms {
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that speak; each hands out 2^shift units
     int shift;
+    bool has_gap = false;  // all between the tails is lumped together, in one atom of value NaN
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
@@ -39,17 +41,31 @@ struct Atoms {
     double draw(double u) const noexcept;
 };
 
+// Entries of one leaf of one tree, counted from where the tree's begin.
+struct LeafEntries {
+    std::uint32_t begin;
+    std::uint32_t end;
+};
+
 // Scratch memory of one thread that turns the leaves of a row into Atoms.
 class Distribution {
   public:
-    explicit Distribution(const LeafIndex& index);
+    explicit Distribution(const LeafIndex& index,
+                          Instructions instructions = widest_instructions());
 
     // Merges the leaves (n_trees,) of a row. Leaves that are no_leaf or hold no rows stay silent.
     // O(entries of the leaves + atoms / 64), and no further than between the outermost entries.
     void gather(std::size_t output, const leaf_t* leaves) noexcept;
+    void gather(std::size_t output, const LeafEntries* leaves) noexcept;
 
-    // The same with a training row left out of each of its leaves; the others share its weight.
-    // Needs an index that kept its row weights; rank and weight are those of the row.
+    // The same for whoever asks for no interval or one-sided bound below the share `least` > 1/2:
+    // only tails at both ends are merged, more than the share 1 - least each, and all between is
+    // lumped together. True if so; false if the tails could not be told apart from the rest, and
+    // nothing is gathered. O(n_trees + entries of the tails + atoms / 64).
+    bool gather_tails(std::size_t output, const LeafEntries* leaves, double least) noexcept;
+
+    // The same as gather with a training row left out of each of its leaves; the others share its
+    // weight. Needs an index that kept its row weights; rank and weight are those of the row.
     void gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
                         count_t weight) noexcept;
 
@@ -58,31 +74,51 @@ class Distribution {
         return {{values_.data(), n_atoms_},
                 {cumulative_.data(), n_atoms_ + 1},
                 n_trees_,
-                index_.shift()};
+                index_.shift(),
+                has_gap_};
     }
+    // Ranks of the atoms, after a gathering without a gap.
     std::span<const rank_t> ranks() const noexcept { return {ranks_.data(), n_atoms_}; }
 
+    // Fetches the leaves of a row that is to be gathered soon.
+    void prefetch(std::size_t output, const LeafEntries* leaves) const noexcept;
+
   private:
+    // What kernels read: leaves_ is filled, and use(ranks, units) gets the arrays they refer to.
+    template <class Use>
+    void find_leaves(std::size_t output, const LeafEntries* leaves, const Use& use) noexcept;
+    template <class Rank, class Unit>
+    void add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept;
+    template <class Rank>
+    bool add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units,
+                   double least) noexcept;
+    void add_pending(std::size_t n) noexcept;
     void add(rank_t rank, mass_t units) noexcept {
         mass_[rank] += units;
         touched_[rank / 64] |= std::uint64_t{1} << (rank % 64);
     }
-    void widen(rank_t first, rank_t last) noexcept;
-    template <class Unit>
-    void add_leaves(std::size_t output, const leaf_t* leaves, const Unit* units) noexcept;
     void collect(std::size_t output) noexcept;
+    void collect_tails(std::size_t output, const Tails& tails) noexcept;
+    std::size_t collect_words(const double* atoms, rank_t first, rank_t last,
+                              std::size_t n) noexcept;
 
     const LeafIndex& index_;
+    Instructions instructions_;
     std::vector<mass_t> mass_;            // (n_atoms,) all zero between gatherings
     std::vector<std::uint64_t> touched_;  // a bit per atom, all zero between gatherings
-    rank_t first_;                        // outermost ranks touched
-    rank_t last_;
+    rank_t first_ = 0;                    // outermost ranks touched
+    rank_t last_ = 0;
     std::size_t n_trees_ = 0;
-    std::vector<LeafIndex::Range> found_;  // (n_trees,) leaves with rows
+    bool has_gap_ = false;
+    std::vector<LeafEntries> entries_;  // (n_trees,)
+    std::vector<Leaf> leaves_;          // (n_trees,) those of n_leaves_ trees that speak
+    std::size_t n_leaves_ = 0;
+    std::vector<rank_t> pending_ranks_;  // entries on their way to mass_
+    std::vector<std::uint32_t> pending_units_;
     std::size_t n_atoms_ = 0;
     std::vector<rank_t> ranks_;       // (most atoms,)
-    std::vector<double> values_;      // (most atoms,)
-    std::vector<mass_t> cumulative_;  // (most atoms + 1,)
+    std::vector<double> values_;      // (most atoms + 1,)
+    std::vector<mass_t> cumulative_;  // (most atoms + 2,)
 };
 
 }  // namespace hdicore

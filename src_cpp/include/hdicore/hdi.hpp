@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -16,13 +17,21 @@ struct Interval {
     double upper;
 };
 
+// What stands in place of an interval that a distribution with a gap does not tell.
+inline constexpr Interval undecided{std::numeric_limits<double>::quiet_NaN(),
+                                    std::numeric_limits<double>::quiet_NaN()};
+inline bool is_undecided(const Interval& interval) noexcept {
+    return interval.lower != interval.lower;
+}
+
 // Shortest interval between two atoms that holds at least `needed` units, 0 < needed <= total.
 // Among intervals of equal width (to 2^-48 of the largest magnitude) the one with most mass (to two
 // units a tree), then with its midpoint nearest the lower weighted median, then the leftmost.
 //
 // Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
 // coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two
-// pointers; only starts in the lower (1 - coverage) tail are visited.
+// pointers; only starts in the lower (1 - coverage) tail are visited. Where the median has to
+// decide but lies in the gap of the distribution: undecided.
 Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept;
 
 // The same for any weighted sample in any order: draws of a posterior, importance weights.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "hdicore/shares.hpp"
 #include "hdicore/types.hpp"
@@ -41,9 +42,15 @@ struct LeafIndexArrays {
     // (o, t), are [leaf_begin[s + l], leaf_begin[s + l + 1]) with
     // s = o * (n_leaves + n_trees) + leaf_offsets[t] + t.
     Array<std::uint32_t> leaf_begin;
-    Array<rank_t> ranks;  // (n_entries,) ascending within a leaf
-    std::variant<Array<std::uint32_t>, Array<std::uint64_t>> units;  // (n_entries,) shift 31 or 40
+    // (n_entries,) ascending within a leaf; 16 bits each if every output has at most 2^16 atoms
+    std::variant<Array<std::uint16_t>, Array<rank_t>> ranks;
+    // (n_entries,) of shift 31 or 40. Or none: the entries of a leaf weigh alike, and a target
+    // stands as often as it counts.
+    std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
 };
+
+// Entries that a leaf may have if their units are to follow from their number.
+inline constexpr std::size_t most_alike = 1024;
 
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
@@ -71,8 +78,15 @@ class LeafIndex {
         return static_cast<std::size_t>(arrays_.leaf_offsets[tree + 1] -
                                         arrays_.leaf_offsets[tree]);
     }
-    std::size_t n_entries() const noexcept { return arrays_.ranks.size(); }
-    int shift() const noexcept { return arrays_.units.index() == 0 ? narrow_shift : wide_shift; }
+    std::size_t n_entries() const noexcept {
+        return static_cast<std::size_t>(arrays_.tree_begin.view().back());
+    }
+    int shift() const noexcept { return arrays_.units.index() == 2 ? wide_shift : narrow_shift; }
+    // Entries of the largest leaf.
+    std::size_t largest_leaf() const noexcept { return largest_leaf_; }
+    rank_t rank(std::size_t entry) const noexcept {
+        return std::visit([&](const auto& ranks) { return rank_t{ranks[entry]}; }, arrays_.ranks);
+    }
     std::size_t nbytes() const noexcept;
 
     // Distinct targets of one output, ascending.
@@ -84,11 +98,22 @@ class LeafIndex {
         std::size_t end;
     };
     Range entries(std::size_t output, std::size_t tree, leaf_t leaf) const noexcept {
-        const std::size_t slot = output * (n_leaves() + n_trees()) +
-                                 static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + tree +
-                                 static_cast<std::size_t>(leaf);
-        const auto base = static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
-        return {base + arrays_.leaf_begin[slot], base + arrays_.leaf_begin[slot + 1]};
+        const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
+        const std::size_t base = tree_begin(output, tree);
+        return {base + begin[0], base + begin[1]};
+    }
+
+    // Units of entries that weigh alike: those of n that fill a leaf of this index are n numbers of
+    // alike_units from alike_begin(n) on.
+    std::span<const std::uint32_t> alike_units() const noexcept { return alike_units_; }
+    std::size_t alike_begin(std::size_t n) const noexcept { return alike_begin_[n]; }
+    // Where the leaves of one tree begin, (n_leaves(tree) + 1,), counted from tree_begin.
+    const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
+        return arrays_.leaf_begin.data() + output * (n_leaves() + n_trees()) +
+               static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + tree;
+    }
+    std::size_t tree_begin(std::size_t output, std::size_t tree) const noexcept {
+        return static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
     }
 
     const LeafIndexArrays& arrays() const noexcept { return arrays_; }
@@ -97,8 +122,13 @@ class LeafIndex {
   private:
     static void check_number_of_trees(std::size_t n_trees);
     void validate() const;
+    // Tabulates what follows from the sizes of the leaves.
+    void note_leaf_sizes();
 
     LeafIndexArrays arrays_;
+    std::size_t largest_leaf_ = 0;
+    std::vector<std::uint32_t> alike_units_;  // of each number of entries that a leaf has
+    std::vector<std::uint32_t> alike_begin_;  // (largest_leaf + 1,) if there are no units
     std::optional<RowWeights> row_weights_;
 };
 

@@ -14,17 +14,33 @@
 
 namespace hdicore {
 
+// Space for the leaves of so many rows in one tree: full tiles.
+constexpr std::size_t stride_of(std::size_t n_rows) noexcept {
+    return (n_rows + RowTiles::tile_rows - 1) / RowTiles::tile_rows * RowTiles::tile_rows;
+}
+
+// A block of rows and their leaves; memory is kept from block to block. Rows stand in the order of
+// their leaves in the first tree, as neighbours there share most of their way and many leaves
+// elsewhere, which are then in cache.
+struct RowBlock {
+    std::vector<std::uint32_t> order;  // (n_rows,) row begin + order[p] stands at place p
+    // (n_trees, stride_of(n_rows)): those of a tree stand together; places that fill up the stride
+    // have any leaf.
+    std::vector<leaf_t> leaves;
+    RowTiles tiles;
+    std::vector<std::uint32_t> counts;  // for sorting
+};
+
 // Where the leaves of the rows to score come from.
 class LeafSource {
   public:
     virtual ~LeafSource() = default;
     virtual std::size_t n_rows() const noexcept = 0;
-    // Numbers of scratch memory that finding the leaves of one row takes.
-    virtual std::size_t scratch_width() const noexcept = 0;
-    // Leaves of rows [begin, end), (end - begin, n_trees). `scratch` is the caller's, for reuse.
-    // Throws std::invalid_argument at rows that cannot be used. Called from many threads.
-    virtual void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
-                        leaf_t* out) const = 0;
+    // Rows that are best taken at once.
+    virtual std::size_t block_rows() const noexcept = 0;
+    // The leaves of rows [begin, end) to `block`. Throws std::invalid_argument at rows that cannot
+    // be used. Called from many threads.
+    virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block) const = 0;
 };
 
 // Rows walk down a forest.
@@ -32,9 +48,8 @@ class RoutedRows final : public LeafSource {
   public:
     RoutedRows(const Forest& forest, const RowMatrix& rows);
     std::size_t n_rows() const noexcept override { return rows_.n_rows; }
-    std::size_t scratch_width() const noexcept override { return rows_.n_features; }
-    void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
-                leaf_t* out) const override;
+    std::size_t block_rows() const noexcept override;
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override;
 
   private:
     const Forest& forest_;
@@ -48,9 +63,8 @@ class GivenLeaves final : public LeafSource {
     GivenLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
         : index_(index), leaves_(leaves), n_rows_(n_rows) {}
     std::size_t n_rows() const noexcept override { return n_rows_; }
-    std::size_t scratch_width() const noexcept override { return 0; }
-    void leaves(std::size_t begin, std::size_t end, std::vector<float>& scratch,
-                leaf_t* out) const override;
+    std::size_t block_rows() const noexcept override { return 1024; }
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override;
 
   private:
     const LeafIndex& index_;
@@ -83,10 +97,19 @@ struct Wanted {
     double* draws = nullptr;  // (n_rows, n_outputs, n_draws) uniforms in [0, 1), replaced by draws
 };
 
-// How to run: neither changes a bit of the results.
+// How much of each distribution to gather.
+enum class Gathering {
+    automatic,  // tails where that is enough and probably pays
+    whole,
+    tails,  // wherever that is enough
+};
+
+// How to run: nothing of it changes a bit of the results.
 struct Run {
     unsigned n_threads = 0;      // 0: all this process may use
-    std::size_t block_rows = 0;  // 0: as the number of trees suggests
+    std::size_t block_rows = 0;  // 0: as the size of the trees suggests
+    Gathering gathering = Gathering::automatic;
+    Instructions instructions = widest_instructions();
 };
 
 // Reads `wanted` for every row of `source`. If leave_out (n_rows,) is given, it names the training

@@ -1,0 +1,266 @@
+"""Count the engine's instructions, stage by stage, and compare two commits by them.
+
+    python bench/instructions/count.py [-o FILE]
+    python bench/instructions/count.py --compare REV_A [REV_B] [--tolerance PERCENT] [-o FILE]
+
+The driver beside this file runs one stage of the engine on one fixed case under callgrind, and only
+that stage is counted. A comparison builds this same driver against the engine of both commits;
+`WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any count rose
+by more than the tolerance, and with 2 if nothing could be counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+STAGES = ("lay_out", "route", "build", "mean", "hdi", "hdi5", "quantiles", "leaves_hdi")
+LEAF_SIZES = (1, 5, 50)
+FLAGS = ("-std=c++20", "-O3")
+WORKTREE = "WORKTREE"
+
+
+class CannotCountError(Exception):
+    """Says in one sentence why nothing could be counted."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Instructions of one stage on one case."""
+
+    stage: str
+    leaf_size: int
+    instructions: int
+    n: int  # units that went through
+    unit: str
+    checksum: str  # of the results
+
+    @property
+    def per_unit(self) -> float:
+        """Instructions for each unit."""
+        return self.instructions / self.n
+
+
+def run(*command: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, **options)
+
+
+def needed_tool(name: str, found: str | None) -> str:
+    if found is None or shutil.which(found) is None:
+        raise CannotCountError(f"{name} was not found.")
+    return found
+
+
+def compiler() -> str:
+    return needed_tool("A C++ compiler (c++ or $CXX)", os.environ.get("CXX") or shutil.which("c++"))
+
+
+def valgrind() -> str:
+    return needed_tool("valgrind", shutil.which("valgrind"))
+
+
+def in_parallel(work: Callable, items: Sequence) -> list:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(work, items))
+
+
+def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WORKTREE) -> Path:
+    """Compile the engine of `tree` and this folder's driver into a program in `folder`."""
+    cxx = compiler()
+    sources = [*sorted((tree / "src_cpp" / "src").glob("*.cpp")), HERE / "driver.cpp"]
+    objects = [folder / f"{source.stem}.o" for source in sources]
+    program = folder / "driver"
+
+    def compile_one(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
+        return run(cxx, *flags, f"-I{tree}/src_cpp/include", "-c", source, "-o", to)
+
+    steps = in_parallel(lambda pair: compile_one(*pair), [*zip(sources, objects, strict=True)])
+    if not any(step.returncode for step in steps):
+        steps = [run(cxx, "-pthread", *objects, "-o", program)]
+    for step in steps:
+        if step.returncode:
+            lines = step.stderr.splitlines() or [f"{cxx} failed silently"]
+            first = next((line for line in lines if "error" in line), lines[0])
+            raise CannotCountError(f"The driver does not build with the engine of {name}: {first}")
+    return program
+
+
+def count(program: Path, stage: str, leaf_size: int) -> Count:
+    """Run one stage of the built driver under callgrind."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder) / "profile"
+        done = run(
+            valgrind(),
+            "--quiet",
+            "--tool=callgrind",
+            "--toggle-collect=counted_work",
+            f"--callgrind-out-file={profile}",
+            program,
+            stage,
+            str(leaf_size),
+            # Else the first call of a library's function would count the search for it too.
+            env=os.environ | {"LD_BIND_NOW": "1"},
+        )
+        if done.returncode:
+            last = (done.stderr.splitlines() or ["no message"])[-1]
+            raise CannotCountError(f"Stage {stage}, leaf size {leaf_size}, failed: {last}")
+        found = re.search(r"^totals: (\d+)$", profile.read_text(), re.MULTILINE)
+    if found is None or int(found[1]) == 0:
+        raise CannotCountError(f"callgrind saw no counted_work in stage {stage}.")
+    return Count(stage, leaf_size, int(found[1]), **json.loads(done.stdout))
+
+
+def count_all(tree: Path, cases: Sequence[tuple[str, int]], name: str = WORKTREE) -> list[Count]:
+    valgrind()  # known to be missing before anything is compiled
+    with tempfile.TemporaryDirectory() as folder:
+        program = build(tree, Path(folder), name=name)
+        return in_parallel(lambda case: count(program, *case), cases)
+
+
+def git(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run(needed_tool("git", shutil.which("git")), "-C", ROOT, *arguments)
+
+
+def commit_of(revision: str) -> str:
+    """Hash of the commit that `revision` names; `WORKTREE` stays itself."""
+    if revision == WORKTREE:
+        return WORKTREE
+    done = git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if done.returncode:
+        raise CannotCountError(f"{revision} names no commit of the repository at {ROOT}.")
+    return done.stdout.strip()
+
+
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """Folder with the files of a commit, for as long as the context lasts."""
+    if commit == WORKTREE:
+        yield ROOT
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        done = git("worktree", "add", "--detach", tree, commit)
+        try:
+            if done.returncode:
+                reason = (done.stderr.splitlines() or ["no message"])[-1]
+                raise CannotCountError(f"{commit} could not be checked out: {reason}")
+            yield tree
+        finally:
+            git("worktree", "remove", "--force", tree)
+
+
+def report() -> dict[str, object]:
+    """Name what the counts depend on beside the engine."""
+    return {
+        "compiler": run(compiler(), "--version").stdout.splitlines()[0],
+        "valgrind": run(valgrind(), "--version").stdout.strip(),
+        "flags": FLAGS,
+    }
+
+
+def table_of(counts: list[Count], leaf_sizes: Sequence[int]) -> Table:
+    table = Table("stage", "instructions for each", title="by least rows to a leaf")
+    for leaf_size in leaf_sizes:
+        table.add_column(str(leaf_size), justify="right")
+    for stage in dict.fromkeys(found.stage for found in counts):
+        of_stage = [found for found in counts if found.stage == stage]
+        table.add_row(stage, of_stage[0].unit, *(f"{found.per_unit:,.1f}" for found in of_stage))
+    return table
+
+
+def compared(names: Sequence[str], pairs: list[tuple[Count, Count]], tolerance: float) -> Table:
+    table = Table("stage", "leaf", "for each", title="instructions")
+    for name in (*names, "ratio"):
+        table.add_column(name, justify="right")
+    table.add_column("results")
+    for before, after in pairs:
+        ratio = f"{after.per_unit / before.per_unit:.4f}"
+        table.add_row(
+            before.stage,
+            str(before.leaf_size),
+            before.unit,
+            f"{before.per_unit:,.1f}",
+            f"{after.per_unit:,.1f}",
+            f"[bold red]{ratio}[/]" if rose(before, after, tolerance) else ratio,
+            "same" if after.checksum == before.checksum else "[bold]changed[/]",
+        )
+    return table
+
+
+def rose(before: Count, after: Count, tolerance: float) -> bool:
+    return after.instructions > before.instructions * (1 + tolerance / 100)
+
+
+def write(path: Path | None, content: dict[str, object]) -> None:
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise CannotCountError(f"{path} could not be written: {error.strerror}.") from error
+
+
+def compare(options: argparse.Namespace, cases: Sequence[tuple[str, int]]) -> int:
+    names = [*options.compare, WORKTREE][:2]
+    commits = [commit_of(name) for name in names]
+    both = []
+    for name, commit in zip(names, commits, strict=True):
+        with checked_out(commit) as tree:
+            both.append(count_all(tree, cases, name))
+    pairs = list(zip(*both, strict=True))
+    Console().print(compared(names, pairs, options.tolerance))
+    counts = [list(map(asdict, found)) for found in both]
+    write(options.output, report() | {"commits": commits, "counts": counts})
+
+    changed = sum(before.checksum != after.checksum for before, after in pairs)
+    if changed:
+        print(f"The results of {changed} of {len(pairs)} counts changed.")
+    n_risen = sum(rose(*pair, options.tolerance) for pair in pairs)
+    print(f"{n_risen} of {len(pairs)} counts rose by more than {options.tolerance:g} %.")
+    return int(n_risen > 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--compare", nargs="+", metavar="REV", help=f"one commit or two; the second: {WORKTREE}"
+    )
+    parser.add_argument("--tolerance", type=float, default=2, help="rise to accept, in percent")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
+    parser.add_argument("--leaf-sizes", nargs="+", type=int, default=LEAF_SIZES)
+    parser.add_argument("-o", "--output", type=Path, help="JSON file to write")
+    options = parser.parse_args(arguments)
+    if options.compare and len(options.compare) > 2:
+        parser.error("--compare takes one commit or two")
+    cases = list(product(options.stages, options.leaf_sizes))
+    try:
+        if options.compare:
+            return compare(options, cases)
+        counts = count_all(ROOT, cases)
+        Console().print(table_of(counts, options.leaf_sizes))
+        write(options.output, report() | {"counts": list(map(asdict, counts))})
+    except CannotCountError as error:
+        print(f"count.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The cases of the speed benchmark: which forests are fitted, and how many rows they score."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import datasets
+
+
+@dataclass(frozen=True)
+class Case:
+    """One forest and the rows it scores."""
+
+    name: str
+    data: str = "friedman"  # or one of datasets.NAMES
+    rows: int = 20_000  # training rows of friedman; real data: four fifths of the set
+    leaf: int = 5  # min_samples_leaf
+    trees: int = 100
+    outputs: int = 1
+    queries: int = 50_000
+    peer_queries: int = 10_000  # for quantile-forest, whose time per row hardly depends on it
+    small: bool = False  # measured without --full too
+
+
+class Data(NamedTuple):
+    """Rows of one case."""
+
+    X: np.ndarray  # (n, n_features) float32, C order
+    y: np.ndarray  # (n,) or (n, n_outputs) float64
+    queries: np.ndarray  # (n_queries, n_features) float32, C order
+
+
+CASES = (
+    Case("friedman_20k_leaf1", leaf=1, small=True),
+    Case("friedman_20k_leaf5", small=True),
+    Case("friedman_20k_leaf50", leaf=50, small=True),
+    Case("friedman_200k_leaf1", rows=200_000, leaf=1, peer_queries=2000),
+    Case("friedman_200k_leaf5", rows=200_000, peer_queries=2000),
+    Case("friedman_200k_leaf50", rows=200_000, leaf=50, peer_queries=2000),
+    Case("million", rows=1_000_000, trees=20, peer_queries=2000),
+    Case("trees_500", trees=500, queries=20_000, peer_queries=5000),
+    Case("outputs_10", trees=50, outputs=10, queries=20_000, peer_queries=2000),
+    Case("protein", data="protein", small=True),
+    Case("online_news", data="online_news"),
+    Case("communities", data="communities"),  # wide, with missing values
+    Case("wine", data="wine", small=True),  # six distinct targets
+)
+MEMORY_CASES = tuple(
+    case for case in CASES if case.name in ("friedman_20k_leaf5", "friedman_200k_leaf5", "million")
+)
+
+
+def load(case: Case) -> Data:
+    """Training rows and queries of a case, the same at every call."""
+    if case.data == "friedman":
+        X, y = datasets.friedman(case.rows, seed=0)
+        queries, _ = datasets.friedman(case.queries, seed=1)
+        if case.outputs > 1:
+            rng = np.random.default_rng(2)
+            means = [datasets.friedman_mean(np.roll(X, k, axis=1)) for k in range(case.outputs)]
+            y = np.stack(means, axis=1) + rng.normal(size=(case.rows, case.outputs))
+        return Data(X, y, queries)
+    whole = datasets.load(case.data)
+    X, rest, y, _ = train_test_split(whole.X, whole.y, test_size=0.2, random_state=0)
+    drawn = np.random.default_rng(0).integers(len(rest), size=case.queries)
+    return Data(np.ascontiguousarray(X), y, rest[drawn])

@@ -1,0 +1,60 @@
+"""The goals of the speed benchmark, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure to reach: at least or at most a value."""
+
+    value: float
+    at_least: bool
+
+    def met(self, figure: float) -> bool:
+        """Whether a figure reaches the goal."""
+        return figure >= self.value if self.at_least else figure <= self.value
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.value:g}"
+
+
+def _at_least(value: float) -> Goal:
+    return Goal(value, True)
+
+
+def _at_most(value: float) -> Goal:
+    return Goal(value, False)
+
+
+# Of every case.
+COMMON = {
+    "routing": _at_most(1.5),  # HDI / routing alone
+    "hdi_5": _at_most(1.3),  # five levels / one
+    "two_threads": _at_least(1.9),  # one thread / two
+    "peer_default": _at_least(4),  # quantile-forest's default / HDI
+    "one_row": _at_most(100),  # us, through the estimator
+    "one_row_forest": _at_least(30),  # forest.predict / estimator
+    "import": _at_most(3),  # % of the fit
+    "index_forest": _at_most(1 / 4),  # bytes of the index / of the forest
+    "index_peer": _at_most(1 / 8),  # bytes of the index / of quantile-forest's leaves
+}
+# Of one case: forest.predict / HDI, quantile-forest exact / HDI.
+AGAINST = {
+    "friedman_20k_leaf1": (3, 15),
+    "friedman_20k_leaf5": (3, 15),
+    "friedman_20k_leaf50": (1, 15),
+    "friedman_200k_leaf1": (2, 40),
+    "friedman_200k_leaf5": (2, 40),
+    "friedman_200k_leaf50": (1, 40),
+}
+
+
+def goals_of(case: str) -> dict[str, Goal]:
+    """All goals that a case has, by the name of the figure."""
+    goals = dict(COMMON)
+    if case in AGAINST:
+        forest, peer_exact = AGAINST[case]
+        goals |= {"forest": _at_least(forest), "peer_exact": _at_least(peer_exact)}
+    return goals

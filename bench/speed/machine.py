@@ -1,0 +1,61 @@
+"""The machine and the versions that a result was made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+INSTRUCTION_SETS = ("avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vbmi2")
+PACKAGES = ("numpy", "scikit-learn", "quantile-forest", "hdicore")
+
+
+def describe() -> dict[str, object]:
+    """Processor, system, versions and the commit; None for what the system does not tell."""
+    model, flags = _processor()
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "caches": _caches(),
+        "instruction_sets": flags,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def _processor() -> tuple[str | None, list[str] | None]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None, None
+    facts = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
+    flags = facts.get("flags", "").split()
+    return facts.get("model name"), [name for name in INSTRUCTION_SETS if name in flags]
+
+
+def _caches() -> dict[str, str] | None:
+    """Size of each cache that the first core uses, such as {"L1 Data": "32K"}."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (_read(folder / name) for name in ("level", "type", "size"))
+        found[f"L{level} {kind}"] = size
+    return found or None
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip()
+
+
+def _commit() -> str | None:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() or None

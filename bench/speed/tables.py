@@ -1,0 +1,182 @@
+"""Turns results into tables: figures with their spread, their goals, and whether these are met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cases import CASES
+from goals import Goal, goals_of
+
+PEERS = {
+    "forest": "scikit-learn, mean",
+    "peer_exact": "quantile-forest, exact",
+    "peer_default": "quantile-forest, default",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as text."""
+
+    text: str
+    goal: Goal | None = None
+    met: bool | None = None  # None: no goal
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table; the first column names the case."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+
+Result = dict[str, Any]
+
+
+def tables_of(results: list[Result]) -> list[Table]:
+    """All tables that the results can fill."""
+    speed, memory = of_kind(results, "speed"), of_kind(results, "memory")
+    makers = ((_work, speed), (_peers, speed), (_one_row, speed), (_build, speed), (_peak, memory))
+    return [make(chosen) for make, chosen in makers if chosen]
+
+
+def of_kind(results: list[Result], kind: str) -> list[Result]:
+    """Results of one kind, in the order of the cases."""
+    order = [case.name for case in CASES]
+
+    def position(result: Result) -> tuple[int, str]:
+        name = result["case"]["name"]
+        return (order.index(name) if name in order else len(order)), name
+
+    return sorted((result for result in results if result["kind"] == kind), key=position)
+
+
+def remarks_on(results: list[Result]) -> list[str]:
+    """Say what was left out, and why."""
+    return [
+        f"{result['case']['name']}: without {PEERS[name]}: {reason}"
+        for result in of_kind(results, "speed")
+        for name, reason in result["left_out"].items()
+    ]
+
+
+def ratios(result: Result, threads: str, work: str, base: str = "hdi") -> np.ndarray | None:
+    """Time of one kind of work over another's, turn by turn; None if it was not measured."""
+    times = result["us_per_row"][threads]
+    return np.array(times[work]) / np.array(times[base]) if work in times else None
+
+
+def _work(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        case = result["case"]["name"]
+        goals = goals_of(case)
+        for threads, times in result["us_per_row"].items():
+            one = None if threads == "1" else result["us_per_row"].get("1")
+            speedup = None if one is None else np.array(one["hdi"]) / np.array(times["hdi"])
+            row = [Cell(case), Cell(threads), _spread(times["hdi"])]
+            row.append(_spread(ratios(result, threads, "hdi", "routing"), goals["routing"]))
+            row.append(_spread(ratios(result, threads, "routing_float64", "routing")))
+            row.append(_spread(ratios(result, threads, "hdi_5"), goals["hdi_5"]))
+            row += [_spread(ratios(result, threads, work)) for work in ("quantiles", "mean")]
+            row.append(_spread(speedup, goals["two_threads"] if threads == "2" else None))
+            rows.append(row)
+    columns = ["case", "threads", "HDI, us/row", "HDI / routing", "float64 routing / routing"]
+    columns += ["5 levels / HDI", "2 quantiles / HDI", "mean / HDI", "speed over 1 thread"]
+    return Table("Kinds of work", columns, rows)
+
+
+def _peers(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        case = result["case"]["name"]
+        goals = goals_of(case)
+        for threads in result["us_per_row"]:
+            found = [(ratios(result, threads, peer), goals.get(peer)) for peer in PEERS]
+            rows.append([Cell(case), Cell(threads), *(_spread(*figure) for figure in found)])
+    columns = ["case", "threads", *(f"{name} / HDI" for name in PEERS.values())]
+    return Table("How many times as long others take", columns, rows)
+
+
+def _one_row(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        case, calls = result["case"]["name"], result["one_row_us"]
+        goals = goals_of(case)
+        medians = {name: times["median"] for name, times in calls.items()}
+        shown = [
+            Cell(f"{_short(times['median'])} ({_short(times['p10'])}-{_short(times['p90'])})")
+            for times in calls.values()
+        ]
+        shown[0] = _judged(shown[0].text, medians["estimator"], goals["one_row"])
+        factor = medians["forest"] / medians["estimator"]
+        shown.append(_judged(_short(factor), factor, goals["one_row_forest"]))
+        rows.append([Cell(case), *shown])
+    columns = ["case", "estimator, us", "scorer, us", "scikit-learn, mean, us"]
+    return Table("One row per call", [*columns, "scikit-learn / estimator"], rows)
+
+
+def _build(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        case, size = result["case"]["name"], result["bytes"]
+        goals = goals_of(case)
+        imports = np.array(result["import_seconds"])
+        row = [Cell(case), Cell(_short(result["fit_seconds"])), _spread(imports)]
+        row.append(_spread(100 * imports / result["fit_seconds"], goals["import"]))
+        row += [_megabytes(size[name]) for name in ("index", "nodes", "forest", "peer_exact")]
+        for other, goal in (("forest", "index_forest"), ("peer_exact", "index_peer")):
+            if size[other] is None:
+                row.append(Cell("-"))
+            else:
+                share = size["index"] / size[other]
+                row.append(_judged(f"{share:.3f}", share, goals[goal]))
+        rows.append(row)
+    columns = ["case", "fit, s", "import, s", "import, % of fit", "index, MB", "our nodes, MB"]
+    columns += ["forest, MB", "quantile-forest's leaves, MB"]
+    columns += ["index / forest", "index / quantile-forest's leaves"]
+    return Table("Build", columns, rows)
+
+
+def _peak(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        build = result["build"]
+        row = [Cell(result["case"]["name"]), Cell(f"{result['n_scored']:,}")]
+        row += [_megabytes(build[name]) for name in ("increase", "kept", "X")]
+        for step in ("score_float32", "score_float64"):
+            score = result[step]
+            row += [_megabytes(score["increase"] - score["output"]), _megabytes(score["X"])]
+        rows.append(row)
+    columns = ["case", "rows scored", "import, MB", "of it kept, MB", "training X, MB"]
+    columns += ["scoring float32 beyond output, MB", "X, MB"]
+    columns += ["scoring float64 beyond output, MB", "X, MB"]
+    return Table("Peak memory above what was there before", columns, rows)
+
+
+def _spread(figures: np.ndarray | list[float] | None, goal: Goal | None = None) -> Cell:
+    """Median, least and largest; the median is held against the goal."""
+    if figures is None:
+        return Cell("-")
+    middle, least, largest = np.median(figures), np.min(figures), np.max(figures)
+    text = f"{_short(middle)} ({_short(least)}-{_short(largest)})"
+    return Cell(text) if goal is None else _judged(text, middle, goal)
+
+
+def _judged(text: str, figure: float, goal: Goal) -> Cell:
+    return Cell(text, goal, bool(goal.met(figure)))
+
+
+def _megabytes(size: int | None) -> Cell:
+    return Cell("-" if size is None else _short(size / 1e6))
+
+
+def _short(figure: float) -> str:
+    """Three digits, or the whole number."""
+    decimals = 0 if abs(figure) >= 100 else 1 if abs(figure) >= 10 else 2
+    return f"{figure:,.{decimals}f}"

@@ -1,0 +1,178 @@
+// tails.cpp: reads sorted leaves from both ends
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/tails.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HDICORE_AVX512 1
+#include <immintrin.h>
+#endif
+
+namespace hdicore {
+
+Instructions widest_instructions() noexcept {
+    static const Instructions widest = [] {
+        const char* asked = std::getenv("HDICORE_INSTRUCTIONS");
+        if (asked != nullptr && std::string_view(asked) == "portable") {
+            return Instructions::portable;
+        }
+#ifdef HDICORE_AVX512
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512vl")) {
+            return Instructions::avx512;
+        }
+#endif
+        return Instructions::portable;
+    }();
+    return widest;
+}
+
+template <class Rank>
+Tails guess_tails(std::span<const Leaf> leaves, const Rank* ranks, double share) noexcept {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    for (const Leaf& leaf : leaves) {
+        const auto inner = std::min(static_cast<std::uint32_t>(share * leaf.n + 0.5), leaf.n - 1);
+        low += ranks[leaf.begin + inner];
+        high += ranks[leaf.begin + leaf.n - 1 - inner];
+    }
+    return {static_cast<rank_t>(low / leaves.size()), static_cast<rank_t>(high / leaves.size())};
+}
+
+namespace {
+
+template <class Rank>
+std::size_t pick_portably(std::span<const Leaf> leaves, const Rank* all_ranks,
+                          const std::uint32_t* all_units, Tails& tails, Picked& picked) noexcept {
+    std::size_t n = picked.n;
+    std::size_t read = 0;
+    for (; read < leaves.size() && n < Picked::enough; ++read) {
+        const Leaf& leaf = leaves[read];
+        const Rank* ranks = all_ranks + leaf.begin;
+        const std::uint32_t* units = all_units + leaf.units;
+        for (std::uint32_t e = 0; e < leaf.n && ranks[e] <= tails.low; ++e) {
+            picked.ranks[n] = ranks[e];
+            picked.units[n++] = units[e];
+            tails.low_mass += units[e];
+        }
+        for (std::uint32_t e = leaf.n; e > 0 && ranks[e - 1] >= tails.high; --e) {
+            picked.ranks[n] = ranks[e - 1];
+            picked.units[n++] = units[e - 1];
+            tails.high_mass += units[e - 1];
+        }
+    }
+    picked.n = n;
+    return read;
+}
+
+#ifdef HDICORE_AVX512
+#define HDICORE_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
+
+HDICORE_TARGET inline __m512i load(const std::uint16_t* from, __mmask16 wanted) noexcept {
+    return _mm512_maskz_cvtepu16_epi32(wanted, _mm256_maskz_loadu_epi16(wanted, from));
+}
+HDICORE_TARGET inline __m512i load(const std::uint32_t* from, __mmask16 wanted) noexcept {
+    return _mm512_maskz_loadu_epi32(wanted, from);
+}
+
+// Compress stores 16 lanes whatever the mask selects: behind the picked ones lies room for that.
+template <class Rank>
+HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const Rank* all_ranks,
+                                            const std::uint32_t* all_units, Tails& tails,
+                                            Picked& picked) noexcept {
+    constexpr std::uint32_t lanes = 16;
+    const __m512i low = _mm512_set1_epi32(static_cast<int>(tails.low));
+    const __m512i high = _mm512_set1_epi32(static_cast<int>(tails.high));
+    const __m512i lower_half = _mm512_set1_epi64(0xffffffff);
+    __m512i low_mass = _mm512_setzero_si512();
+    __m512i high_mass = _mm512_setzero_si512();
+    std::size_t n = picked.n;
+
+    const auto add_up = [&](__m512i& mass, __mmask16 wanted, __m512i units) HDICORE_TARGET {
+        const __m512i kept = _mm512_maskz_mov_epi32(wanted, units);
+        mass = _mm512_add_epi64(mass, _mm512_and_si512(kept, lower_half));
+        mass = _mm512_add_epi64(mass, _mm512_maskz_srli_epi64(0xff, kept, 32));
+    };
+    const auto keep = [&](__mmask16 wanted, __m512i ranks, __m512i units) HDICORE_TARGET {
+        _mm512_storeu_si512(picked.ranks + n, _mm512_maskz_compress_epi32(wanted, ranks));
+        _mm512_storeu_si512(picked.units + n, _mm512_maskz_compress_epi32(wanted, units));
+        const auto count = static_cast<unsigned>(_mm_popcnt_u32(wanted));
+        n += count;
+        return count;
+    };
+    const auto first = [](std::uint32_t count) {
+        return static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1);
+    };
+
+    std::size_t read = 0;
+    for (; read < leaves.size() && n < Picked::enough; ++read) {
+        const Leaf& leaf = leaves[read];
+        const Rank* ranks = all_ranks + leaf.begin;
+        const std::uint32_t* units = all_units + leaf.units;
+        if (leaf.n <= lanes) {
+            const __mmask16 all = first(leaf.n);
+            const __m512i r = load(ranks, all);
+            const __m512i u = load(units, all);
+            const __mmask16 below = _mm512_mask_cmple_epu32_mask(all, r, low);
+            const __mmask16 above = _mm512_mask_cmpge_epu32_mask(all, r, high);
+            add_up(low_mass, below, u);
+            add_up(high_mass, above, u);
+            keep(static_cast<__mmask16>(below | above), r, u);
+            continue;
+        }
+        for (std::uint32_t e = 0; e < leaf.n; e += lanes) {
+            const __mmask16 all = first(leaf.n - e);
+            const __m512i r = load(ranks + e, all);
+            const __m512i u = load(units + e, all);
+            const __mmask16 below = _mm512_mask_cmple_epu32_mask(all, r, low);
+            add_up(low_mass, below, u);
+            if (keep(below, r, u) < lanes) break;
+        }
+        for (std::uint32_t end = leaf.n; end > 0;) {
+            const std::uint32_t e = end > lanes ? end - lanes : 0;
+            const __mmask16 all = first(end - e);
+            const __m512i r = load(ranks + e, all);
+            const __m512i u = load(units + e, all);
+            const __mmask16 above = _mm512_mask_cmpge_epu32_mask(all, r, high);
+            add_up(high_mass, above, u);
+            if (keep(above, r, u) < lanes) break;
+            end = e;
+        }
+    }
+    picked.n = n;
+    mass_t low_parts[8];
+    mass_t high_parts[8];
+    _mm512_storeu_si512(low_parts, low_mass);
+    _mm512_storeu_si512(high_parts, high_mass);
+    tails.low_mass = std::accumulate(low_parts, low_parts + 8, tails.low_mass);
+    tails.high_mass = std::accumulate(high_parts, high_parts + 8, tails.high_mass);
+    return read;
+}
+#endif
+
+}  // namespace
+
+template <class Rank>
+std::size_t pick_tails(std::span<const Leaf> leaves, const Rank* ranks, const std::uint32_t* units,
+                       [[maybe_unused]] Instructions instructions, Tails& tails,
+                       Picked& picked) noexcept {
+#ifdef HDICORE_AVX512
+    if (instructions == Instructions::avx512) {
+        return pick_with_avx512(leaves, ranks, units, tails, picked);
+    }
+#endif
+    return pick_portably(leaves, ranks, units, tails, picked);
+}
+
+template Tails guess_tails(std::span<const Leaf>, const std::uint16_t*, double) noexcept;
+template Tails guess_tails(std::span<const Leaf>, const rank_t*, double) noexcept;
+template std::size_t pick_tails(std::span<const Leaf>, const std::uint16_t*, const std::uint32_t*,
+                                Instructions, Tails&, Picked&) noexcept;
+template std::size_t pick_tails(std::span<const Leaf>, const rank_t*, const std::uint32_t*,
+                                Instructions, Tails&, Picked&) noexcept;
+
+}  // namespace hdicore

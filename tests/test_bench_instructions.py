@@ -1,0 +1,54 @@
+"""The instruction counts of bench/instructions repeat exactly, and its driver compiles cleanly."""
+
+import importlib.util
+import os
+import shutil
+import sys
+
+import pytest
+
+from .oracle import ROOT
+
+pytestmark = [
+    pytest.mark.skipif(
+        (os.environ.get("CXX") or shutil.which("c++")) is None,
+        reason="no C++ compiler (c++ or $CXX) found",
+    ),
+    pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind found"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
+]
+
+
+@pytest.fixture(scope="module")
+def counting():
+    """The script count.py as a module."""
+    path = ROOT / "bench" / "instructions" / "count.py"
+    spec = importlib.util.spec_from_file_location("count_instructions", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_counts_repeat_exactly(counting, tmp_path):
+    strict = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    program = counting.build(ROOT, tmp_path, strict)
+    first, second = (counting.count(program, "leaves_hdi", 50) for _ in range(2))
+    assert first == second
+    assert first.instructions > 500 * 20 * 50  # each query row reads that many rows of its leaves
+    other = counting.count(program, "mean", 50)
+    assert (other.n, other.unit) == (500, "query row")
+    assert other.checksum != first.checksum
+
+
+def test_a_missing_valgrind_is_said_in_one_sentence(counting, monkeypatch, capsys):
+    monkeypatch.setattr(counting.shutil, "which", lambda name: None)
+    assert counting.main([]) == 2
+    assert capsys.readouterr().err == "count.py: valgrind was not found.\n"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git found")
+def test_an_unknown_commit_is_said_in_one_sentence(counting, capsys):
+    assert counting.main(["--compare", "no-such-commit"]) == 2
+    assert "no-such-commit names no commit" in capsys.readouterr().err
