@@ -60,7 +60,7 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     mass_.assign(most_atoms, 0);
     touched_.assign((most_atoms + 63) / 64, 0);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_.resize(most_atoms + 1);
+    ranks_.resize(most_atoms + 4);
     values_.resize(most_atoms + 1);
     cumulative_.resize(most_atoms + 2);
     entries_.resize(index.n_trees());
@@ -70,35 +70,8 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     pending_units_.resize(most_pending);
 }
 
-void Distribution::prefetch(std::size_t output, const LeafEntries* leaves) const noexcept {
-    std::visit(
-        [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
-            for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-                const std::size_t begin = index_.tree_begin(output, t) + leaves[t].begin;
-                hdicore::prefetch(ranks.data() + begin);
-                if constexpr (!std::is_same_v<Units, std::monostate>) {
-                    hdicore::prefetch(units.data() + begin);
-                }
-            }
-        },
-        index_.arrays().ranks, index_.arrays().units);
-}
-
 template <class Use>
-void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves,
-                               const Use& use) noexcept {
-    const bool alike = index_.arrays().units.index() == 0;
-    n_leaves_ = 0;
-    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-        const std::size_t begin = index_.tree_begin(output, t) + leaves[t].begin;
-        const std::uint32_t n = leaves[t].end - leaves[t].begin;
-        leaves_[n_leaves_] = {begin, alike && n > 0 ? index_.alike_begin(n) : begin, n};
-        n_leaves_ += n > 0;
-    }
-    n_trees_ = n_leaves_;
-    has_gap_ = false;
-    first_ = std::numeric_limits<rank_t>::max();
-    last_ = 0;
+void Distribution::with_arrays(const Use& use) const noexcept {
     std::visit(
         [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
             if constexpr (std::is_same_v<Units, std::monostate>) {
@@ -110,6 +83,38 @@ void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves,
         index_.arrays().ranks, index_.arrays().units);
 }
 
+void Distribution::prefetch(std::size_t output, const LeafEntries* leaves,
+                            std::size_t step) const noexcept {
+    const bool alike = index_.arrays().units.index() == 0;
+    const offset_t* tree_begin = index_.arrays().tree_begin.data() + output * index_.n_trees();
+    with_arrays([&](const auto* ranks, auto units) {
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+            const offset_t begin = tree_begin[t] + leaves[t * step].begin;
+            hdicore::prefetch(ranks + begin);
+            if (!alike) hdicore::prefetch(units.data() + begin);
+        }
+    });
+}
+
+template <class Use>
+void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves, std::size_t step,
+                               const Use& use) noexcept {
+    const bool alike = index_.arrays().units.index() == 0;
+    const offset_t* tree_begin = index_.arrays().tree_begin.data() + output * index_.n_trees();
+    Leaf* found = leaves_.data();
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        const LeafEntries& entries = leaves[t * step];
+        const std::uint32_t n = entries.end - entries.begin;
+        if (n == 0) continue;
+        const std::size_t begin = static_cast<std::size_t>(tree_begin[t]) + entries.begin;
+        *found = {begin, alike ? index_.alike_begin(n) : begin, n};
+        use(*found++);
+    }
+    n_leaves_ = static_cast<std::size_t>(found - leaves_.data());
+    n_trees_ = n_leaves_;
+    has_gap_ = false;
+}
+
 void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
         if (leaves[t] == no_leaf) {
@@ -119,11 +124,13 @@ void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
             entries_[t] = {begin[0], begin[1]};
         }
     }
-    gather(output, entries_.data());
+    gather(output, entries_.data(), 1);
 }
 
-void Distribution::gather(std::size_t output, const LeafEntries* leaves) noexcept {
-    find_leaves(output, leaves, [&](const auto* ranks, auto units) { add_leaves(ranks, units); });
+void Distribution::gather(std::size_t output, const LeafEntries* leaves,
+                          std::size_t step) noexcept {
+    find_leaves(output, leaves, step, [](const Leaf&) {});
+    with_arrays([&](const auto* ranks, auto units) { add_leaves(ranks, units); });
     collect(output);
 }
 
@@ -133,6 +140,8 @@ template <class Rank, class Unit>
 void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept {
     constexpr std::size_t step = 16;
     const std::size_t n_entries = index_.n_entries();
+    first_ = std::numeric_limits<rank_t>::max();
+    last_ = 0;
     std::size_t n = 0;
     for (std::size_t l = 0; l < n_leaves_; ++l) {
         const Leaf& leaf = leaves_[l];
@@ -181,29 +190,27 @@ void Distribution::add_pending(std::size_t n) noexcept {
     }
 }
 
-bool Distribution::gather_tails(std::size_t output, const LeafEntries* leaves,
+bool Distribution::gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
                                 double least) noexcept {
     bool told_apart = false;
-    find_leaves(output, leaves,
-                [&]<class Rank, class Unit>(const Rank* ranks, std::span<const Unit> units) {
-                    if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
-                        told_apart = n_leaves_ > 0 && add_tails(output, ranks, units.data(), least);
-                    }
-                });
+    with_arrays([&]<class Rank, class Unit>(const Rank* ranks, std::span<const Unit> units) {
+        if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+            TailGuess guess(1 - least);
+            find_leaves(output, leaves, step,
+                        [&](const Leaf& leaf) { guess.add(ranks + leaf.begin, leaf.n); });
+            told_apart =
+                n_leaves_ > 0 && add_tails(output, ranks, units.data(), guess.tails(), least);
+        }
+    });
     return told_apart;
 }
 
 template <class Rank>
 bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units,
-                             double least) noexcept {
-    const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
-    Tails tails = guess_tails(leaves, ranks, 1 - least);
+                             Tails tails, double least) noexcept {
     // Collecting clears whole words of the bitmap.
     if (tails.low / 64 >= tails.high / 64) return false;
-    for (const Leaf& leaf : leaves) {
-        first_ = std::min<rank_t>(first_, ranks[leaf.begin]);
-        last_ = std::max<rank_t>(last_, ranks[leaf.begin + leaf.n - 1]);
-    }
+    const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
     for (std::size_t read = 0; read < leaves.size();) {
         Picked picked{pending_ranks_.data(), pending_units_.data()};
         read += pick_tails(leaves.subspan(read), ranks, units, instructions_, tails, picked);
@@ -211,10 +218,9 @@ bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::u
     }
     const mass_t total = static_cast<mass_t>(n_trees_) << index_.shift();
     const mass_t outside = total - needed_of(least, n_trees_, index_.shift());
-    // Starts up to the first atom behind `outside`, and ends likewise, may bound the interval.
-    const bool told_apart = tails.low_mass > outside && tails.high_mass > outside;
     collect_tails(output, tails);
-    return told_apart;
+    // Starts up to the first atom behind `outside`, and ends likewise, may bound the interval.
+    return tails.low_mass > outside && tails.high_mass > outside;
 }
 
 void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
@@ -258,11 +264,11 @@ void Distribution::collect(std::size_t output) noexcept {
 
 void Distribution::collect_tails(std::size_t output, const Tails& tails) noexcept {
     const double* atoms = index_.atoms(output).data();
-    const std::size_t gap = collect_words(atoms, first_, tails.low, 0);
+    const std::size_t gap = collect_words(atoms, tails.first, tails.low, 0);
     mass_t sum = 0;
     for (std::size_t k = 1; k <= gap; ++k) cumulative_[k] = sum += cumulative_[k];
     values_[gap] = std::numeric_limits<double>::quiet_NaN();
-    n_atoms_ = collect_words(atoms, tails.high, last_, gap + 1);
+    n_atoms_ = collect_words(atoms, tails.high, tails.last, gap + 1);
     sum = static_cast<mass_t>(n_trees_) << index_.shift();
     for (std::size_t k = n_atoms_; k > gap + 1; --k) {
         const mass_t mass = cumulative_[k];
@@ -277,20 +283,31 @@ void Distribution::collect_tails(std::size_t output, const Tails& tails) noexcep
 // go to cumulative_, to be summed up. Returns how many there are then.
 std::size_t Distribution::collect_words(const double* atoms, rank_t first, rank_t last,
                                         std::size_t n) noexcept {
-    mass_t* mass = mass_.data();
+    // First all ranks, four of a word at a time whether it has them or not: a loop for each word
+    // would end in a mispredicted branch.
+    rank_t* ranks = ranks_.data();
+    std::size_t end = n;
     for (std::size_t word = first / 64; word <= last / 64; ++word) {
         std::uint64_t bits = touched_[word];
         if (bits == 0) continue;
         touched_[word] = 0;
-        for (; bits != 0; bits &= bits - 1) {
-            const auto rank =
-                static_cast<rank_t>(word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
-            ranks_[n] = rank;
-            values_[n] = atoms[rank];
-            cumulative_[n + 1] = mass[rank];
-            n += mass[rank] != 0;  // none is left of an atom that was all left out
-            mass[rank] = 0;
+        const auto base = static_cast<rank_t>(word * 64);
+        const std::size_t next = end + static_cast<std::size_t>(std::popcount(bits));
+        for (std::size_t at = end; at < next; at += 4) {
+            for (std::size_t k = 0; k < 4; ++k, bits &= bits - 1) {
+                ranks[at + k] = base + static_cast<rank_t>(std::countr_zero(bits));
+            }
         }
+        end = next;
+    }
+    mass_t* mass = mass_.data();
+    for (std::size_t k = n; k < end; ++k) {
+        const rank_t rank = ranks[k];
+        ranks[n] = rank;
+        values_[n] = atoms[rank];
+        cumulative_[n + 1] = mass[rank];
+        n += mass[rank] != 0;  // none is left of an atom that was all left out
+        mass[rank] = 0;
     }
     return n;
 }

@@ -122,11 +122,11 @@ class BlockWorker {
                 for (std::size_t k = 0; k < n; ++k) {
                     const std::size_t i = begin + block_.order[first + k];
                     if (leave_out == nullptr) {
-                        if (k + 1 < n) row_.prefetch(o, entries_of(k + 1));
-                        gather(o, entries_of(k));
+                        if (k + 1 < n) row_.prefetch(o, &entries_[k + 1], RowTiles::tile_rows);
+                        gather(o, &entries_[k]);
                         if (use(i, o, row_)) continue;
                         ++n_failed_;
-                        row_.gather(o, entries_of(k));
+                        row_.gather(o, &entries_[k], RowTiles::tile_rows);
                     } else {
                         gather_without(o, block_.leaves.data() + first + k, stride, leave_out[i]);
                     }
@@ -147,21 +147,17 @@ class BlockWorker {
                entries_per_leaf >= (run.instructions == Instructions::avx512 ? 4 : 16);
     }
 
-    const LeafEntries* entries_of(std::size_t k) const {
-        return entries_.data() + k * index_.n_trees();
-    }
-
-    // From the leaves of a tile of rows to entries, (tile_rows, n_trees).
+    // From the leaves of a tile of rows to entries, (n_trees, tile_rows).
     void find_entries(std::size_t output, const leaf_t* leaves, std::size_t stride) {
-        const std::size_t m = index_.n_trees();
-        for (std::size_t t = 0; t < m; ++t) {
+        LeafEntries* found = entries_.data();
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
             const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
             for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
                 const leaf_t leaf = leaves[t * stride + k];
-                entries_[k * m + t] = leaf == no_leaf
-                                          ? LeafEntries{0, 0}
-                                          : LeafEntries{leaf_begin[leaf], leaf_begin[leaf + 1]};
+                found[k] = leaf == no_leaf ? LeafEntries{0, 0}
+                                           : LeafEntries{leaf_begin[leaf], leaf_begin[leaf + 1]};
             }
+            found += RowTiles::tile_rows;
         }
     }
 
@@ -170,10 +166,10 @@ class BlockWorker {
         if (give_up_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) tails_ = false;
         if (tails_) {
             ++n_tried_;
-            if (row_.gather_tails(output, entries, least_)) return;
+            if (row_.gather_tails(output, entries, RowTiles::tile_rows, least_)) return;
             ++n_failed_;
         }
-        row_.gather(output, entries);
+        row_.gather(output, entries, RowTiles::tile_rows);
     }
 
     void gather_without(std::size_t output, const leaf_t* leaves, std::size_t stride,

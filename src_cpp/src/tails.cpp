@@ -31,18 +31,6 @@ Instructions widest_instructions() noexcept {
     return widest;
 }
 
-template <class Rank>
-Tails guess_tails(std::span<const Leaf> leaves, const Rank* ranks, double share) noexcept {
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-    for (const Leaf& leaf : leaves) {
-        const auto inner = std::min(static_cast<std::uint32_t>(share * leaf.n + 0.5), leaf.n - 1);
-        low += ranks[leaf.begin + inner];
-        high += ranks[leaf.begin + leaf.n - 1 - inner];
-    }
-    return {static_cast<rank_t>(low / leaves.size()), static_cast<rank_t>(high / leaves.size())};
-}
-
 namespace {
 
 template <class Rank>
@@ -54,6 +42,8 @@ std::size_t pick_portably(std::span<const Leaf> leaves, const Rank* all_ranks,
         const Leaf& leaf = leaves[read];
         const Rank* ranks = all_ranks + leaf.begin;
         const std::uint32_t* units = all_units + leaf.units;
+        tails.first = std::min<rank_t>(tails.first, ranks[0]);
+        tails.last = std::max<rank_t>(tails.last, ranks[leaf.n - 1]);
         for (std::uint32_t e = 0; e < leaf.n && ranks[e] <= tails.low; ++e) {
             picked.ranks[n] = ranks[e];
             picked.units[n++] = units[e];
@@ -90,6 +80,8 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
     const __m512i lower_half = _mm512_set1_epi64(0xffffffff);
     __m512i low_mass = _mm512_setzero_si512();
     __m512i high_mass = _mm512_setzero_si512();
+    __m512i first = _mm512_set1_epi32(static_cast<int>(tails.first));
+    __m512i last = _mm512_set1_epi32(static_cast<int>(tails.last));
     std::size_t n = picked.n;
 
     const auto add_up = [&](__m512i& mass, __mmask16 wanted, __m512i units) HDICORE_TARGET {
@@ -104,7 +96,7 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
         n += count;
         return count;
     };
-    const auto first = [](std::uint32_t count) {
+    const auto lanes_of = [](std::uint32_t count) {
         return static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1);
     };
 
@@ -114,30 +106,34 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
         const Rank* ranks = all_ranks + leaf.begin;
         const std::uint32_t* units = all_units + leaf.units;
         if (leaf.n <= lanes) {
-            const __mmask16 all = first(leaf.n);
+            const __mmask16 all = lanes_of(leaf.n);
             const __m512i r = load(ranks, all);
             const __m512i u = load(units, all);
             const __mmask16 below = _mm512_mask_cmple_epu32_mask(all, r, low);
             const __mmask16 above = _mm512_mask_cmpge_epu32_mask(all, r, high);
+            first = _mm512_mask_min_epu32(first, all, first, r);
+            last = _mm512_maskz_max_epu32(0xffff, last, r);
             add_up(low_mass, below, u);
             add_up(high_mass, above, u);
             keep(static_cast<__mmask16>(below | above), r, u);
             continue;
         }
         for (std::uint32_t e = 0; e < leaf.n; e += lanes) {
-            const __mmask16 all = first(leaf.n - e);
+            const __mmask16 all = lanes_of(leaf.n - e);
             const __m512i r = load(ranks + e, all);
             const __m512i u = load(units + e, all);
             const __mmask16 below = _mm512_mask_cmple_epu32_mask(all, r, low);
+            first = _mm512_mask_min_epu32(first, all, first, r);
             add_up(low_mass, below, u);
             if (keep(below, r, u) < lanes) break;
         }
         for (std::uint32_t end = leaf.n; end > 0;) {
             const std::uint32_t e = end > lanes ? end - lanes : 0;
-            const __mmask16 all = first(end - e);
+            const __mmask16 all = lanes_of(end - e);
             const __m512i r = load(ranks + e, all);
             const __m512i u = load(units + e, all);
             const __mmask16 above = _mm512_mask_cmpge_epu32_mask(all, r, high);
+            last = _mm512_maskz_max_epu32(0xffff, last, r);
             add_up(high_mass, above, u);
             if (keep(above, r, u) < lanes) break;
             end = e;
@@ -148,6 +144,12 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
     mass_t high_parts[8];
     _mm512_storeu_si512(low_parts, low_mass);
     _mm512_storeu_si512(high_parts, high_mass);
+    rank_t firsts[lanes];
+    rank_t lasts[lanes];
+    _mm512_storeu_si512(firsts, first);
+    _mm512_storeu_si512(lasts, last);
+    tails.first = *std::min_element(firsts, firsts + lanes);
+    tails.last = *std::max_element(lasts, lasts + lanes);
     tails.low_mass = std::accumulate(low_parts, low_parts + 8, tails.low_mass);
     tails.high_mass = std::accumulate(high_parts, high_parts + 8, tails.high_mass);
     return read;
@@ -168,8 +170,6 @@ std::size_t pick_tails(std::span<const Leaf> leaves, const Rank* ranks, const st
     return pick_portably(leaves, ranks, units, tails, picked);
 }
 
-template Tails guess_tails(std::span<const Leaf>, const std::uint16_t*, double) noexcept;
-template Tails guess_tails(std::span<const Leaf>, const rank_t*, double) noexcept;
 template std::size_t pick_tails(std::span<const Leaf>, const std::uint16_t*, const std::uint32_t*,
                                 Instructions, Tails&, Picked&) noexcept;
 template std::size_t pick_tails(std::span<const Leaf>, const rank_t*, const std::uint32_t*,

@@ -56,13 +56,15 @@ class Distribution {
     // Merges the leaves (n_trees,) of a row. Leaves that are no_leaf or hold no rows stay silent.
     // O(entries of the leaves + atoms / 64), and no further than between the outermost entries.
     void gather(std::size_t output, const leaf_t* leaves) noexcept;
-    void gather(std::size_t output, const LeafEntries* leaves) noexcept;
+    // The same; that of tree t is leaves[t * step].
+    void gather(std::size_t output, const LeafEntries* leaves, std::size_t step) noexcept;
 
     // The same for whoever asks for no interval or one-sided bound below the share `least` > 1/2:
     // only tails at both ends are merged, more than the share 1 - least each, and all between is
     // lumped together. True if so; false if the tails could not be told apart from the rest, and
     // nothing is gathered. O(n_trees + entries of the tails + atoms / 64).
-    bool gather_tails(std::size_t output, const LeafEntries* leaves, double least) noexcept;
+    bool gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
+                      double least) noexcept;
 
     // The same as gather with a training row left out of each of its leaves; the others share its
     // weight. Needs an index that kept its row weights; rank and weight are those of the row.
@@ -80,17 +82,21 @@ class Distribution {
     // Ranks of the atoms, after a gathering without a gap.
     std::span<const rank_t> ranks() const noexcept { return {ranks_.data(), n_atoms_}; }
 
-    // Fetches the leaves of a row that is to be gathered soon.
-    void prefetch(std::size_t output, const LeafEntries* leaves) const noexcept;
+    // Fetches the leaves of a row that is to be gathered next.
+    void prefetch(std::size_t output, const LeafEntries* leaves, std::size_t step) const noexcept;
 
   private:
-    // What kernels read: leaves_ is filled, and use(ranks, units) gets the arrays they refer to.
+    // Calls use(ranks, units) with the arrays that leaves refer to.
     template <class Use>
-    void find_leaves(std::size_t output, const LeafEntries* leaves, const Use& use) noexcept;
+    void with_arrays(const Use& use) const noexcept;
+    // Fills leaves_, and calls use(leaf) for each.
+    template <class Use>
+    void find_leaves(std::size_t output, const LeafEntries* leaves, std::size_t step,
+                     const Use& use) noexcept;
     template <class Rank, class Unit>
     void add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept;
     template <class Rank>
-    bool add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units,
+    bool add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units, Tails tails,
                    double least) noexcept;
     void add_pending(std::size_t n) noexcept;
     void add(rank_t rank, mass_t units) noexcept {

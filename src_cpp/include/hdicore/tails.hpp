@@ -2,8 +2,10 @@
 // needs SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "hdicore/types.hpp"
@@ -24,19 +26,50 @@ struct Leaf {
     std::uint32_t n;    // > 0
 };
 
-// Entries of ranks <= low and >= high, and what they weigh.
+// Entries of ranks <= low and >= high, what they weigh, and the outermost ranks of the leaves read.
 struct Tails {
     rank_t low;
     rank_t high;
+    rank_t first = std::numeric_limits<rank_t>::max();
+    rank_t last = 0;
     mass_t low_mass = 0;
     mass_t high_mass = 0;
 };
 
-// Where tails that hold at least `share` each probably end: the mean, over the leaves, of the rank
-// at that share of a leaf's entries. Leaves differ, which makes their mixture wider than each of
-// them, so that this is mostly a little too far in. O(leaves).
-template <class Rank>
-Tails guess_tails(std::span<const Leaf> leaves, const Rank* ranks, double share) noexcept;
+// Guesses where tails that hold at least a given share each end: the mean, over the leaves, of the
+// rank at that share of a leaf's entries. Leaves differ, which makes their mixture wider than each
+// of them, so that this is mostly a little too far in.
+class TailGuess {
+  public:
+    explicit TailGuess(double share) noexcept : share_(static_cast<std::uint64_t>(share * one)) {}
+
+    // Ranks (n,) of one more leaf.
+    template <class Rank>
+    void add(const Rank* ranks, std::uint32_t n) noexcept {
+        // The share of few entries is no whole number: rounding it up and down in turn, by a
+        // sequence that fills [0, 1) evenly, gives the mean that interpolation would.
+        turn_ += golden;
+        const std::uint64_t inner = (share_ * n + turn_ % one) / one;
+        const std::uint64_t from_end = std::min<std::uint64_t>(inner, n - 1);
+        low_ += ranks[from_end];
+        high_ += ranks[n - 1 - from_end];
+        ++n_leaves_;
+    }
+
+    Tails tails() const noexcept {
+        return {static_cast<rank_t>(low_ / n_leaves_), static_cast<rank_t>(high_ / n_leaves_)};
+    }
+
+  private:
+    static constexpr std::uint64_t one = std::uint64_t{1} << 16;
+    static constexpr std::uint64_t golden = 40503;  // 2^16 / 1.618...
+
+    std::uint64_t share_;
+    std::uint64_t turn_ = 0;
+    std::uint64_t low_ = 0;
+    std::uint64_t high_ = 0;
+    std::uint64_t n_leaves_ = 0;
+};
 
 // Entries picked from leaves, in no order.
 struct Picked {
