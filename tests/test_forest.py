@@ -372,9 +372,10 @@ def test_every_other_child_is_refused():
     forest = Forest(*random_tree(np.random.default_rng(9), 12, 2, [0.0, 1.0]), [0, 25], 2)
     arrays = forest.arrays()
     for node in range(25):
-        for child in set(range(26)) - {arrays["nodes"][node, 2]}:
+        word = int(arrays["nodes"][node, 1])
+        for child in set(range(26)) - {word >> 11}:
             nodes = arrays["nodes"].copy()
-            nodes[node, 2] = child
+            nodes[node, 1] = child << 11 | word & 0x7FF
             with pytest.raises(ValueError, match="damaged"):
                 Forest.from_arrays(arrays | {"nodes": nodes}, 2)
 

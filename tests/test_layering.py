@@ -42,7 +42,10 @@ def test_the_engine_knows_only_itself_and_the_standard_library(path):
     includes = re.findall(r"#include (.*)", text)
     assert includes
     for include in includes:
-        assert re.fullmatch(r'<[a-z_]+>|"hdicore/[a-z_]+\.hpp"', include)
+        # What is neither C++ nor ours is an instruction set and a system call, used where they are.
+        assert re.fullmatch(
+            r'<[a-z_]+>|"hdicore/[a-z_]+\.hpp"|<immintrin\.h>|<sys/mman\.h>', include
+        )
 
 
 @pytest.mark.parametrize("path", files_under("hdicore"), ids=named)

@@ -205,7 +205,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         leaves predict means.
         """
         rows = self._checked_rows(X)
-        return self.scorer_.mean(rows, n_threads=self._n_threads())
+        return self.scorer_.mean(rows, n_threads=self._n_threads(len(rows)))
 
     def predict_interval(
         self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
@@ -233,7 +233,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         rows = self._checked_rows(X)
-        return self.scorer_.intervals(rows, coverage, kind, n_threads=self._n_threads())
+        return self.scorer_.intervals(rows, coverage, kind, n_threads=self._n_threads(len(rows)))
 
     def predict_quantiles(
         self,
@@ -262,7 +262,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
             (n, n_outputs[, k]) with several outputs.
         """
         rows = self._checked_rows(X)
-        return self.scorer_.quantiles(rows, quantiles, interpolation, n_threads=self._n_threads())
+        return self.scorer_.quantiles(rows, quantiles, interpolation, n_threads=self._n_threads(len(rows)))
 
     def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
         """P(Y <= y given x), eq. (14) of the paper.
@@ -278,7 +278,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         array of the shape of y, float64
         """
         rows = self._checked_rows(X)
-        return self.scorer_.cdf(rows, y, n_threads=self._n_threads())
+        return self.scorer_.cdf(rows, y, n_threads=self._n_threads(len(rows)))
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -293,7 +293,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         The first call indexes the training rows one by one and keeps that index.
         """
         rows = self._checked_rows(X)
-        indptr, indices, data = self._row_scorer.weights(rows, n_threads=self._n_threads())
+        indptr, indices, data = self._row_scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         shape = (len(rows), self.n_training_rows_)
         return csr_array((data, indices, indptr), shape=shape)
 
@@ -322,7 +322,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
         uniforms = check_random_state(random_state).random_sample((len(rows), int(n_samples)))
-        n_threads = self._n_threads()
+        n_threads = self._n_threads(len(rows))
         if self.scorer_.index.scalar_output:
             return self.scorer_.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
         drawn = self._row_scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
@@ -463,13 +463,34 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         finite: bool | str = "allow-nan" if self._allow_nan else True
         return {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
 
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _checked_rows(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
+        if self._is_plain(X):
+            return X  # type: ignore[return-value]
         check_is_fitted(self)
         return validate_data(  # type: ignore[no-any-return]
             self, X, reset=False, ensure_min_samples=0, **self._row_format()
         )
 
-    def _n_threads(self) -> int:
+    def _is_plain(self, X: ArrayLike) -> bool:
+        """Whether X is what validation would make of it, but for the engine's own cast and checks.
+
+        Validation takes several times as long as the intervals of a single row, and copies float64.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float32, np.float64)
+            and X.flags.c_contiguous
+            and hasattr(self, "scorer_")
+            and not hasattr(self, "feature_names_in_")
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and (self._allow_nan or bool(np.isfinite(X).all()))
+        )
+
+    def _n_threads(self, n_rows: int | None = None) -> int:
+        # Finding out takes as long as scoring a row, for which no thread would be started.
+        if n_rows is not None and n_rows * self.scorer_.forest.n_trees < 10_000:
+            return 1
         n_jobs = self.n_jobs
         if n_jobs is None:
             n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)

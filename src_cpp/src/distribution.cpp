@@ -60,14 +60,15 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     mass_.assign(most_atoms, 0);
     touched_.assign((most_atoms + 63) / 64, 0);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_.resize(most_atoms + 4);
-    values_.resize(most_atoms + 1);
-    cumulative_.resize(most_atoms + 2);
+    ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_atoms + 4);
+    values_ = std::make_unique_for_overwrite<double[]>(most_atoms + 1);
+    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(most_atoms + 2);
+    cumulative_[0] = 0;
     entries_.resize(index.n_trees());
     leaves_.resize(index.n_trees());
     const std::size_t most_pending = 2 * Picked::enough + index.largest_leaf() + 16;
-    pending_ranks_.resize(most_pending);
-    pending_units_.resize(most_pending);
+    pending_ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_pending);
+    pending_units_ = std::make_unique_for_overwrite<std::uint32_t[]>(most_pending);
 }
 
 template <class Use>
@@ -160,12 +161,12 @@ void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) no
                 const std::size_t n_here = whole ? step : leaf.n - e;
                 if (whole) {
                     for (std::size_t k = 0; k < step; ++k) pending_ranks_[n + e + k] = from[k];
-                    std::copy_n(units_from, step, pending_units_.data() + n + e);
+                    std::copy_n(units_from, step, pending_units_.get() + n + e);
                 } else {
                     std::copy_n(from, std::min<std::size_t>(n_here, leaf.n - e),
-                                pending_ranks_.data() + n + e);
+                                pending_ranks_.get() + n + e);
                     std::copy_n(units_from, std::min<std::size_t>(n_here, leaf.n - e),
-                                pending_units_.data() + n + e);
+                                pending_units_.get() + n + e);
                 }
             }
             n += leaf.n;
@@ -181,8 +182,8 @@ void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) no
 void Distribution::add_pending(std::size_t n) noexcept {
     mass_t* mass = mass_.data();
     std::uint64_t* touched = touched_.data();
-    const rank_t* ranks = pending_ranks_.data();
-    const std::uint32_t* units = pending_units_.data();
+    const rank_t* ranks = pending_ranks_.get();
+    const std::uint32_t* units = pending_units_.get();
     for (std::size_t e = 0; e < n; ++e) {
         const rank_t rank = ranks[e];
         mass[rank] += static_cast<mass_t>(units[e]);
@@ -212,7 +213,7 @@ bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::u
     if (tails.low / 64 >= tails.high / 64) return false;
     const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
     for (std::size_t read = 0; read < leaves.size();) {
-        Picked picked{pending_ranks_.data(), pending_units_.data()};
+        Picked picked{pending_ranks_.get(), pending_units_.get()};
         read += pick_tails(leaves.subspan(read), ranks, units, instructions_, tails, picked);
         add_pending(picked.n);
     }
@@ -285,7 +286,7 @@ std::size_t Distribution::collect_words(const double* atoms, rank_t first, rank_
                                         std::size_t n) noexcept {
     // First all ranks, four of a word at a time whether it has them or not: a loop for each word
     // would end in a mispredicted branch.
-    rank_t* ranks = ranks_.data();
+    rank_t* ranks = ranks_.get();
     std::size_t end = n;
     for (std::size_t word = first / 64; word <= last / 64; ++word) {
         std::uint64_t bits = touched_[word];

@@ -132,6 +132,9 @@ void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) 
     }
 }
 
+// Up to so many, rows are walked one by one.
+constexpr std::size_t few_rows = 4;
+
 // Where the keys of a node's feature stand in a tile.
 inline std::size_t in_tile(NarrowNode node) noexcept {
     return (node.word & (NarrowNode::most_features - 1) << 3) * (RowTiles::tile_rows / 8);
@@ -217,8 +220,8 @@ void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
 template <class RowOf>
 void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of) {
     tile_size_ = rows.n_features * tile_rows;
-    n_tiles_ = (n + tile_rows - 1) / tile_rows;
-    keys_.resize(n_tiles_ * tile_size_);
+    n_rows_ = n;
+    keys_.resize(n_tiles() * tile_size_);
     rows.as_float != nullptr ? encode(rows.as_float, n, rows.n_features, row_of)
                              : encode(rows.as_double, n, rows.n_features, row_of);
 }
@@ -317,6 +320,34 @@ void Forest::validate(const Array<Node>& nodes) const {
     }
 }
 
+// Few rows leave lanes empty, so each walks down many trees in lockstep instead.
+template <class Node, bool may_be_nan>
+void Forest::walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                      std::size_t last, leaf_t* out) const noexcept {
+    constexpr std::size_t lanes = 16;
+    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+        const key_t* row = rows.tile(0) + i;
+        for (std::size_t t = first; t < last; t += lanes) {
+            const std::size_t n = std::min(lanes, last - t);
+            const Node* trees[lanes];
+            std::uint32_t at[lanes] = {};
+            for (std::size_t k = 0; k < n; ++k) trees[k] = nodes.data() + tree_offsets_[t + k];
+            for (std::uint32_t moved = 1; moved != 0;) {
+                moved = 0;
+                for (std::size_t k = 0; k < n; ++k) {
+                    const std::uint32_t next = step<may_be_nan>(trees[k][at[k]], row);
+                    moved |= next ^ at[k];
+                    at[k] = next;
+                }
+            }
+            for (std::size_t k = 0; k < n; ++k) {
+                out[(t - first + k) * RowTiles::tile_rows + i] =
+                    static_cast<leaf_t>(trees[k][at[k]].leaf());
+            }
+        }
+    }
+}
+
 template <class Node, bool may_be_nan>
 void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
                       std::size_t last, leaf_t* out) const noexcept {
@@ -334,8 +365,14 @@ void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last,
                    leaf_t* out) const noexcept {
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
-            rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
-                               : walk_all<Node, false>(nodes, rows, first, last, out);
+            if (rows.n_rows() <= few_rows) {
+                std::fill_n(out, (last - first) * RowTiles::tile_rows, 0);
+                rows.has_missing() ? walk_few<Node, true>(nodes, rows, first, last, out)
+                                   : walk_few<Node, false>(nodes, rows, first, last, out);
+            } else {
+                rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
+                                   : walk_all<Node, false>(nodes, rows, first, last, out);
+            }
         },
         nodes_);
 }

@@ -262,9 +262,14 @@ void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block) con
     const std::size_t n = end - begin;
     block.leaves.resize(forest_.n_trees() * stride_of(n));
     block.tiles.assign(rows_, begin, end);
-    forest_.route(block.tiles, 0, 1, block.leaves.data());
-    sort_by_leaf(block.leaves.data(), 1, n, forest_.n_leaves(0), block);
-    block.tiles.assign(rows_, begin, block.order);
+    if (n > RowTiles::tile_rows) {
+        forest_.route(block.tiles, 0, 1, block.leaves.data());
+        sort_by_leaf(block.leaves.data(), 1, n, forest_.n_leaves(0), block);
+        block.tiles.assign(rows_, begin, block.order);
+    } else {
+        block.order.resize(n);
+        std::iota(block.order.begin(), block.order.end(), 0u);
+    }
     forest_.route(block.tiles, 0, forest_.n_trees(), block.leaves.data());
 }
 
@@ -320,12 +325,12 @@ void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t
     check_leave_out(index, leave_out, source.n_rows());
     const double least = least_share(wanted);
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-        return [&, worker = BlockWorker(index, source, least, run)](std::size_t begin,
-                                                                    std::size_t end) mutable {
-            worker.run(begin, end, leave_out,
-                       [&](std::size_t i, std::size_t o, const Distribution& row) {
-                           return read(row.atoms(), wanted, i * index.n_outputs() + o);
-                       });
+        return [&, worker = std::make_shared<BlockWorker>(index, source, least, run)](
+                   std::size_t begin, std::size_t end) mutable {
+            worker->run(begin, end, leave_out,
+                        [&](std::size_t i, std::size_t o, const Distribution& row) {
+                            return read(row.atoms(), wanted, i * index.n_outputs() + o);
+                        });
         };
     });
 }
@@ -337,13 +342,13 @@ Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run
     // Twice through the rows: once for their sizes, once to fill; nothing else grows with them.
     const auto each_row = [&](const auto& use) {
         for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-            return [&, worker = BlockWorker(index, source, 0, run)](std::size_t begin,
-                                                                    std::size_t end) mutable {
-                worker.run(begin, end, nullptr,
-                           [&](std::size_t i, std::size_t, const Distribution& row) {
-                               use(i, row);
-                               return true;
-                           });
+            return [&, worker = std::make_shared<BlockWorker>(index, source, 0, run)](
+                       std::size_t begin, std::size_t end) mutable {
+                worker->run(begin, end, nullptr,
+                            [&](std::size_t i, std::size_t, const Distribution& row) {
+                                use(i, row);
+                                return true;
+                            });
             };
         });
     };

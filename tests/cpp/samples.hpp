@@ -85,6 +85,29 @@ inline std::vector<float> random_rows(Random& random, std::size_t n_values) {
     return rows;
 }
 
+// Leaf of each row in each tree, (n_rows, n_trees).
+inline std::vector<leaf_t> leaves_of(const Forest& forest, const std::vector<float>& rows) {
+    const std::size_t n = rows.size() / forest.n_features();
+    RowTiles tiles;
+    tiles.assign({n, forest.n_features(), rows.data(), nullptr}, 0, n);
+    const std::size_t stride = tiles.n_tiles() * RowTiles::tile_rows;
+    std::vector<leaf_t> routed(forest.n_trees() * stride);
+    forest.route(tiles, 0, forest.n_trees(), routed.data());
+    std::vector<leaf_t> leaves(n * forest.n_trees());
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+            leaves[i * forest.n_trees() + t] = routed[t * stride + i];
+        }
+    }
+    return leaves;
+}
+
+// The trees with so many features that their nodes are wide.
+inline Trees with_many_features(Trees trees) {
+    trees.n_features = NarrowNode::most_features + 1;
+    return trees;
+}
+
 struct Training {
     std::size_t n_rows, n_trees, n_outputs;
     std::vector<leaf_t> leaves;

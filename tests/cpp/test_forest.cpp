@@ -1,5 +1,6 @@
 // test_forest.cpp: routing against a walk node by node; what is no forest is refused
 // SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -28,8 +29,7 @@ std::int64_t walk(const Trees& trees, std::size_t tree, const float* row) {
 
 void check_routing(const Forest& forest, const Trees& trees, const std::vector<float>& rows) {
     const std::size_t n = rows.size() / forest.n_features();
-    std::vector<leaf_t> leaves(n * forest.n_trees());
-    forest.route(rows.data(), n, leaves.data());
+    const std::vector<leaf_t> leaves = leaves_of(forest, rows);
     std::size_t first_leaf = 0;
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
         for (std::size_t i = 0; i < n; ++i) {
@@ -58,6 +58,45 @@ void random_trees_route_as_a_walk() {
         check_routing(forest, trees, rows);
         const Forest again(forest.nodes(), forest.tree_offsets(), forest.leaf_nodes(), 3);
         check_routing(again, trees, rows);
+        CHECK(std::holds_alternative<Array<NarrowNode>>(forest.nodes()));
+    }
+}
+
+void wide_nodes_route_as_a_walk() {
+    Random random(4);
+    for (int round = 0; round < 20; ++round) {
+        Trees trees = with_many_features(random_trees(random, 1 + below(random, 4), 20));
+        const auto n_features = static_cast<std::size_t>(trees.n_features);
+        for (auto& feature : trees.feature) {
+            if (feature >= 0 && below(random, 2) == 0) {
+                feature = trees.n_features - 1 - feature;
+            }
+        }
+        const Forest forest(trees.arrays());
+        CHECK(std::holds_alternative<Array<WideNode>>(forest.nodes()));
+        const auto rows = random_rows(random, n_features * (1 + below(random, 20)));
+        check_routing(forest, trees, rows);
+        check_routing(
+            Forest(forest.nodes(), forest.tree_offsets(), forest.leaf_nodes(), trees.n_features),
+            trees, rows);
+    }
+}
+
+void rows_may_come_in_another_order() {
+    Random random(5);
+    const Forest forest(random_trees(random, 3, 20).arrays());
+    const auto rows = random_rows(random, 3 * 40);
+    const auto leaves = leaves_of(forest, rows);
+    std::vector<std::uint32_t> order(30);
+    for (auto& row : order) row = static_cast<std::uint32_t>(below(random, 30));
+    RowTiles tiles;
+    tiles.assign({40, 3, rows.data(), nullptr}, 10, order);
+    std::vector<leaf_t> routed(2 * 32);
+    forest.route(tiles, 1, 3, routed.data());
+    for (std::size_t p = 0; p < 30; ++p) {
+        for (std::size_t t = 1; t < 3; ++t) {
+            CHECK(routed[(t - 1) * 32 + p] == leaves[(10 + order[p]) * 3 + t]);
+        }
     }
 }
 
@@ -80,18 +119,50 @@ void extreme_thresholds_route_as_a_walk() {
 
 void rows_are_cast_and_infinity_refused() {
     const double inf = std::numeric_limits<double>::infinity();
-    float out[4];
+    RowTiles tiles;
     for (const double bad : {inf, -inf, 1e39, -1e308, 0x1.ffffffp127}) {
         const std::vector<double> rows{0, 1, 2, bad};
-        CHECK_REFUSED((RowMatrix{2, 2, nullptr, rows.data()}.copy_rows(0, 2, out)), "X[1, 1]");
-        CHECK_REFUSED((RowMatrix{2, 2, nullptr, rows.data()}.copy_rows(1, 2, out)), "X[1, 1]");
-        CHECK(check::accepted([&] { RowMatrix{2, 2, nullptr, rows.data()}.copy_rows(0, 1, out); }));
+        const RowMatrix matrix{2, 2, nullptr, rows.data()};
+        CHECK_REFUSED(tiles.assign(matrix, 0, 2), "X[1, 1]");
+        CHECK_REFUSED(tiles.assign(matrix, 1, 2), "X[1, 1]");
+        CHECK(check::accepted([&] { tiles.assign(matrix, 0, 1); }));
     }
     const std::vector<float> floats{0, -std::numeric_limits<float>::infinity()};
-    CHECK_REFUSED((RowMatrix{1, 2, floats.data(), nullptr}.copy_rows(0, 1, out)), "X[0, 1]");
+    CHECK_REFUSED(tiles.assign({1, 2, floats.data(), nullptr}, 0, 1), "X[0, 1]");
     const std::vector<double> largest{0x1.fffffefffffffp127, std::nan("")};
-    RowMatrix{1, 2, nullptr, largest.data()}.copy_rows(0, 1, out);
-    CHECK(out[0] == std::numeric_limits<float>::max() && std::isnan(out[1]));
+    tiles.assign({1, 2, nullptr, largest.data()}, 0, 1);
+    CHECK(tiles.has_missing() && tiles.tile(0)[RowTiles::tile_rows] == missing_key);
+    const std::vector<float> same{std::numeric_limits<float>::max(), 0};
+    RowTiles again;
+    again.assign({1, 2, same.data(), nullptr}, 0, 1);
+    CHECK(!again.has_missing() && again.tile(0)[0] == tiles.tile(0)[0]);
+}
+
+void keys_order_as_floats_do() {
+    Random random(6);
+    std::vector<float> values{0,
+                              -0.0f,
+                              1,
+                              -1,
+                              std::numeric_limits<float>::max(),
+                              std::numeric_limits<float>::lowest(),
+                              std::numeric_limits<float>::denorm_min()};
+    for (int k = 0; k < 500; ++k) {
+        const auto bits = static_cast<std::uint32_t>(random());
+        const auto x = std::bit_cast<float>(bits);
+        if (std::isfinite(x)) values.push_back(x);
+    }
+    RowTiles tiles;
+    tiles.assign({values.size(), 1, values.data(), nullptr}, 0, values.size());
+    const auto key = [&](std::size_t i) {
+        return tiles.tile(i / RowTiles::tile_rows)[i % RowTiles::tile_rows];
+    };
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        CHECK(key(i) < missing_key);
+        for (std::size_t j = 0; j < values.size(); ++j) {
+            CHECK((values[i] < values[j]) == (key(i) < key(j)));
+        }
+    }
 }
 
 void what_is_no_forest_is_refused() {
@@ -121,21 +192,33 @@ void what_is_no_forest_is_refused() {
     refuse("at least one tree", [](Trees& t) { t.offsets.clear(); });
 }
 
-void damaged_layouts_are_refused_or_route_safely() {
+void damaged_layouts_are_refused_or_route_safely(bool wide) {
     Random random(3);
-    const Forest forest(random_trees(random, 3, 6).arrays());
-    const auto rows = random_rows(random, 3 * 20);
+    Trees trees = random_trees(random, 3, 6);
+    if (wide) trees = with_many_features(std::move(trees));
+    const Forest forest(trees.arrays());
+    const auto n_features = static_cast<std::size_t>(trees.n_features);
+    const auto rows = random_rows(random, n_features * 20);
     int n_refused = 0;
     for (int round = 0; round < 3000; ++round) {
-        std::vector<Node> nodes(forest.nodes().view().begin(), forest.nodes().view().end());
         std::vector<offset_t> offsets(forest.tree_offsets().view().begin(),
                                       forest.tree_offsets().view().end());
         std::vector<std::int32_t> ids(forest.leaf_nodes().view().begin(),
                                       forest.leaf_nodes().view().end());
+        Nodes nodes = forest.nodes();
         const auto flip = [&](auto& array) {
             auto* bytes = reinterpret_cast<unsigned char*>(array.data());
             bytes[below(random, array.size() * sizeof(array[0]))] ^=
                 static_cast<unsigned char>(1u << below(random, 8));
+        };
+        const auto change_nodes = [&](auto change) {
+            std::visit(
+                [&](auto& array) {
+                    std::vector copy(array.view().begin(), array.view().end());
+                    change(copy);
+                    array = Array(std::move(copy));
+                },
+                nodes);
         };
         switch (below(random, 6)) {
             case 0:
@@ -145,20 +228,19 @@ void damaged_layouts_are_refused_or_route_safely() {
                 flip(ids);
                 break;
             case 2:
-                nodes.pop_back();
+                change_nodes([](auto& copy) { copy.pop_back(); });
                 break;
             case 3:
                 ids.push_back(0);
                 break;
             default:
-                flip(nodes);
+                change_nodes(flip);
                 break;
         }
         const bool accepted = check::accepted([&] {
-            const Forest damaged(Array(std::move(nodes)), Array(std::move(offsets)),
-                                 Array(std::move(ids)), 3);
-            std::vector<leaf_t> leaves(20 * damaged.n_trees());
-            damaged.route(rows.data(), 20, leaves.data());
+            const Forest damaged(std::move(nodes), Array(std::move(offsets)), Array(std::move(ids)),
+                                 trees.n_features);
+            const std::vector<leaf_t> leaves = leaves_of(damaged, rows);
             for (std::size_t i = 0; i < leaves.size(); ++i) {
                 CHECK(leaves[i] >= 0 && static_cast<std::size_t>(leaves[i]) <
                                             damaged.n_leaves(i % damaged.n_trees()));
@@ -173,9 +255,13 @@ void damaged_layouts_are_refused_or_route_safely() {
 
 int main() {
     random_trees_route_as_a_walk();
+    wide_nodes_route_as_a_walk();
+    rows_may_come_in_another_order();
+    keys_order_as_floats_do();
     extreme_thresholds_route_as_a_walk();
     rows_are_cast_and_infinity_refused();
     what_is_no_forest_is_refused();
-    damaged_layouts_are_refused_or_route_safely();
+    damaged_layouts_are_refused_or_route_safely(false);
+    damaged_layouts_are_refused_or_route_safely(true);
     return check::finish();
 }

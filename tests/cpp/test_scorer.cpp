@@ -25,7 +25,7 @@ struct Fixture {
         training = random_rows(random, 3 * n_rows);
         forest = std::make_shared<Forest>(random_trees(random, 12, 15).arrays());
         Training rows = random_training(random, n_rows, 12, 1, n_outputs);
-        forest->route(training.data(), n_rows, rows.leaves.data());
+        rows.leaves = leaves_of(*forest, training);
         std::vector<std::int64_t> n_leaves;
         for (std::size_t t = 0; t < 12; ++t) {
             n_leaves.push_back(static_cast<std::int64_t>(forest->n_leaves(t)));
@@ -83,6 +83,52 @@ void threads_and_blocks_change_no_bit() {
                 const Run run{n_threads, block_rows};
                 CHECK(same_bits(answers(*fixture.index, source, nullptr, run), expected));
                 CHECK(same_bits(answers(*fixture.index, source, left_out.data(), run), without));
+            }
+        }
+    }
+}
+
+// Targets on a lattice, so that widths tie, or not; leaves of some dozens of rows.
+void every_gathering_gives_the_same_bits() {
+    Random random(5);
+    for (int round = 0; round < 60; ++round) {
+        const std::size_t n_rows = 200 + below(random, 1500);
+        const std::size_t n_trees = 1 + below(random, 12);
+        Training rows =
+            random_training(random, n_rows, n_trees, 1 + below(random, 12), 1 + below(random, 2));
+        const bool lattice = below(random, 3) == 0;
+        for (double& y : rows.y) y = lattice ? std::floor(300 * uniform(random)) : uniform(random);
+        if (below(random, 4) == 0) {
+            rows.weights.resize(n_rows);
+            for (double& w : rows.weights) w = 0.5 + uniform(random);
+        }
+        const LeafIndex index(rows.rows(), false, 1);
+        std::vector<leaf_t> leaves(40 * n_trees);
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
+        }
+        const GivenLeaves source(index, leaves.data(), 40);
+        const std::size_t n = 40 * index.n_outputs();
+        const std::vector<double> coverages{0.55 + 0.4 * uniform(random), 0.95, 1};
+        const std::vector<double> levels{0.02, 0.97, 0, 1};
+        for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
+            const auto found = [&](Gathering gathering, Instructions instructions) {
+                std::vector<double> results(10 * n);
+                Wanted wanted;
+                wanted.coverages = coverages;
+                wanted.kind = kind;
+                wanted.intervals = results.data();
+                wanted.levels = levels;
+                wanted.quantiles = results.data() + 6 * n;
+                score(index, source, nullptr, wanted, {1, 0, gathering, instructions});
+                return results;
+            };
+            const auto expected = found(Gathering::whole, Instructions::portable);
+            for (const auto instructions : {Instructions::portable, widest_instructions()}) {
+                for (const auto gathering :
+                     {Gathering::automatic, Gathering::whole, Gathering::tails}) {
+                    CHECK(same_bits(found(gathering, instructions), expected));
+                }
             }
         }
     }
@@ -174,6 +220,7 @@ void unequal_trees_are_refused() {
 
 int main() {
     threads_and_blocks_change_no_bit();
+    every_gathering_gives_the_same_bits();
     node_ids_translate_leaves();
     errors_come_from_any_block();
     silent_rows_are_nan_and_no_rows_are_nothing();

@@ -21,5 +21,10 @@ int main() {
         CHECK(view.view().data() == view.data());
     }
     CHECK(watch.expired());
+
+    std::vector<std::size_t> numbers(std::size_t{1} << 20);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+    const Array<std::size_t> large(std::move(numbers));
+    for (std::size_t i = 0; i < large.size(); ++i) CHECK(large[i] == i);
     return check::finish();
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -73,14 +74,14 @@ class Distribution {
 
     // Empty if no tree spoke. Valid until the next gathering.
     Atoms atoms() const noexcept {
-        return {{values_.data(), n_atoms_},
-                {cumulative_.data(), n_atoms_ + 1},
+        return {{values_.get(), n_atoms_},
+                {cumulative_.get(), n_atoms_ + 1},
                 n_trees_,
                 index_.shift(),
                 has_gap_};
     }
     // Ranks of the atoms, after a gathering without a gap.
-    std::span<const rank_t> ranks() const noexcept { return {ranks_.data(), n_atoms_}; }
+    std::span<const rank_t> ranks() const noexcept { return {ranks_.get(), n_atoms_}; }
 
     // Fetches the leaves of a row that is to be gathered next.
     void prefetch(std::size_t output, const LeafEntries* leaves, std::size_t step) const noexcept;
@@ -119,12 +120,14 @@ class Distribution {
     std::vector<LeafEntries> entries_;  // (n_trees,)
     std::vector<Leaf> leaves_;          // (n_trees,) those of n_leaves_ trees that speak
     std::size_t n_leaves_ = 0;
-    std::vector<rank_t> pending_ranks_;  // entries on their way to mass_
-    std::vector<std::uint32_t> pending_units_;
+    // Entries on their way to mass_.
+    std::unique_ptr<rank_t[]> pending_ranks_;
+    std::unique_ptr<std::uint32_t[]> pending_units_;
+    // The atoms gathered; room for all there are, of which only those written are ever touched.
     std::size_t n_atoms_ = 0;
-    std::vector<rank_t> ranks_;       // (most atoms,)
-    std::vector<double> values_;      // (most atoms + 1,)
-    std::vector<mass_t> cumulative_;  // (most atoms + 2,)
+    std::unique_ptr<rank_t[]> ranks_;
+    std::unique_ptr<double[]> values_;
+    std::unique_ptr<mass_t[]> cumulative_;
 };
 
 }  // namespace hdicore

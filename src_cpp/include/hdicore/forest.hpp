@@ -103,7 +103,8 @@ class RowTiles {
     // Takes the same rows in another order: row begin + order[p] becomes row p.
     void assign(const RowMatrix& rows, std::size_t begin, std::span<const std::uint32_t> order);
 
-    std::size_t n_tiles() const noexcept { return n_tiles_; }
+    std::size_t n_rows() const noexcept { return n_rows_; }
+    std::size_t n_tiles() const noexcept { return (n_rows_ + tile_rows - 1) / tile_rows; }
     bool has_missing() const noexcept { return has_missing_; }
     // (n_features, tile_rows) keys; rows that fill up the last tile hold anything.
     const key_t* tile(std::size_t i) const noexcept { return keys_.data() + i * tile_size_; }
@@ -115,7 +116,7 @@ class RowTiles {
     void encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of);
 
     std::vector<key_t> keys_;
-    std::size_t n_tiles_ = 0;
+    std::size_t n_rows_ = 0;
     std::size_t tile_size_ = 0;
     bool has_missing_ = false;
 };
@@ -160,6 +161,9 @@ class Forest {
     void lay_out(const TreeArrays& trees);
     template <class Node>
     void validate(const Array<Node>& nodes) const;
+    template <class Node, bool may_be_nan>
+    void walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                  std::size_t last, leaf_t* out) const noexcept;
     template <class Node, bool may_be_nan>
     void walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
                   std::size_t last, leaf_t* out) const noexcept;

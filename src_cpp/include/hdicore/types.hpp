@@ -20,8 +20,8 @@ using offset_t = std::int64_t;  // start of a half-open range in a flat array
 // In place of a leaf: the tree stays silent for this row.
 inline constexpr leaf_t no_leaf = -1;
 
-// Asks the system to hold memory that is read at random in large pages, where it can: finding a page
-// then misses less. Contents stay as they are.
+// Asks the system to hold memory that is read at random in large pages, where it can: finding a
+// page then misses less. Contents stay as they are.
 void use_large_pages(const void* memory, std::size_t n_bytes) noexcept;
 
 // A flat, immutable array that either owns its memory or keeps its owner (a mapped file) alive.
