@@ -1,6 +1,6 @@
 """Types of the compiled module; array shapes stand beside arguments and results."""
 
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
 
 class _ForestArrays(TypedDict):
-    nodes: NDArray[np.uint32]  # (n_nodes, 4)
+    nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
     tree_offsets: NDArray[np.int64]  # (n_trees + 1,)
     leaf_nodes: NDArray[np.int32]  # (n_leaves,)
 
@@ -23,8 +23,9 @@ class _LeafIndexArrays(TypedDict):
     atoms: _Floats  # (n_atoms,) of all outputs
     tree_begin: NDArray[np.int64]  # (n_outputs * n_trees + 1,)
     leaf_begin: NDArray[np.uint32]  # (n_outputs * (n_leaves + n_trees),)
-    ranks: NDArray[np.uint32]  # (n_entries,)
-    units: NDArray[np.uint32] | NDArray[np.uint64]  # (n_entries,)
+    ranks: NDArray[np.uint16] | NDArray[np.uint32]  # (n_entries,)
+    # (n_entries,), or none if the entries of each leaf weigh alike
+    units: NotRequired[NDArray[np.uint32] | NDArray[np.uint64]]
 
 class Forest:
     def __init__(
@@ -36,6 +37,8 @@ class Forest:
         missing_go_to_left: ArrayLike,  # (n_nodes,)
         tree_offsets: ArrayLike,  # (n_trees + 1,)
         n_features: int,
+        *,
+        n_threads: int = 0,
     ) -> None: ...
     @staticmethod
     def from_arrays(arrays: _ForestArrays, n_features: int) -> Forest: ...

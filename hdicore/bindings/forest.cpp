@@ -14,16 +14,24 @@ std::shared_ptr<Forest> make_forest(const py::object& children_left,
                                     const py::object& children_right, const py::object& feature,
                                     const py::object& threshold,
                                     const py::object& missing_go_to_left,
-                                    const py::object& tree_offsets, const py::object& n_features) {
+                                    const py::object& tree_offsets, const py::object& n_features,
+                                    const py::object& n_threads) {
     const auto left = integers<std::int64_t>(children_left, "children_left");
     const auto right = integers<std::int64_t>(children_right, "children_right");
     const auto features = integers<std::int64_t>(feature, "feature");
     const auto thresholds = reals(threshold, "threshold");
     const auto missing = integers<std::uint8_t>(missing_go_to_left, "missing_go_to_left");
     const auto offsets = integers<std::int64_t>(tree_offsets, "tree_offsets");
-    return std::make_shared<Forest>(TreeArrays{
-        span_of(left), span_of(right), span_of(features), span_of(thresholds), span_of(missing),
-        span_of(offsets), whole_number(n_features, "n_features", 1, most_features)});
+    const TreeArrays trees{span_of(left),
+                           span_of(right),
+                           span_of(features),
+                           span_of(thresholds),
+                           span_of(missing),
+                           span_of(offsets),
+                           whole_number(n_features, "n_features", 1, most_features)};
+    const unsigned threads = thread_count(n_threads);
+    const py::gil_scoped_release no_gil;
+    return std::make_shared<Forest>(trees, threads);
 }
 
 // Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
@@ -107,6 +115,8 @@ missing_go_to_left : (n_nodes,) bool
 tree_offsets : (n_trees + 1,) int
     Nodes of tree t are ``[tree_offsets[t], tree_offsets[t + 1])``.
 n_features : int
+n_threads : int, default=0
+    0 means all that this process may use.
 
 Raises
 ------
@@ -118,7 +128,8 @@ Notes
 Immutable, so safe to share between threads. Building is O(n_nodes).)")
         .def(py::init(&make_forest), py::arg("children_left"), py::arg("children_right"),
              py::arg("feature"), py::arg("threshold"), py::arg("missing_go_to_left"),
-             py::arg("tree_offsets"), py::arg("n_features"))
+             py::arg("tree_offsets"), py::arg("n_features"), py::kw_only(),
+             py::arg("n_threads") = 0)
         .def_static(
             "from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
             "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")

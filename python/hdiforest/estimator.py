@@ -262,7 +262,9 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
             (n, n_outputs[, k]) with several outputs.
         """
         rows = self._checked_rows(X)
-        return self.scorer_.quantiles(rows, quantiles, interpolation, n_threads=self._n_threads(len(rows)))
+        return self.scorer_.quantiles(
+            rows, quantiles, interpolation, n_threads=self._n_threads(len(rows))
+        )
 
     def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
         """P(Y <= y given x), eq. (14) of the paper.

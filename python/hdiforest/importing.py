@@ -99,7 +99,7 @@ def import_forest(
         raise ValueError(
             f"y has {n_outputs} outputs, but the forest was fitted on {trees[0].n_outputs}"
         )
-    forest = _as_arrays(trees, features, n_features)
+    forest = _as_forest(trees, features, n_features, n_threads)
     leaves = forest.leaves(X, n_threads=n_threads)
     counts = _bag_counts(estimator, len(trees), len(X))
 
@@ -146,8 +146,11 @@ def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | No
     return [member.tree_ for member in members], features
 
 
-def _as_arrays(
-    trees: list[Any], features: list[NDArray[np.integer]] | None, n_features: int
+def _as_forest(
+    trees: list[Any],
+    features: list[NDArray[np.integer]] | None,
+    n_features: int,
+    n_threads: int,
 ) -> Forest:
     def joined(attribute: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, attribute) for tree in trees])
@@ -167,6 +170,7 @@ def _as_arrays(
         missing_go_to_left=joined("missing_go_to_left"),
         tree_offsets=np.cumsum([0, *(tree.node_count for tree in trees)]),
         n_features=n_features,
+        n_threads=n_threads,
     )
 
 

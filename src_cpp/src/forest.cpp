@@ -10,6 +10,8 @@
 #include <string>
 #include <type_traits>
 
+#include "hdicore/parallel.hpp"
+
 namespace hdicore {
 namespace {
 
@@ -64,14 +66,12 @@ struct Visit {
     std::uint32_t now;
 };
 
-// Appends tree `t` in the order described at NarrowNode.
+// Writes tree `t` to `nodes`, in the order described at NarrowNode, and its leaves to `leaf_nodes`.
 template <class Node>
-void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pending,
-                  std::vector<Node>& nodes, std::vector<std::int32_t>& leaf_nodes) {
+void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pending, Node* nodes,
+                  std::int32_t* leaf_nodes) {
     const auto base = static_cast<std::size_t>(in.tree_offsets[t]);
     const auto n = static_cast<std::size_t>(in.tree_offsets[t + 1]) - base;
-    const std::size_t first = nodes.size();
-    nodes.resize(first + n);
     std::vector<bool> reached(n, false);
     reached[0] = true;
     std::uint32_t placed = 1;
@@ -97,8 +97,8 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pendi
         const std::int64_t left = in.children_left[base + old];
         const std::int64_t right = in.children_right[base + old];
         if (left == -1 && right == -1) {
-            nodes[first + now] = Node::at_leaf(now, n_leaves++);
-            leaf_nodes.push_back(static_cast<std::int32_t>(old));
+            leaf_nodes[n_leaves] = static_cast<std::int32_t>(old);
+            nodes[now] = Node::at_leaf(now, n_leaves++);
             continue;
         }
         const std::int64_t feature = in.feature[base + old];
@@ -112,7 +112,7 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pendi
         }
         const std::size_t left_child = reach(left, old);
         const std::size_t right_child = reach(right, old);
-        nodes[first + now] =
+        nodes[now] =
             Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
                         placed, in.missing_go_to_left[base + old] != 0);
         pending.push_back({right_child, placed + 1});
@@ -235,7 +235,8 @@ void RowTiles::assign(const RowMatrix& rows, std::size_t begin,
     encode(rows, order.size(), [begin, order](std::size_t p) { return begin + order[p]; });
 }
 
-Forest::Forest(const TreeArrays& trees) : n_features_(checked_n_features(trees.n_features)) {
+Forest::Forest(const TreeArrays& trees, unsigned n_threads)
+    : n_features_(checked_n_features(trees.n_features)) {
     const std::size_t n_nodes = trees.children_left.size();
     check_same_length(trees.children_right.size(), n_nodes, "children_right");
     check_same_length(trees.feature.size(), n_nodes, "feature");
@@ -244,19 +245,22 @@ Forest::Forest(const TreeArrays& trees) : n_features_(checked_n_features(trees.n
     check_tree_offsets(trees.tree_offsets, n_nodes);
     tree_offsets_ =
         Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
-    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees) : lay_out<WideNode>(trees);
+    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees, n_threads)
+                            : lay_out<WideNode>(trees, n_threads);
 }
 
 template <class Node>
-void Forest::lay_out(const TreeArrays& trees) {
-    std::vector<Node> nodes;
-    std::vector<std::int32_t> leaf_nodes;
-    std::vector<Visit> pending;
-    nodes.reserve(trees.children_left.size());
-    leaf_nodes.reserve((trees.children_left.size() + n_trees()) / 2);
-    for (std::size_t t = 0; t < n_trees(); ++t) {
-        lay_out_tree(trees, t, pending, nodes, leaf_nodes);
-    }
+void Forest::lay_out(const TreeArrays& trees, unsigned n_threads) {
+    std::vector<std::size_t> first_leaf(1, 0);
+    for (std::size_t t = 0; t < n_trees(); ++t) first_leaf.push_back(first_leaf[t] + n_leaves(t));
+    std::vector<Node> nodes(trees.children_left.size());
+    std::vector<std::int32_t> leaf_nodes(first_leaf.back());
+    parallel_for(n_trees(), n_threads, [&]() -> Worker {
+        return [&, pending = std::vector<Visit>()](std::size_t t) mutable {
+            lay_out_tree(trees, t, pending, nodes.data() + tree_offsets_[t],
+                         leaf_nodes.data() + first_leaf[t]);
+        };
+    });
     nodes_ = Array(std::move(nodes));
     leaf_nodes_ = Array(std::move(leaf_nodes));
 }

@@ -28,8 +28,8 @@ std::size_t choose_block_rows(std::size_t n_rows, std::size_t liked, unsigned n_
     if (run.block_rows > 0) return run.block_rows;
     if (n_threads == 1) return stride_of(liked);
     const std::size_t share = n_rows / n_threads + 1;
-    const std::size_t blocks = std::max(share / liked + 1, std::min<std::size_t>(share / 1024, 4));
-    return stride_of(share / std::max<std::size_t>(blocks, 1) + 1);
+    const std::size_t blocks = std::max(share / liked + 1, std::min<std::size_t>(share / 4096, 4));
+    return stride_of(share / blocks + 1);
 }
 
 // Calls a worker with each block of rows [begin, end).

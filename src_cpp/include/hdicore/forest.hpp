@@ -124,9 +124,9 @@ class RowTiles {
 // Immutable after construction: safe to share between threads.
 class Forest {
   public:
-    // O(n_nodes). Throws std::invalid_argument unless every tree is a proper binary tree whose
-    // features, thresholds and children are in range.
-    explicit Forest(const TreeArrays& trees);
+    // O(n_nodes) over n_threads threads. Throws std::invalid_argument unless every tree is a proper
+    // binary tree whose features, thresholds and children are in range.
+    explicit Forest(const TreeArrays& trees, unsigned n_threads = 1);
 
     // From the layout that nodes(), tree_offsets() and leaf_nodes() hand out, e.g. of a mapped
     // file. Nothing is copied; everything is checked, as above.
@@ -158,7 +158,7 @@ class Forest {
 
   private:
     template <class Node>
-    void lay_out(const TreeArrays& trees);
+    void lay_out(const TreeArrays& trees, unsigned n_threads);
     template <class Node>
     void validate(const Array<Node>& nodes) const;
     template <class Node, bool may_be_nan>
