@@ -1,5 +1,6 @@
 """Scorer: rows to results in blocks over threads, the same bits however the work is cut."""
 
+import os
 import pickle
 import sys
 
@@ -210,6 +211,61 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 scorer.intervals(X, out=out)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
+
+
+@pytest.fixture(scope="module", params=["continuous", "rounded"])
+def coarse(request):
+    """A scorer whose leaves hold many rows, so that high coverages are read from tails."""
+    rng = np.random.default_rng(1)
+    X = rng.random((4000, 4), dtype=np.float32)
+    y = 10 * X[:, 0] + rng.normal(size=4000) + rng.exponential(size=4000)
+    if request.param == "rounded":
+        y = y.round(2)
+    model = RandomForestRegressor(20, min_samples_leaf=30, random_state=0).fit(X, y)
+    forest = as_forest(model)
+    index = LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves)
+    return Scorer(forest, index), rng.random((700, 4), dtype=np.float32)
+
+
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper"])
+def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
+    """Beside a low level, or the mean, the whole distribution is gathered, not its tails alone."""
+    scorer, X = coarse
+    levels = [0.5, 0.7, 0.9, 0.99, 1.0]
+    together = scorer.intervals(X, levels, kind)
+    for k, level in enumerate(levels):
+        alone = scorer.intervals(X, level, kind)
+        assert alone.tobytes() == together[..., k].tobytes()
+        with_mean = scorer.intervals(X, level, kind, mean=np.empty(len(X)))
+        assert with_mean.tobytes() == alone.tobytes()
+
+
+def test_a_quantile_is_the_same_alone_and_beside_others(coarse):
+    scorer, X = coarse
+    levels = [0.0, 0.01, 0.1, 0.5, 0.9, 0.95, 1.0]
+    together = scorer.quantiles(X, levels)
+    for k, level in enumerate(levels):
+        assert scorer.quantiles(X, level).tobytes() == together[:, k].tobytes()
+
+
+INSTRUCTIONS = """
+import hashlib, pickle, sys
+import numpy as np
+scorer, X = pickle.loads(open(sys.argv[1], "rb").read())
+found = [scorer.intervals(X, level).tobytes() for level in (0.7, 0.9, 0.99)]
+print(hashlib.sha256(b"".join(found)).hexdigest())
+"""
+
+
+def test_instruction_sets_change_no_bit(coarse, tmp_path):
+    (tmp_path / "coarse").write_bytes(pickle.dumps(coarse))
+    hashes = {
+        run_python(
+            INSTRUCTIONS, tmp_path / "coarse", env=os.environ | {"HDICORE_INSTRUCTIONS": word}
+        )
+        for word in ("portable", "")
+    }
+    assert len(hashes) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
