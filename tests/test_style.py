@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     str(path)
-    for folder in ("src_cpp", "hdicore/bindings", "tests/cpp")
+    for folder in ("src_cpp", "hdicore/bindings", "tests/cpp", "bench/instructions")
     for path in (ROOT / folder).rglob("*.[ch]pp")
 )
 
