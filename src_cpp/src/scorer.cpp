@@ -22,14 +22,24 @@ unsigned threads_for(std::size_t n_rows, std::size_t n_trees, const Run& run) {
     return static_cast<unsigned>(std::clamp<std::size_t>(worth, 1, usable_threads(run.n_threads)));
 }
 
-// Rows per block: as many as the source likes, but several blocks of equal size for each thread.
-std::size_t choose_block_rows(std::size_t n_rows, std::size_t liked, unsigned n_threads,
-                              const Run& run) {
-    if (run.block_rows > 0) return run.block_rows;
-    if (n_threads == 1) return stride_of(liked);
-    const std::size_t share = n_rows / n_threads + 1;
-    const std::size_t blocks = std::max(share / liked + 1, std::min<std::size_t>(share / 4096, 4));
-    return stride_of(share / blocks + 1);
+// Where the blocks of rows begin, and the end: as large as the source likes, but smaller towards
+// the end, so that threads finish at about the same time.
+std::vector<std::size_t> cut_rows(std::size_t n_rows, std::size_t liked, unsigned n_threads,
+                                  const Run& run) {
+    const std::size_t least = liked / 4;
+    std::vector<std::size_t> begins{0};
+    while (begins.back() < n_rows) {
+        const std::size_t rest = n_rows - begins.back();
+        std::size_t block = run.block_rows;
+        if (block == 0 && n_threads == 1) block = stride_of(liked);
+        if (block == 0) {
+            const std::size_t share = rest / (2 * n_threads) + 1;
+            block =
+                stride_of(std::min(liked, std::max(share, std::min(least, rest / n_threads + 1))));
+        }
+        begins.push_back(begins.back() + std::min(block, rest));
+    }
+    return begins;
 }
 
 // Calls a worker with each block of rows [begin, end).
@@ -37,12 +47,10 @@ template <class MakeRangeWorker>
 void for_each_block(std::size_t n_rows, std::size_t n_trees, std::size_t liked, const Run& run,
                     const MakeRangeWorker& make_range_worker) {
     const unsigned n_threads = threads_for(n_rows, n_trees, run);
-    const std::size_t block_rows = choose_block_rows(n_rows, liked, n_threads, run);
-    const std::size_t n_blocks = n_rows / block_rows + (n_rows % block_rows != 0);
-    parallel_for(n_blocks, n_threads, [&]() -> Worker {
+    const std::vector<std::size_t> begins = cut_rows(n_rows, liked, n_threads, run);
+    parallel_for(begins.size() - 1, n_threads, [&]() -> Worker {
         return [&, work = make_range_worker()](std::size_t b) mutable {
-            const std::size_t begin = b * block_rows;
-            work(begin, std::min(n_rows, begin + block_rows));
+            work(begins[b], begins[b + 1]);
         };
     });
 }
