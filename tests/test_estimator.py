@@ -18,6 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import HDIForestRegressor
@@ -382,6 +383,26 @@ def test_no_rows_give_empty_results(n_jobs):
     assert model.predict_cdf(none, np.empty(0)).shape == (0,)
     assert model.predict_weights(none).shape == (0, 300)
     assert model.sample(none, 2).shape == (0, 2)
+
+
+def test_rows_in_c_order_are_neither_copied_nor_answered_otherwise():
+    model = imported()
+    expected = model.predict_interval(X_NEW.tolist(), 0.9)
+    for dtype in (np.float32, np.float64):
+        rows = np.ascontiguousarray(X_NEW, dtype=dtype)
+        assert model._checked_rows(rows) is rows
+        for same in (rows, np.asfortranarray(rows), rows.astype(rows.dtype.newbyteorder())):
+            assert_array_equal(model.predict_interval(same, 0.9), expected)
+
+
+def test_missing_values_are_refused_where_the_forest_refuses_them():
+    tree = ExtraTreeRegressor(splitter="best", max_depth=4).fit(X, Y)
+    model = HDIForestRegressor.from_forest(tree, X, Y)
+    assert not model._allow_nan
+    rows = X_NEW.copy()
+    rows[1, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict_interval(rows)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")

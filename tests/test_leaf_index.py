@@ -33,10 +33,17 @@ def units_of(index, leaves):
 
 
 def leaf_sums(index):
-    """Sum of the units of every leaf that holds rows, or its whole where none are stored."""
+    """Sum of the units of every leaf that holds rows."""
     arrays = index.arrays()
-    if "units" not in arrays:
-        return [2**31]
+    if "units" not in arrays and index.n_outputs > 1:
+        return []  # neither stored nor reported
+    if "units" not in arrays:  # then what the index reports for each leaf alone
+        every_leaf = np.repeat(np.arange(index.n_trees), index.n_leaves)
+        queries = np.full((len(every_leaf), index.n_trees), -1)
+        numbers = [np.arange(n) for n in index.n_leaves]
+        queries[np.arange(len(every_leaf)), every_leaf] = np.concatenate(numbers)
+        sums = units_of(index, queries).sum(axis=1)
+        return sums[sums > 0].tolist()
     sums = []
     for block in range(len(arrays["tree_begin"]) - 1):
         output, tree = divmod(block, index.n_trees)

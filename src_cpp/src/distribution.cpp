@@ -156,17 +156,17 @@ void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) no
             for (std::uint32_t e = 0; e < leaf.n; e += step) {
                 const Rank* from = ranks + leaf.begin + e;
                 const Unit* units_from = units.data() + leaf.units + e;
-                const bool whole =
+                // What lies behind the leaf is copied along, and then written over, unless the
+                // arrays end there.
+                const bool room =
                     leaf.begin + e + step <= n_entries && leaf.units + e + step <= units.size();
-                const std::size_t n_here = whole ? step : leaf.n - e;
-                if (whole) {
+                if (room) {
                     for (std::size_t k = 0; k < step; ++k) pending_ranks_[n + e + k] = from[k];
                     std::copy_n(units_from, step, pending_units_.get() + n + e);
                 } else {
-                    std::copy_n(from, std::min<std::size_t>(n_here, leaf.n - e),
-                                pending_ranks_.get() + n + e);
-                    std::copy_n(units_from, std::min<std::size_t>(n_here, leaf.n - e),
-                                pending_units_.get() + n + e);
+                    const std::size_t rest = std::min<std::size_t>(step, leaf.n - e);
+                    std::copy_n(from, rest, pending_ranks_.get() + n + e);
+                    std::copy_n(units_from, rest, pending_units_.get() + n + e);
                 }
             }
             n += leaf.n;

@@ -18,7 +18,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Order-preserving: negative floats have all bits turned, others only the sign.
-key_t key_of(float x) noexcept {
+feature_key key_of(float x) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // one zero for -0.0 and 0.0
     return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
 }
@@ -146,8 +146,8 @@ inline std::size_t in_tile(WideNode node) noexcept {
 // Where a step from `node` leads a row of a tile: a key <= the node's, or a NaN sent left, keeps
 // left.
 template <bool may_be_nan, class Node>
-inline std::uint32_t step(const Node& node, const key_t* row) noexcept {
-    const key_t x = row[in_tile(node)];
+inline std::uint32_t step(const Node& node, const feature_key* row) noexcept {
+    const feature_key x = row[in_tile(node)];
     bool goes_right = x > node.key;
     if constexpr (may_be_nan) goes_right &= !((x == missing_key) & node.nan_left());
     return node.left() + static_cast<std::uint32_t>(goes_right);
@@ -156,7 +156,8 @@ inline std::uint32_t step(const Node& node, const key_t* row) noexcept {
 // Walks the rows of a tile down a tree in lockstep, so that their cache misses overlap. Rows that
 // have reached their leaf stay there until all have.
 template <bool may_be_nan, class Node>
-void walk(const Node* tree, const key_t* tile, std::uint32_t (&at)[RowTiles::tile_rows]) noexcept {
+void walk(const Node* tree, const feature_key* tile,
+          std::uint32_t (&at)[RowTiles::tile_rows]) noexcept {
     constexpr int steps_between_checks = 3;
     std::uint32_t moved = 1;
     while (moved != 0) {
@@ -195,13 +196,13 @@ void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
     bool has_missing = false;
     for (std::size_t p = 0; p < n; ++p) {
         const Real* row = rows + row_of(p) * n_features;
-        key_t* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
+        feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
         for (std::size_t f = 0; f < n_features; ++f) {
             const bool infinite = std::fabs(row[f]) >= too_large;
             const bool missing = row[f] != row[f];
             has_infinite |= infinite;
             has_missing |= missing;
-            const key_t key = key_of(infinite ? 0 : static_cast<float>(row[f]));
+            const feature_key key = key_of(infinite ? 0 : static_cast<float>(row[f]));
             out[f * tile_rows] = missing ? missing_key : key;
         }
     }
@@ -330,7 +331,7 @@ void Forest::walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_
                       std::size_t last, leaf_t* out) const noexcept {
     constexpr std::size_t lanes = 16;
     for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-        const key_t* row = rows.tile(0) + i;
+        const feature_key* row = rows.tile(0) + i;
         for (std::size_t t = first; t < last; t += lanes) {
             const std::size_t n = std::min(lanes, last - t);
             const Node* trees[lanes];

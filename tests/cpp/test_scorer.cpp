@@ -3,6 +3,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "check.hpp"
 #include "hdicore/scorer.hpp"
@@ -134,6 +137,36 @@ void every_gathering_gives_the_same_bits() {
     }
 }
 
+// Notes which threads ask for leaves.
+class NotedLeaves final : public LeafSource {
+  public:
+    NotedLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
+        : given_(index, leaves, n_rows) {}
+    std::size_t n_rows() const noexcept override { return given_.n_rows(); }
+    std::size_t block_rows() const noexcept override { return 1; }
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override {
+        {
+            const std::lock_guard lock(mutex_);
+            threads_.insert(std::this_thread::get_id());
+        }
+        given_.leaves(begin, end, block);
+    }
+    const std::set<std::thread::id>& threads() const { return threads_; }
+
+  private:
+    GivenLeaves given_;
+    mutable std::mutex mutex_;
+    mutable std::set<std::thread::id> threads_;
+};
+
+void little_work_starts_no_thread() {
+    const Fixture fixture;
+    const std::vector<leaf_t> leaves(20 * 12, 0);
+    const NotedLeaves source(*fixture.index, leaves.data(), 20);
+    answers(*fixture.index, source, nullptr, {8, 1});
+    CHECK(source.threads() == std::set{std::this_thread::get_id()});
+}
+
 void node_ids_translate_leaves() {
     const Fixture fixture;
     const RowMatrix rows{Fixture::n_rows, 3, fixture.training.data(), nullptr};
@@ -221,6 +254,7 @@ void unequal_trees_are_refused() {
 int main() {
     threads_and_blocks_change_no_bit();
     every_gathering_gives_the_same_bits();
+    little_work_starts_no_thread();
     node_ids_translate_leaves();
     errors_come_from_any_block();
     silent_rows_are_nan_and_no_rows_are_nothing();

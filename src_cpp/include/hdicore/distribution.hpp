@@ -62,8 +62,8 @@ class Distribution {
 
     // The same for whoever asks for no interval or one-sided bound below the share `least` > 1/2:
     // only tails at both ends are merged, more than the share 1 - least each, and all between is
-    // lumped together. True if so; false if the tails could not be told apart from the rest, and
-    // nothing is gathered. O(n_trees + entries of the tails + atoms / 64).
+    // lumped together. False if the tails could not be told apart from the rest: then atoms() are
+    // of no use until the next gathering. O(n_trees + entries of the tails + atoms / 64).
     bool gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
                       double least) noexcept;
 

@@ -24,10 +24,9 @@ struct TreeArrays {
     std::int64_t n_features;
 };
 
-// A feature as a whole number that orders as the float32 does; NaN stands above all others. Walking
-// compares these: an integer comparison is shorter than one of floats.
-using key_t = std::uint32_t;
-inline constexpr key_t missing_key = 0xff800000u;
+// The key of NaN, above those of all numbers. Walking compares keys: an integer comparison is
+// shorter than one of floats.
+inline constexpr feature_key missing_key = 0xff800000u;
 
 // Nodes of a tree stand so that siblings are neighbours and every subtree is one run of memory: a
 // node's children, then all below the left child, then all below the right one. One step down is
@@ -39,10 +38,11 @@ struct NarrowNode {
     static constexpr std::uint32_t most_nodes = 1u << 21;
     static constexpr std::uint32_t most_features = 1u << 8;
 
-    key_t key;           // x <= threshold goes left; at a leaf missing_key + 1 + its number
+    feature_key key;     // x <= threshold goes left; at a leaf missing_key + 1 + its number
     std::uint32_t word;  // left << 11 | feature << 3 | whether NaN goes left
 
-    static NarrowNode inner(key_t key, std::uint32_t feature, std::uint32_t left, bool nan_left) {
+    static NarrowNode inner(feature_key key, std::uint32_t feature, std::uint32_t left,
+                            bool nan_left) {
         return {key, left << 11 | feature << 3 | static_cast<std::uint32_t>(nan_left)};
     }
     static NarrowNode at_leaf(std::uint32_t self, std::uint32_t leaf) {
@@ -61,16 +61,17 @@ struct WideNode {
     static constexpr std::uint32_t most_nodes = 1u << 31;
     static constexpr std::uint32_t most_features = 1u << 31;
 
-    key_t key;             // as above; at a leaf the largest key
+    feature_key key;       // as above; at a leaf the largest key
     std::uint32_t word;    // feature << 1 | whether NaN goes left
     std::uint32_t child;   // left
     std::uint32_t number;  // of the leaf; 0 at inner nodes
 
-    static WideNode inner(key_t key, std::uint32_t feature, std::uint32_t left, bool nan_left) {
+    static WideNode inner(feature_key key, std::uint32_t feature, std::uint32_t left,
+                          bool nan_left) {
         return {key, feature << 1 | static_cast<std::uint32_t>(nan_left), left, 0};
     }
     static WideNode at_leaf(std::uint32_t self, std::uint32_t leaf) {
-        return {~key_t{0}, 0, self, leaf};
+        return {~feature_key{0}, 0, self, leaf};
     }
     std::uint32_t left() const noexcept { return child; }
     std::uint32_t feature() const noexcept { return word >> 1; }
@@ -107,7 +108,7 @@ class RowTiles {
     std::size_t n_tiles() const noexcept { return (n_rows_ + tile_rows - 1) / tile_rows; }
     bool has_missing() const noexcept { return has_missing_; }
     // (n_features, tile_rows) keys; rows that fill up the last tile hold anything.
-    const key_t* tile(std::size_t i) const noexcept { return keys_.data() + i * tile_size_; }
+    const feature_key* tile(std::size_t i) const noexcept { return keys_.data() + i * tile_size_; }
 
   private:
     template <class Real, class RowOf>
@@ -115,7 +116,7 @@ class RowTiles {
     template <class RowOf>
     void encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of);
 
-    std::vector<key_t> keys_;
+    std::vector<feature_key> keys_;
     std::size_t n_rows_ = 0;
     std::size_t tile_size_ = 0;
     bool has_missing_ = false;
@@ -151,9 +152,6 @@ class Forest {
     // (n_leaves,) scikit-learn's node id of each leaf; leaves of tree t follow those of tree t - 1.
     const Array<std::int32_t>& leaf_nodes() const noexcept { return leaf_nodes_; }
 
-    std::size_t n_nodes() const noexcept {
-        return static_cast<std::size_t>(tree_offsets_.view().back());
-    }
     std::size_t nbytes() const noexcept;
 
   private:

@@ -114,8 +114,8 @@ struct Run {
 
 // Reads `wanted` for every row of `source`. If leave_out (n_rows,) is given, it names the training
 // row to be left out of the leaves of each row, and the index must have kept its row weights.
-// Memory beside the results: O(n_threads * (block_rows * (n_trees + n_features) + n_atoms)),
-// whatever n_rows is.
+// Memory beside the results: O(n_threads * (block_rows * (n_trees + n_features) + n_atoms)), and
+// one number for each block.
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run);
 

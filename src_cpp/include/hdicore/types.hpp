@@ -11,7 +11,8 @@
 
 namespace hdicore {
 
-using leaf_t = std::int32_t;    // a leaf of one tree, counted 0 .. n_leaves - 1
+using feature_key = std::uint32_t;  // a float32 feature, as a number that orders as it does
+using leaf_t = std::int32_t;        // a leaf of one tree, counted 0 .. n_leaves - 1
 using rank_t = std::uint32_t;   // an atom: position of a target among the distinct ones, ascending
 using mass_t = std::int64_t;    // weight in units; one tree that speaks hands out 2^shift of them
 using count_t = std::uint64_t;  // weight of training rows before it is shared out, a whole number
