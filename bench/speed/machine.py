@@ -53,9 +53,16 @@ def _read(path: Path) -> str:
 
 
 def _commit() -> str | None:
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
+    """Commit, marked if more than results has changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", *words]
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    try:
+        commit = git("rev-parse", "--short=12", "HEAD")
+        changed = git("status", "--porcelain", "--", ":/", ":!results")
     except OSError:
         return None
-    return done.stdout.strip() or None
+    return commit + ("-dirty" if changed else "") or None
