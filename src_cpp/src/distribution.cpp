@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <type_traits>
 #include <variant>
@@ -18,17 +19,7 @@ inline void prefetch([[maybe_unused]] const void* address) noexcept {
 #endif
 }
 
-mass_t needed_of(double level, std::size_t n_trees, int shift) noexcept {
-    const double whole = shift == narrow_shift ? 0x1p31 : 0x1p40;
-    const mass_t units = std::llround(level * whole) - 2;
-    return std::max<mass_t>(1, static_cast<mass_t>(n_trees) * units);
-}
-
 }  // namespace
-
-mass_t Atoms::needed(double level) const noexcept {
-    return level >= 1 ? total() : needed_of(level, n_trees, shift);
-}
 
 double Atoms::mean() const noexcept {
     const auto whole = static_cast<double>(total());
@@ -58,14 +49,21 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
         most_atoms = std::max(most_atoms, index.atoms(o).size());
     }
     mass_.assign(most_atoms, 0);
-    touched_.assign((most_atoms + 63) / 64, 0);
+    touched_ = RankSet(most_atoms);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_atoms + 4);
-    values_ = std::make_unique_for_overwrite<double[]>(most_atoms + 1);
-    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(most_atoms + 2);
+    ranks_ =
+        std::make_unique_for_overwrite<rank_t[]>(most_atoms + n_buckets / 2 + 1 + RankSet::slack);
+    values_ = std::make_unique_for_overwrite<double[]>(most_atoms + n_buckets / 2 + 1);
+    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(most_atoms + n_buckets / 2 + 2);
     cumulative_[0] = 0;
     entries_.resize(index.n_trees());
     leaves_.resize(index.n_trees());
+    if (index.bucket_counts()) {
+        count_rows_.resize(index.n_trees());
+        shares_.resize(index.n_trees());
+        grains_.resize(index.n_trees());
+        parts_ = std::make_unique_for_overwrite<Leaf[]>(index.n_trees() * n_buckets / 2);
+    }
     const std::size_t most_pending = 2 * Picked::enough + index.largest_leaf() + 16;
     pending_ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_pending);
     pending_units_ = std::make_unique_for_overwrite<std::uint32_t[]>(most_pending);
@@ -76,9 +74,9 @@ void Distribution::with_arrays(const Use& use) const noexcept {
     std::visit(
         [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
             if constexpr (std::is_same_v<Units, std::monostate>) {
-                use(ranks.data(), index_.alike_units());
+                use(ranks.view(), index_.alike_units());
             } else {
-                use(ranks.data(), units.view());
+                use(ranks.view(), units.view());
             }
         },
         index_.arrays().ranks, index_.arrays().units);
@@ -88,10 +86,26 @@ void Distribution::prefetch(std::size_t output, const LeafEntries* leaves,
                             std::size_t step) const noexcept {
     const bool alike = index_.arrays().units.index() == 0;
     const offset_t* tree_begin = index_.arrays().tree_begin.data() + output * index_.n_trees();
-    with_arrays([&](const auto* ranks, auto units) {
+    if (index_.bucket_counts()) {
+        std::visit(
+            [&](const auto& below) {
+                const std::size_t first = output * index_.n_leaves();
+                for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+                    const auto* at =
+                        below.data() + n_buckets * (first + static_cast<std::size_t>(
+                                                                index_.arrays().leaf_offsets[t] +
+                                                                leaves[t * step].leaf));
+                    __builtin_prefetch(at, 0, 2);
+                    __builtin_prefetch(at + 64, 0, 2);
+                }
+            },
+            index_.bucket_counts()->below);
+        return;
+    }
+    with_arrays([&](auto ranks, auto units) {
         for (std::size_t t = 0; t < index_.n_trees(); ++t) {
             const offset_t begin = tree_begin[t] + leaves[t * step].begin;
-            hdicore::prefetch(ranks + begin);
+            hdicore::prefetch(ranks.data() + begin);
             if (!alike) hdicore::prefetch(units.data() + begin);
         }
     });
@@ -109,7 +123,7 @@ void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves, st
         if (n == 0) continue;
         const std::size_t begin = static_cast<std::size_t>(tree_begin[t]) + entries.begin;
         *found = {begin, alike ? index_.alike_begin(n) : begin, n};
-        use(*found++);
+        use(*found++, t);
     }
     n_leaves_ = static_cast<std::size_t>(found - leaves_.data());
     n_trees_ = n_leaves_;
@@ -119,10 +133,10 @@ void Distribution::find_leaves(std::size_t output, const LeafEntries* leaves, st
 void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
         if (leaves[t] == no_leaf) {
-            entries_[t] = {0, 0};
+            entries_[t] = {0, 0, no_leaf};
         } else {
             const std::uint32_t* begin = index_.leaf_begin(output, t) + leaves[t];
-            entries_[t] = {begin[0], begin[1]};
+            entries_[t] = {begin[0], begin[1], leaves[t]};
         }
     }
     gather(output, entries_.data(), 1);
@@ -130,87 +144,70 @@ void Distribution::gather(std::size_t output, const leaf_t* leaves) noexcept {
 
 void Distribution::gather(std::size_t output, const LeafEntries* leaves,
                           std::size_t step) noexcept {
-    find_leaves(output, leaves, step, [](const Leaf&) {});
-    with_arrays([&](const auto* ranks, auto units) { add_leaves(ranks, units); });
+    find_leaves(output, leaves, step, [](const Leaf&, std::size_t) {});
+    with_arrays([&](auto ranks, auto units) { add_leaves(ranks, units); });
     collect(output);
 }
 
-// Entries of all leaves are first copied behind each other, 16 at a time, and then added in one
-// long loop: a loop for each short leaf would end in a mispredicted branch.
 template <class Rank, class Unit>
-void Distribution::add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept {
-    constexpr std::size_t step = 16;
-    const std::size_t n_entries = index_.n_entries();
+void Distribution::add_leaves(std::span<const Rank> ranks, std::span<const Unit> units) noexcept {
     first_ = std::numeric_limits<rank_t>::max();
     last_ = 0;
-    std::size_t n = 0;
-    for (std::size_t l = 0; l < n_leaves_; ++l) {
-        const Leaf& leaf = leaves_[l];
+    const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
+    for (const Leaf& leaf : leaves) {
         first_ = std::min<rank_t>(first_, ranks[leaf.begin]);
         last_ = std::max<rank_t>(last_, ranks[leaf.begin + leaf.n - 1]);
-        if constexpr (sizeof(Unit) > sizeof(std::uint32_t)) {
+    }
+    if constexpr (sizeof(Unit) > sizeof(std::uint32_t)) {
+        for (const Leaf& leaf : leaves) {
             for (std::uint32_t e = 0; e < leaf.n; ++e) {
                 add(ranks[leaf.begin + e], static_cast<mass_t>(units[leaf.units + e]));
             }
-        } else {
-            for (std::uint32_t e = 0; e < leaf.n; e += step) {
-                const Rank* from = ranks + leaf.begin + e;
-                const Unit* units_from = units.data() + leaf.units + e;
-                // What lies behind the leaf is copied along, and then written over, unless the
-                // arrays end there.
-                const bool room =
-                    leaf.begin + e + step <= n_entries && leaf.units + e + step <= units.size();
-                if (room) {
-                    for (std::size_t k = 0; k < step; ++k) pending_ranks_[n + e + k] = from[k];
-                    std::copy_n(units_from, step, pending_units_.get() + n + e);
-                } else {
-                    const std::size_t rest = std::min<std::size_t>(step, leaf.n - e);
-                    std::copy_n(from, rest, pending_ranks_.get() + n + e);
-                    std::copy_n(units_from, rest, pending_units_.get() + n + e);
-                }
-            }
-            n += leaf.n;
-            if (n >= Picked::enough) {
-                add_pending(n);
-                n = 0;
-            }
         }
+    } else {
+        add_entries(leaves, ranks, units);
     }
-    add_pending(n);
+}
+
+// Entries are first copied behind each other and then added in one long loop: a loop for each short
+// leaf would end in a mispredicted branch.
+template <class Rank>
+void Distribution::add_entries(std::span<const Leaf> leaves, std::span<const Rank> ranks,
+                               std::span<const std::uint32_t> units) noexcept {
+    for (std::size_t read = 0; read < leaves.size();) {
+        Picked picked{pending_ranks_.get(), pending_units_.get()};
+        read += pick_all(leaves.subspan(read), ranks, units, instructions_, picked);
+        add_pending(picked.n);
+    }
 }
 
 void Distribution::add_pending(std::size_t n) noexcept {
-    mass_t* mass = mass_.data();
-    std::uint64_t* touched = touched_.data();
     const rank_t* ranks = pending_ranks_.get();
     const std::uint32_t* units = pending_units_.get();
-    for (std::size_t e = 0; e < n; ++e) {
-        const rank_t rank = ranks[e];
-        mass[rank] += static_cast<mass_t>(units[e]);
-        touched[rank / 64] |= std::uint64_t{1} << (rank % 64);
-    }
+    for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
 }
 
 bool Distribution::gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
                                 double least) noexcept {
     bool told_apart = false;
-    with_arrays([&]<class Rank, class Unit>(const Rank* ranks, std::span<const Unit> units) {
-        if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
-            TailGuess guess(1 - least);
-            find_leaves(output, leaves, step,
-                        [&](const Leaf& leaf) { guess.add(ranks + leaf.begin, leaf.n); });
-            told_apart =
-                n_leaves_ > 0 && add_tails(output, ranks, units.data(), guess.tails(), least);
-        }
-    });
+    with_arrays(
+        [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
+            if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+                TailGuess guess(1 - least);
+                find_leaves(output, leaves, step, [&](const Leaf& leaf, std::size_t) {
+                    guess.add(ranks.data() + leaf.begin, leaf.n);
+                });
+                told_apart = n_leaves_ > 0 &&
+                             add_tails(output, ranks.data(), units.data(), guess.tails(), least);
+            }
+        });
     return told_apart;
 }
 
 template <class Rank>
 bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units,
                              Tails tails, double least) noexcept {
-    // Collecting clears whole words of the bitmap.
-    if (tails.low / 64 >= tails.high / 64) return false;
+    if (tails.low >= tails.high) return false;
     const std::span<const Leaf> leaves(leaves_.data(), n_leaves_);
     for (std::size_t read = 0; read < leaves.size();) {
         Picked picked{pending_ranks_.get(), pending_units_.get()};
@@ -218,10 +215,105 @@ bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::u
         add_pending(picked.n);
     }
     const mass_t total = static_cast<mass_t>(n_trees_) << index_.shift();
-    const mass_t outside = total - needed_of(least, n_trees_, index_.shift());
-    collect_tails(output, tails);
+    const mass_t outside = total - needed_units(least, n_trees_, index_.shift());
+    n_atoms_ = 0;
+    append_atoms(output, tails.first, tails.low);
+    append_lump(total - tails.high_mass);
+    append_atoms(output, tails.high, tails.last);
+    note_largest(values_[0], values_[n_atoms_ - 1]);
     // Starts up to the first atom behind `outside`, and ends likewise, may bound the interval.
     return tails.low_mass > outside && tails.high_mass > outside;
+}
+
+const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* leaves,
+                                         std::size_t step) noexcept {
+    const BucketCounts& counts = *index_.bucket_counts();
+    std::size_t n = 0;
+    const std::size_t first = output * index_.n_leaves();
+    find_leaves(output, leaves, step, [&](const Leaf& leaf, std::size_t t) {
+        grains_[n] = 0x1p31 / static_cast<double>(leaf.n);
+        shares_[n] = static_cast<float>(grains_[n] * 0x1p-31);
+        count_rows_[n++] = first + static_cast<std::size_t>(index_.arrays().leaf_offsets[t] +
+                                                            leaves[t * step].leaf);
+    });
+    std::visit(
+        [&](const auto& below) {
+            bucket_masses_.assign(counts.edges[output], below.data(),
+                                  std::span(count_rows_.data(), n), std::span(shares_.data(), n),
+                                  instructions_);
+        },
+        counts.below);
+    return bucket_masses_;
+}
+
+void Distribution::gather_buckets(std::size_t output, const BucketSet& marked) noexcept {
+    with_arrays([&]<class Rank, class Unit>(std::span<const Rank> ranks,
+                                            std::span<const Unit> units) {
+        if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+            std::visit(
+                [&](const auto& below) { add_buckets(output, ranks, units, below.data(), marked); },
+                index_.bucket_counts()->below);
+        }
+    });
+}
+
+template <class Rank, class Count>
+void Distribution::add_buckets(std::size_t output, std::span<const Rank> ranks,
+                               std::span<const std::uint32_t> units, const Count* below,
+                               const BucketSet& marked) noexcept {
+    const BucketEdges& edges = bucket_masses_.edges();
+    n_runs_ = 0;
+    Leaf* part = parts_.get();
+    for (std::size_t first = 0; first < n_buckets;) {
+        if (!marked[first]) {
+            ++first;
+            continue;
+        }
+        std::size_t end = first + 1;
+        while (end < n_buckets && marked[end]) ++end;
+        mass_t mass_below = 0;
+        for (std::size_t l = 0; l < n_leaves_; ++l) {
+            const Leaf& leaf = leaves_[l];
+            const Count* counts = below + count_rows_[l] * n_buckets;
+            const std::uint32_t from = counts[first];
+            const std::uint32_t to = end == n_buckets ? leaf.n : counts[end];
+            mass_below += static_cast<mass_t>(static_cast<double>(from) * grains_[l] + 0x1p-15);
+            *part++ = {leaf.begin + from, leaf.units + from, to - from};
+        }
+        runs_[n_runs_++] = {edges.begin[first], edges.begin[end], mass_below};
+        first = end;
+    }
+    add_entries(std::span<const Leaf>(parts_.get(), static_cast<std::size_t>(part - parts_.get())),
+                ranks, units);
+
+    rank_t lowest = std::numeric_limits<rank_t>::max();
+    std::size_t b = 0;
+    while (bucket_masses_.below(b + 1) == 0) ++b;
+    for (std::size_t l = 0; l < n_leaves_; ++l) {
+        if (b + 1 < n_buckets && below[count_rows_[l] * n_buckets + b + 1] == 0) continue;
+        lowest = std::min<rank_t>(lowest, ranks[leaves_[l].begin]);
+    }
+    rank_t highest = 0;
+    bool found = false;
+    for (b = n_buckets - 1; !found;) {
+        for (std::size_t l = 0; l < n_leaves_; ++l) {
+            const Leaf& leaf = leaves_[l];
+            if (below[count_rows_[l] * n_buckets + b] == leaf.n) continue;
+            highest = std::max<rank_t>(highest, ranks[leaf.begin + leaf.n - 1]);
+            found = true;
+        }
+        if (found) break;
+        const float all = bucket_masses_.below(b);
+        while (bucket_masses_.below(b) == all) --b;
+    }
+    const std::span<const double> atoms = index_.atoms(output);
+    note_largest(atoms[lowest], atoms[highest]);
+    n_atoms_ = 0;
+    for (std::size_t r = 0; r < n_runs_; ++r) {
+        append_lump(runs_[r].below);
+        append_atoms(output, runs_[r].first, runs_[r].end - 1);
+    }
+    append_lump(static_cast<mass_t>(n_trees_) << index_.shift());
 }
 
 void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
@@ -248,7 +340,7 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
         for (std::size_t e = begin; e < end; ++e) {
             part += weight_at(e);
             const mass_t upto = share(part, whole, index_.shift());
-            add(index_.rank(e), upto - given);
+            if (upto > given) add(index_.rank(e), upto - given);
             given = upto;
         }
     }
@@ -258,59 +350,36 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
 void Distribution::collect(std::size_t output) noexcept {
     n_atoms_ = 0;
     if (n_trees_ == 0) return;
-    n_atoms_ = collect_words(index_.atoms(output).data(), first_, last_, 0);
-    mass_t sum = 0;
-    for (std::size_t k = 1; k <= n_atoms_; ++k) cumulative_[k] = sum += cumulative_[k];
+    append_atoms(output, first_, last_);
+    note_largest(values_[0], values_[n_atoms_ - 1]);
 }
 
-void Distribution::collect_tails(std::size_t output, const Tails& tails) noexcept {
+void Distribution::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
     const double* atoms = index_.atoms(output).data();
-    const std::size_t gap = collect_words(atoms, tails.first, tails.low, 0);
-    mass_t sum = 0;
-    for (std::size_t k = 1; k <= gap; ++k) cumulative_[k] = sum += cumulative_[k];
-    values_[gap] = std::numeric_limits<double>::quiet_NaN();
-    n_atoms_ = collect_words(atoms, tails.high, tails.last, gap + 1);
-    sum = static_cast<mass_t>(n_trees_) << index_.shift();
-    for (std::size_t k = n_atoms_; k > gap + 1; --k) {
-        const mass_t mass = cumulative_[k];
-        cumulative_[k] = sum;
-        sum -= mass;
+    rank_t* ranks = ranks_.get() + n_atoms_;
+    double* values = values_.get() + n_atoms_;
+    mass_t* cumulative = cumulative_.get() + n_atoms_;
+    mass_t* mass = mass_.data();
+    const std::size_t n = touched_.take(first, last, instructions_, ranks);
+    mass_t sum = cumulative[0];
+    for (std::size_t k = 0; k < n; ++k) {
+        const rank_t rank = ranks[k];
+        values[k] = atoms[rank];
+        cumulative[k + 1] = sum += mass[rank];
+        mass[rank] = 0;
     }
-    cumulative_[gap + 1] = sum;
+    n_atoms_ += n;
+}
+
+void Distribution::append_lump(mass_t upto) noexcept {
+    if (upto == cumulative_[n_atoms_]) return;
+    values_[n_atoms_++] = std::numeric_limits<double>::quiet_NaN();
+    cumulative_[n_atoms_] = upto;
     has_gap_ = true;
 }
 
-// Moves the touched atoms of the words of ranks first to last behind the n there are: their masses
-// go to cumulative_, to be summed up. Returns how many there are then.
-std::size_t Distribution::collect_words(const double* atoms, rank_t first, rank_t last,
-                                        std::size_t n) noexcept {
-    // First all ranks, four of a word at a time whether it has them or not: a loop for each word
-    // would end in a mispredicted branch.
-    rank_t* ranks = ranks_.get();
-    std::size_t end = n;
-    for (std::size_t word = first / 64; word <= last / 64; ++word) {
-        std::uint64_t bits = touched_[word];
-        if (bits == 0) continue;
-        touched_[word] = 0;
-        const auto base = static_cast<rank_t>(word * 64);
-        const std::size_t next = end + static_cast<std::size_t>(std::popcount(bits));
-        for (std::size_t at = end; at < next; at += 4) {
-            for (std::size_t k = 0; k < 4; ++k, bits &= bits - 1) {
-                ranks[at + k] = base + static_cast<rank_t>(std::countr_zero(bits));
-            }
-        }
-        end = next;
-    }
-    mass_t* mass = mass_.data();
-    for (std::size_t k = n; k < end; ++k) {
-        const rank_t rank = ranks[k];
-        ranks[n] = rank;
-        values_[n] = atoms[rank];
-        cumulative_[n + 1] = mass[rank];
-        n += mass[rank] != 0;  // none is left of an atom that was all left out
-        mass[rank] = 0;
-    }
-    return n;
+void Distribution::note_largest(double lowest, double highest) noexcept {
+    largest_ = std::max(std::fabs(lowest), std::fabs(highest));
 }
 
 }  // namespace hdicore

@@ -50,8 +50,7 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
             runner_up = std::min(runner_up, width);
         }
     });
-    const double largest = std::max(std::fabs(values[0]), std::fabs(values[atoms.size() - 1]));
-    const double tied = shortest + 0x1p-48 * largest;
+    const double tied = shortest + 0x1p-48 * atoms.largest;
     if (runner_up > tied) return {values[first], values[last]};
 
     // Calls visit(i, j, mass) for the intervals of least width.

@@ -99,9 +99,40 @@ void LeafIndex::note_leaf_sizes() {
         for (std::size_t k = 1; k <= n; ++k) {
             const mass_t upto = share(k, n, narrow_shift);
             alike_units_.push_back(static_cast<std::uint32_t>(upto - given));
+            alike_upto_.push_back(static_cast<std::uint32_t>(given));
             given = upto;
         }
+        alike_units_.push_back(0);
+        alike_upto_.push_back(static_cast<std::uint32_t>(given));
     }
+    if (n_entries() < least_for_buckets * n_leaves() * n_outputs()) return;
+    BucketCounts counts;
+    for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
+    bucket_counts_ = std::move(counts);
+    if (largest_leaf_ <= std::numeric_limits<std::uint8_t>::max()) {
+        bucket_counts_->below = count_buckets<std::uint8_t>();
+    } else {
+        bucket_counts_->below = count_buckets<std::uint16_t>();
+    }
+}
+
+template <class Count>
+std::vector<Count> LeafIndex::count_buckets() const {
+    std::vector<Count> below;
+    below.reserve(n_outputs() * n_leaves() * n_buckets);
+    std::visit(
+        [&](const auto& ranks) {
+            for_each_leaf(*this, [&](std::size_t o, std::size_t, std::size_t, Range range) {
+                const std::array<rank_t, n_buckets + 1>& begin = bucket_counts_->edges[o].begin;
+                std::size_t e = range.begin;
+                for (std::size_t b = 0; b < n_buckets; ++b) {
+                    while (e < range.end && ranks[e] < begin[b]) ++e;
+                    below.push_back(static_cast<Count>(e - range.begin));
+                }
+            });
+        },
+        arrays_.ranks);
+    return below;
 }
 
 void LeafIndex::validate() const {
@@ -178,7 +209,9 @@ std::size_t LeafIndex::nbytes() const noexcept {
         arrays_.units);
     return arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() + arrays_.atoms.nbytes() +
            arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + ranks + units +
-           (alike_units_.size() + alike_begin_.size()) * sizeof(std::uint32_t);
+           (alike_units_.size() + alike_upto_.size() + alike_begin_.size()) *
+               sizeof(std::uint32_t) +
+           (bucket_counts_ ? bucket_counts_->nbytes() : 0);
 }
 
 }  // namespace hdicore

@@ -69,6 +69,30 @@ double quantile(const Atoms& atoms, double level, Interpolation interpolation) n
     }
 }
 
+void mark_quantile(const BucketMasses& masses, double level, BucketSet& marked) noexcept {
+    masses.mark_reaching(needed_units(level, masses.n_trees(), narrow_shift), marked);
+}
+
+void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
+                   BucketSet& marked) noexcept {
+    const mass_t needed = needed_units(coverage, masses.n_trees(), narrow_shift);
+    const mass_t total = needed_units(1, masses.n_trees(), narrow_shift);
+    switch (kind) {
+        case Kind::equal_tailed:
+            mark_quantile(masses, (1 - coverage) / 2, marked);
+            mark_quantile(masses, (1 + coverage) / 2, marked);
+            return;
+        case Kind::lower:
+            masses.mark_reaching(total - needed, marked);
+            return;
+        case Kind::upper:
+            masses.mark_reaching(needed, marked);
+            return;
+        default:
+            masses.mark_shortest(needed, marked);
+    }
+}
+
 Interval interval(const Atoms& atoms, double coverage, Kind kind) noexcept {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const mass_t needed = atoms.needed(coverage);

@@ -55,15 +55,17 @@ void for_each_block(std::size_t n_rows, std::size_t n_trees, std::size_t liked, 
     });
 }
 
+// Whether what is to be read hangs on every atom.
+bool needs_all(const Wanted& wanted) {
+    return wanted.mean != nullptr || wanted.cdf != nullptr || wanted.draws != nullptr ||
+           (wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf);
+}
+
 // The share of a distribution that each interval and one-sided bound to be read holds at least, so
-// that the tails outside are enough; 0 if they are not.
+// that the tails outside are enough.
 double least_share(const Wanted& wanted) {
     // Keeps rounding in the shares below on the safe side; far above the units' own rounding.
     constexpr double margin = 0x1p-20;
-    const bool needs_all =
-        wanted.mean != nullptr || wanted.cdf != nullptr || wanted.draws != nullptr ||
-        (wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf);
-    if (needs_all) return 0;
     double least = 1;
     for (const double coverage : wanted.coverages) {
         const bool equal_tailed = wanted.kind == Kind::equal_tailed;
@@ -73,6 +75,15 @@ double least_share(const Wanted& wanted) {
         least = std::min(least, std::max(level, 1 - level) - margin);
     }
     return least;
+}
+
+// Marks the buckets that hold all that is to be read.
+void mark(const BucketMasses& masses, const Wanted& wanted, BucketSet& marked) {
+    marked.fill(false);
+    for (const double coverage : wanted.coverages) {
+        mark_interval(masses, coverage, wanted.kind, marked);
+    }
+    for (const double level : wanted.levels) mark_quantile(masses, level, marked);
 }
 
 // False if the tails that were gathered leave something open.
@@ -106,12 +117,16 @@ double least_share(const Wanted& wanted) {
 // One thread's way from rows to distributions.
 class BlockWorker {
   public:
-    // `least` is that of least_share.
-    BlockWorker(const LeafIndex& index, const LeafSource& source, double least, const Run& run)
+    // Without `wanted`, all of each distribution is.
+    BlockWorker(const LeafIndex& index, const LeafSource& source, const Wanted* wanted,
+                const Run& run)
         : index_(index),
           source_(source),
-          least_(least),
-          tails_(tails_pay(index, least, run)),
+          wanted_(wanted),
+          least_(wanted == nullptr || needs_all(*wanted) ? 0 : least_share(*wanted)),
+          buckets_(index.bucket_counts() && wanted != nullptr && !needs_all(*wanted) &&
+                   (run.gathering == Gathering::automatic || run.gathering == Gathering::buckets)),
+          tails_(tails_pay(index, least_, run)),
           give_up_(run.gathering == Gathering::automatic),
           row_leaves_(index.n_trees()),
           entries_(RowTiles::tile_rows * index.n_trees()),
@@ -147,7 +162,9 @@ class BlockWorker {
   private:
     // Whether to gather tails where they are enough.
     static bool tails_pay(const LeafIndex& index, double least, const Run& run) {
-        if (least <= 0.5 || run.gathering == Gathering::whole) return false;
+        if (least <= 0.5 || run.gathering == Gathering::whole ||
+            run.gathering == Gathering::buckets)
+            return false;
         if (run.gathering == Gathering::tails) return true;
         const double entries_per_leaf = static_cast<double>(index.n_entries()) /
                                         static_cast<double>(index.n_leaves() * index.n_outputs());
@@ -162,8 +179,9 @@ class BlockWorker {
             const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
             for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
                 const leaf_t leaf = leaves[t * stride + k];
-                found[k] = leaf == no_leaf ? LeafEntries{0, 0}
-                                           : LeafEntries{leaf_begin[leaf], leaf_begin[leaf + 1]};
+                found[k] = leaf == no_leaf
+                               ? LeafEntries{0, 0, leaf}
+                               : LeafEntries{leaf_begin[leaf], leaf_begin[leaf + 1], leaf};
             }
             found += RowTiles::tile_rows;
         }
@@ -171,7 +189,16 @@ class BlockWorker {
 
     void gather(std::size_t output, const LeafEntries* entries) {
         // Ties and odd shapes fail row after row.
-        if (give_up_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) tails_ = false;
+        if (give_up_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) tails_ = buckets_ = false;
+        if (buckets_) {
+            ++n_tried_;
+            const BucketMasses& masses = row_.survey(output, entries, RowTiles::tile_rows);
+            if (masses.n_trees() > 0) {
+                mark(masses, *wanted_, marked_);
+                row_.gather_buckets(output, marked_);
+                return;
+            }
+        }
         if (tails_) {
             ++n_tried_;
             if (row_.gather_tails(output, entries, RowTiles::tile_rows, least_)) return;
@@ -190,12 +217,15 @@ class BlockWorker {
 
     const LeafIndex& index_;
     const LeafSource& source_;
+    const Wanted* wanted_;
     double least_;
+    bool buckets_;
     bool tails_;
     bool give_up_;
     std::size_t n_tried_ = 0;
     std::size_t n_failed_ = 0;
     RowBlock block_;
+    BucketSet marked_;
     std::vector<leaf_t> row_leaves_;
     std::vector<LeafEntries> entries_;
     Distribution row_;
@@ -331,9 +361,8 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run) {
     check_leave_out(index, leave_out, source.n_rows());
-    const double least = least_share(wanted);
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-        return [&, worker = std::make_shared<BlockWorker>(index, source, least, run)](
+        return [&, worker = std::make_shared<BlockWorker>(index, source, &wanted, run)](
                    std::size_t begin, std::size_t end) mutable {
             worker->run(begin, end, leave_out,
                         [&](std::size_t i, std::size_t o, const Distribution& row) {
@@ -350,7 +379,7 @@ Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run
     // Twice through the rows: once for their sizes, once to fill; nothing else grows with them.
     const auto each_row = [&](const auto& use) {
         for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-            return [&, worker = std::make_shared<BlockWorker>(index, source, 0, run)](
+            return [&, worker = std::make_shared<BlockWorker>(index, source, nullptr, run)](
                        std::size_t begin, std::size_t end) mutable {
                 worker->run(begin, end, nullptr,
                             [&](std::size_t i, std::size_t, const Distribution& row) {

@@ -24,6 +24,13 @@ mass_t share(count_t part, count_t whole, int shift) noexcept {
     return static_cast<mass_t>(quotient);
 }
 
+mass_t needed_units(double level, std::size_t n_trees, int shift) noexcept {
+    const auto trees = static_cast<mass_t>(n_trees);
+    if (level >= 1) return trees << shift;
+    const double whole = shift == narrow_shift ? 0x1p31 : 0x1p40;
+    return std::max<mass_t>(1, trees * (std::llround(level * whole) - 2));
+}
+
 std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies) {
     const double heaviest = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
     if (!(heaviest > 0)) throw std::invalid_argument("the weights must not all be zero");

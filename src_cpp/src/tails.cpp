@@ -3,35 +3,49 @@
 #include "hdicore/tails.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
-#include <string_view>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HDICORE_AVX512 1
+#ifdef HDICORE_AVX512
 #include <immintrin.h>
 #endif
 
 namespace hdicore {
 
-Instructions widest_instructions() noexcept {
-    static const Instructions widest = [] {
-        const char* asked = std::getenv("HDICORE_INSTRUCTIONS");
-        if (asked != nullptr && std::string_view(asked) == "portable") {
-            return Instructions::portable;
-        }
-#ifdef HDICORE_AVX512
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512vl")) {
-            return Instructions::avx512;
-        }
-#endif
-        return Instructions::portable;
-    }();
-    return widest;
+namespace {
+
+template <class From>
+inline void copy_some(const From* __restrict from, std::size_t n,
+                      std::uint32_t* __restrict to) noexcept {
+    for (std::size_t k = 0; k < n; ++k) to[k] = from[k];
 }
 
-namespace {
+// 16 entries at a time: a loop over the entries of a short leaf would end in a mispredicted branch.
+// What lies behind the leaf is copied along, and then written over, unless the arrays end there.
+template <class Rank>
+std::size_t pick_all_portably(std::span<const Leaf> leaves, std::span<const Rank> ranks,
+                              std::span<const std::uint32_t> units, Picked& picked) noexcept {
+    constexpr std::uint32_t step = 16;
+    std::size_t n = picked.n;
+    std::size_t read = 0;
+    for (; read < leaves.size() && n < Picked::enough; ++read) {
+        const Leaf& leaf = leaves[read];
+        for (std::uint32_t e = 0; e < leaf.n; e += step) {
+            const std::size_t r = leaf.begin + e;
+            const std::size_t u = leaf.units + e;
+            if (r + step <= ranks.size() && u + step <= units.size()) {
+                copy_some(ranks.data() + r, step, picked.ranks + n + e);
+                copy_some(units.data() + u, step, picked.units + n + e);
+            } else {
+                const std::uint32_t rest = std::min(step, leaf.n - e);
+                copy_some(ranks.data() + r, rest, picked.ranks + n + e);
+                copy_some(units.data() + u, rest, picked.units + n + e);
+            }
+        }
+        n += leaf.n;
+    }
+    picked.n = n;
+    return read;
+}
 
 template <class Rank>
 std::size_t pick_portably(std::span<const Leaf> leaves, const Rank* all_ranks,
@@ -60,20 +74,45 @@ std::size_t pick_portably(std::span<const Leaf> leaves, const Rank* all_ranks,
 }
 
 #ifdef HDICORE_AVX512
-#define HDICORE_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
-
-HDICORE_TARGET inline __m512i load(const std::uint16_t* from, __mmask16 wanted) noexcept {
+HDICORE_TARGET_AVX512 inline __m512i load(const std::uint16_t* from, __mmask16 wanted) noexcept {
     return _mm512_maskz_cvtepu16_epi32(wanted, _mm256_maskz_loadu_epi16(wanted, from));
 }
-HDICORE_TARGET inline __m512i load(const std::uint32_t* from, __mmask16 wanted) noexcept {
+HDICORE_TARGET_AVX512 inline __m512i load(const std::uint32_t* from, __mmask16 wanted) noexcept {
     return _mm512_maskz_loadu_epi32(wanted, from);
+}
+
+template <class Rank>
+HDICORE_TARGET_AVX512 std::size_t pick_all_with_avx512(std::span<const Leaf> leaves,
+                                                       std::span<const Rank> all_ranks,
+                                                       std::span<const std::uint32_t> all_units,
+                                                       Picked& picked) noexcept {
+    constexpr std::uint32_t lanes = 16;
+    std::size_t n = picked.n;
+    std::size_t read = 0;
+    for (; read < leaves.size() && n < Picked::enough; ++read) {
+        const Leaf& leaf = leaves[read];
+        const Rank* ranks = all_ranks.data() + leaf.begin;
+        const std::uint32_t* units = all_units.data() + leaf.units;
+        std::uint32_t e = 0;
+        do {
+            const auto wanted =
+                static_cast<__mmask16>(leaf.n - e >= lanes ? 0xffffu : (1u << (leaf.n - e)) - 1);
+            _mm512_storeu_si512(picked.ranks + n + e, load(ranks + e, wanted));
+            _mm512_storeu_si512(picked.units + n + e, load(units + e, wanted));
+            e += lanes;
+        } while (e < leaf.n);
+        n += leaf.n;
+    }
+    picked.n = n;
+    return read;
 }
 
 // Compress stores 16 lanes whatever the mask selects: behind the picked ones lies room for that.
 template <class Rank>
-HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const Rank* all_ranks,
-                                            const std::uint32_t* all_units, Tails& tails,
-                                            Picked& picked) noexcept {
+HDICORE_TARGET_AVX512 std::size_t pick_with_avx512(std::span<const Leaf> leaves,
+                                                   const Rank* all_ranks,
+                                                   const std::uint32_t* all_units, Tails& tails,
+                                                   Picked& picked) noexcept {
     constexpr std::uint32_t lanes = 16;
     const __m512i low = _mm512_set1_epi32(static_cast<int>(tails.low));
     const __m512i high = _mm512_set1_epi32(static_cast<int>(tails.high));
@@ -84,12 +123,12 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
     __m512i last = _mm512_set1_epi32(static_cast<int>(tails.last));
     std::size_t n = picked.n;
 
-    const auto add_up = [&](__m512i& mass, __mmask16 wanted, __m512i units) HDICORE_TARGET {
+    const auto add_up = [&](__m512i& mass, __mmask16 wanted, __m512i units) HDICORE_TARGET_AVX512 {
         const __m512i kept = _mm512_maskz_mov_epi32(wanted, units);
         mass = _mm512_add_epi64(mass, _mm512_and_si512(kept, lower_half));
         mass = _mm512_add_epi64(mass, _mm512_maskz_srli_epi64(0xff, kept, 32));
     };
-    const auto keep = [&](__mmask16 wanted, __m512i ranks, __m512i units) HDICORE_TARGET {
+    const auto keep = [&](__mmask16 wanted, __m512i ranks, __m512i units) HDICORE_TARGET_AVX512 {
         _mm512_storeu_si512(picked.ranks + n, _mm512_maskz_compress_epi32(wanted, ranks));
         _mm512_storeu_si512(picked.units + n, _mm512_maskz_compress_epi32(wanted, units));
         const auto count = static_cast<unsigned>(_mm_popcnt_u32(wanted));
@@ -157,6 +196,23 @@ HDICORE_TARGET std::size_t pick_with_avx512(std::span<const Leaf> leaves, const 
 #endif
 
 }  // namespace
+
+template <class Rank>
+std::size_t pick_all(std::span<const Leaf> leaves, std::span<const Rank> ranks,
+                     std::span<const std::uint32_t> units,
+                     [[maybe_unused]] Instructions instructions, Picked& picked) noexcept {
+#ifdef HDICORE_AVX512
+    if (instructions == Instructions::avx512) {
+        return pick_all_with_avx512(leaves, ranks, units, picked);
+    }
+#endif
+    return pick_all_portably(leaves, ranks, units, picked);
+}
+
+template std::size_t pick_all(std::span<const Leaf>, std::span<const std::uint16_t>,
+                              std::span<const std::uint32_t>, Instructions, Picked&) noexcept;
+template std::size_t pick_all(std::span<const Leaf>, std::span<const rank_t>,
+                              std::span<const std::uint32_t>, Instructions, Picked&) noexcept;
 
 template <class Rank>
 std::size_t pick_tails(std::span<const Leaf> leaves, const Rank* ranks, const std::uint32_t* units,

@@ -128,8 +128,8 @@ void every_gathering_gives_the_same_bits() {
             };
             const auto expected = found(Gathering::whole, Instructions::portable);
             for (const auto instructions : {Instructions::portable, widest_instructions()}) {
-                for (const auto gathering :
-                     {Gathering::automatic, Gathering::whole, Gathering::tails}) {
+                for (const auto gathering : {Gathering::automatic, Gathering::whole,
+                                             Gathering::tails, Gathering::buckets}) {
                     CHECK(same_bits(found(gathering, instructions), expected));
                 }
             }

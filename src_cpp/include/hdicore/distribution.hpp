@@ -8,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "hdicore/buckets.hpp"
 #include "hdicore/leaf_index.hpp"
+#include "hdicore/rank_set.hpp"
 #include "hdicore/tails.hpp"
 #include "hdicore/types.hpp"
 
@@ -20,16 +22,14 @@ struct Atoms {
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that speak; each hands out 2^shift units
     int shift;
-    bool has_gap = false;  // all between the tails is lumped together, in one atom of value NaN
+    double largest;        // absolute value of an atom
+    bool has_gap = false;  // runs of atoms are lumped together, in one atom of value NaN each
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
 
-    // Units that count as holding the share `level` in [0, 1]: n_trees * (round(level * 2^shift) -
-    // 2), all for level 1. The two units absorb the rounding of shares and level, so that an exact
-    // mass equal to the level is recognised; what is accepted holds more than level - 3.5 *
-    // 2^-shift.
-    mass_t needed(double level) const noexcept;
+    // As needed_units.
+    mass_t needed(double level) const noexcept { return needed_units(level, n_trees, shift); }
 
     // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
     double mean() const noexcept;
@@ -42,10 +42,11 @@ struct Atoms {
     double draw(double u) const noexcept;
 };
 
-// Entries of one leaf of one tree, counted from where the tree's begin.
+// A leaf of one tree.
 struct LeafEntries {
-    std::uint32_t begin;
+    std::uint32_t begin;  // of its entries, counted from where the tree's begin
     std::uint32_t end;
+    leaf_t leaf;
 };
 
 // Scratch memory of one thread that turns the leaves of a row into Atoms.
@@ -67,6 +68,15 @@ class Distribution {
     bool gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
                       double least) noexcept;
 
+    // The same in two steps, for an index that has bucket counts. The first returns what the
+    // buckets weigh, in none if no tree spoke; the second merges only the entries in marked
+    // buckets, one of them at least, and lumps each run of others together. What is read from
+    // atoms() must lie in marked buckets. O(n_trees * n_buckets), and O(n_trees * runs + entries +
+    // atoms / 64).
+    const BucketMasses& survey(std::size_t output, const LeafEntries* leaves,
+                               std::size_t step) noexcept;
+    void gather_buckets(std::size_t output, const BucketSet& marked) noexcept;
+
     // The same as gather with a training row left out of each of its leaves; the others share its
     // weight. Needs an index that kept its row weights; rank and weight are those of the row.
     void gather_without(std::size_t output, const leaf_t* leaves, rank_t rank,
@@ -78,6 +88,7 @@ class Distribution {
                 {cumulative_.get(), n_atoms_ + 1},
                 n_trees_,
                 index_.shift(),
+                largest_,
                 has_gap_};
     }
     // Ranks of the atoms, after a gathering without a gap.
@@ -95,28 +106,49 @@ class Distribution {
     void find_leaves(std::size_t output, const LeafEntries* leaves, std::size_t step,
                      const Use& use) noexcept;
     template <class Rank, class Unit>
-    void add_leaves(const Rank* ranks, std::span<const Unit> units) noexcept;
+    void add_leaves(std::span<const Rank> ranks, std::span<const Unit> units) noexcept;
     template <class Rank>
     bool add_tails(std::size_t output, const Rank* ranks, const std::uint32_t* units, Tails tails,
                    double least) noexcept;
+    template <class Rank>
+    void add_entries(std::span<const Leaf> leaves, std::span<const Rank> ranks,
+                     std::span<const std::uint32_t> units) noexcept;
+    template <class Rank, class Count>
+    void add_buckets(std::size_t output, std::span<const Rank> ranks,
+                     std::span<const std::uint32_t> units, const Count* below,
+                     const BucketSet& marked) noexcept;
     void add_pending(std::size_t n) noexcept;
     void add(rank_t rank, mass_t units) noexcept {
         mass_[rank] += units;
-        touched_[rank / 64] |= std::uint64_t{1} << (rank % 64);
+        touched_.insert(rank);
     }
     void collect(std::size_t output) noexcept;
-    void collect_tails(std::size_t output, const Tails& tails) noexcept;
-    std::size_t collect_words(const double* atoms, rank_t first, rank_t last,
-                              std::size_t n) noexcept;
-
+    // Append the touched atoms of ranks first to last, and an atom for all others that bring the
+    // mass to `upto`.
+    void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
+    void append_lump(mass_t upto) noexcept;
+    void note_largest(double lowest, double highest) noexcept;
     const LeafIndex& index_;
     Instructions instructions_;
-    std::vector<mass_t> mass_;            // (n_atoms,) all zero between gatherings
-    std::vector<std::uint64_t> touched_;  // a bit per atom, all zero between gatherings
-    rank_t first_ = 0;                    // outermost ranks touched
+    std::vector<mass_t> mass_;  // (n_atoms,) all zero between gatherings
+    RankSet touched_{0};        // those with mass
+    rank_t first_ = 0;          // outermost ranks touched
     rank_t last_ = 0;
     std::size_t n_trees_ = 0;
     bool has_gap_ = false;
+    double largest_ = 0;
+    BucketMasses bucket_masses_;
+    std::vector<std::size_t> count_rows_;  // (n_trees,) of each of n_leaves_, in the bucket counts
+    std::vector<double> grains_;
+    std::unique_ptr<Leaf[]> parts_;
+    std::vector<float> shares_;  // (n_trees,) of a tree that one entry of each leaf has
+    struct Run {
+        rank_t first;
+        rank_t end;
+        mass_t below;
+    };
+    std::array<Run, n_buckets / 2> runs_;  // of marked buckets
+    std::size_t n_runs_ = 0;
     std::vector<LeafEntries> entries_;  // (n_trees,)
     std::vector<Leaf> leaves_;          // (n_trees,) those of n_leaves_ trees that speak
     std::size_t n_leaves_ = 0;

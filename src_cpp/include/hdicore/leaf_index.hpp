@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "hdicore/buckets.hpp"
 #include "hdicore/shares.hpp"
 #include "hdicore/types.hpp"
 
@@ -51,6 +52,9 @@ struct LeafIndexArrays {
 
 // Entries that a leaf may have if their units are to follow from their number.
 inline constexpr std::size_t most_alike = 1024;
+
+// Entries of a leaf, in the mean, from which bucket counts are kept.
+inline constexpr std::size_t least_for_buckets = 24;
 
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
@@ -104,8 +108,9 @@ class LeafIndex {
     }
 
     // Units of entries that weigh alike: those of n that fill a leaf of this index are n numbers of
-    // alike_units from alike_begin(n) on.
+    // alike_units from alike_begin(n) on; the first k of them have alike_upto[alike_begin(n) + k].
     std::span<const std::uint32_t> alike_units() const noexcept { return alike_units_; }
+    const std::uint32_t* alike_upto() const noexcept { return alike_upto_.data(); }
     std::size_t alike_begin(std::size_t n) const noexcept { return alike_begin_[n]; }
     // Where the leaves of one tree begin, (n_leaves(tree) + 1,), counted from tree_begin.
     const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
@@ -116,6 +121,9 @@ class LeafIndex {
         return static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
     }
 
+    // Kept if entries weigh alike and leaves are large enough for it to pay.
+    const std::optional<BucketCounts>& bucket_counts() const noexcept { return bucket_counts_; }
+
     const LeafIndexArrays& arrays() const noexcept { return arrays_; }
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
 
@@ -124,11 +132,15 @@ class LeafIndex {
     void validate() const;
     // Tabulates what follows from the sizes of the leaves.
     void note_leaf_sizes();
+    template <class Count>
+    std::vector<Count> count_buckets() const;
 
     LeafIndexArrays arrays_;
     std::size_t largest_leaf_ = 0;
     std::vector<std::uint32_t> alike_units_;  // of each number of entries that a leaf has
+    std::vector<std::uint32_t> alike_upto_;   // of the first so many of them
     std::vector<std::uint32_t> alike_begin_;  // (largest_leaf + 1,) if there are no units
+    std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;
 };
 

@@ -32,6 +32,11 @@ enum class Kind {
     upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
 };
 
+// Adds the buckets that may hold what quantile by inverted_cdf, or interval, reads.
+void mark_quantile(const BucketMasses& masses, double level, BucketSet& marked) noexcept;
+void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
+                   BucketSet& marked) noexcept;
+
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.
 Interval interval(const Atoms& atoms, double coverage, Kind kind) noexcept;
 

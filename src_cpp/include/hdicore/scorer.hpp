@@ -99,9 +99,10 @@ struct Wanted {
 
 // How much of each distribution to gather.
 enum class Gathering {
-    automatic,  // tails where that is enough and probably pays
+    automatic,  // what is enough and probably pays
     whole,
-    tails,  // wherever that is enough
+    tails,    // wherever that is enough
+    buckets,  // wherever that is enough and the index has bucket counts
 };
 
 // How to run: nothing of it changes a bit of the results.

@@ -20,6 +20,12 @@ inline constexpr int wide_shift = 40;
 // floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
 mass_t share(count_t part, count_t whole, int shift) noexcept;
 
+// Units that count as holding the share `level` in [0, 1] of n_trees > 0 trees: n_trees *
+// (round(level * 2^shift) - 2), at least 1; all for level 1. The two units absorb the rounding of
+// shares and level, so that an exact mass equal to the level is recognised; what is accepted holds
+// more than level - 3.5 * 2^-shift.
+mass_t needed_units(double level, std::size_t n_trees, int shift) noexcept;
+
 // Row weights as whole numbers: scaled by a power of two to at most 2^51 in all, so that every sum
 // of them is exact and independent of order; whole weights keep their exact ratios, and what weighs
 // anything keeps at least the weight 1. weights are

@@ -8,16 +8,10 @@
 #include <limits>
 #include <span>
 
+#include "hdicore/instructions.hpp"
 #include "hdicore/types.hpp"
 
 namespace hdicore {
-
-// Which instructions a kernel uses; the results are the same bits.
-enum class Instructions { portable, avx512 };
-
-// The widest that this processor has. The environment variable HDICORE_INSTRUCTIONS, read once, may
-// say "portable".
-Instructions widest_instructions() noexcept;
 
 // The entries of one leaf.
 struct Leaf {
@@ -80,6 +74,14 @@ struct Picked {
     std::uint32_t* units;
     std::size_t n = 0;
 };
+
+// Picks all entries of leaf after leaf, until all are read or picked.n >= Picked::enough. Returns
+// the number of leaves read, of which some may be empty. The arrays have n_ranks and n_units
+// elements.
+template <class Rank>
+std::size_t pick_all(std::span<const Leaf> leaves, std::span<const Rank> ranks,
+                     std::span<const std::uint32_t> units, Instructions instructions,
+                     Picked& picked) noexcept;
 
 // Picks the entries of `tails` from leaf after leaf and adds to their masses, until all leaves are
 // read or picked.n >= Picked::enough. Returns the number of leaves read.

@@ -1,0 +1,154 @@
+// buckets.cpp: sums up bucket counts, and bounds the mass and width of every window of buckets
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/buckets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hdicore/shares.hpp"
+
+#ifdef HDICORE_AVX512
+#include <immintrin.h>
+#endif
+
+namespace hdicore {
+namespace {
+
+template <class Count>
+void sum_portably(const Count* below, std::span<const std::size_t> leaves,
+                  std::span<const float> weights, float* sums) noexcept {
+    std::fill_n(sums, n_buckets, 0.0f);
+    for (std::size_t l = 0; l < leaves.size(); ++l) {
+        const Count* counts = below + leaves[l] * n_buckets;
+        for (std::size_t b = 0; b < n_buckets; ++b) {
+            sums[b] += static_cast<float>(counts[b]) * weights[l];
+        }
+    }
+}
+
+#ifdef HDICORE_AVX512
+HDICORE_TARGET_AVX512 inline __m512 load(const std::uint8_t* from) noexcept {
+    return _mm512_maskz_cvtepi32_ps(
+        0xffff, _mm512_maskz_cvtepu8_epi32(
+                    0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+HDICORE_TARGET_AVX512 inline __m512 load(const std::uint16_t* from) noexcept {
+    return _mm512_maskz_cvtepi32_ps(
+        0xffff, _mm512_maskz_cvtepu16_epi32(
+                    0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+}
+
+template <class Count>
+HDICORE_TARGET_AVX512 void sum_with_avx512(const Count* below, std::span<const std::size_t> leaves,
+                                           std::span<const float> weights, float* sums) noexcept {
+    constexpr std::size_t lanes = 16;
+    __m512 parts[n_buckets / lanes];
+    for (__m512& part : parts) part = _mm512_setzero_ps();
+    for (std::size_t l = 0; l < leaves.size(); ++l) {
+        const Count* counts = below + leaves[l] * n_buckets;
+        const __m512 weight = _mm512_set1_ps(weights[l]);
+        for (std::size_t k = 0; k < n_buckets / lanes; ++k) {
+            parts[k] = _mm512_fmadd_ps(load(counts + k * lanes), weight, parts[k]);
+        }
+    }
+    for (std::size_t k = 0; k < n_buckets / lanes; ++k) {
+        _mm512_storeu_ps(sums + k * lanes, parts[k]);
+    }
+}
+#endif
+
+float in_trees(mass_t units) noexcept {
+    return static_cast<float>(units) * 0x1p-31f;
+}
+
+}  // namespace
+
+BucketEdges::BucketEdges(std::span<const double> atoms) {
+    for (std::size_t b = 0; b <= n_buckets; ++b) {
+        begin[b] = static_cast<rank_t>(b * atoms.size() / n_buckets);
+    }
+    for (std::size_t b = 0; b < n_buckets; ++b) {
+        lower[b] = atoms[begin[b]];
+        upper[b] = atoms[std::max<rank_t>(begin[b + 1], 1) - 1];
+    }
+}
+
+std::size_t BucketCounts::nbytes() const noexcept {
+    return edges.size() * sizeof(BucketEdges) +
+           std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); }, below);
+}
+
+template <class Count>
+void BucketMasses::assign(const BucketEdges& edges, const Count* below,
+                          std::span<const std::size_t> leaves, std::span<const float> weights,
+                          [[maybe_unused]] Instructions instructions) noexcept {
+    edges_ = &edges;
+    n_trees_ = leaves.size();
+#ifdef HDICORE_AVX512
+    if (instructions == Instructions::avx512) {
+        sum_with_avx512(below, leaves, weights, below_.data());
+    } else
+#endif
+    {
+        sum_portably(below, leaves, weights, below_.data());
+    }
+    const auto whole = static_cast<float>(n_trees_);
+    below_[n_buckets] = whole;
+    // Each of n_trees additions may be off by half a unit in the last place of the sum; the rest is
+    // for what is rounded before and after, and for the units.
+    error_ = whole * (whole + 8) * 0x1p-24f;
+}
+
+void BucketMasses::mark_reaching(mass_t units, BucketSet& marked) const noexcept {
+    const float mass = in_trees(units);
+    std::size_t b = 0;
+    while (b + 1 < n_buckets && below_[b + 1] < mass - error_) ++b;
+    do marked[b] = true;
+    while (below_[b + 1] < mass + error_ && ++b < n_buckets);
+}
+
+void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept {
+    const std::array<double, n_buckets>& lower = edges_->lower;
+    const std::array<double, n_buckets>& upper = edges_->upper;
+    const float mass = in_trees(units);
+    const float least = mass - 3 * error_;
+    const float surely = mass + 3 * error_;
+    // A window that begins where bucket b does needs bucket near[b], and none beyond far[b].
+    std::array<std::uint8_t, n_buckets + 1> near;
+    std::array<std::uint8_t, n_buckets + 1> far;
+    std::size_t first = 0;
+    while (below_[first + 1] == 0) ++first;
+    double shortest = std::numeric_limits<double>::infinity();
+    std::size_t end = first;  // of the buckets in which a window may begin
+    std::size_t n = first;
+    std::size_t f = first;
+    for (; end <= n_buckets; ++end) {
+        while (n < n_buckets && below_[n + 1] < below_[end] + least) ++n;
+        while (f < n_buckets && below_[f + 1] < below_[end] + surely) ++f;
+        near[end] = static_cast<std::uint8_t>(n);
+        far[end] = static_cast<std::uint8_t>(f);
+        if (n == n_buckets) break;
+        if (f < n_buckets && end < n_buckets) {
+            shortest = std::min(shortest, upper[f] - lower[end]);
+        }
+    }
+    end = std::min(end, n_buckets);
+    const double limit =
+        shortest + 0x1p-48 * std::max(std::fabs(lower[0]), std::fabs(upper[n_buckets - 1]));
+    for (std::size_t b = first; b < end; ++b) {
+        if (lower[near[b]] - upper[b] > limit) continue;
+        marked[b] = true;
+        const std::size_t last = std::min<std::size_t>(far[b + 1], n_buckets - 1);
+        for (std::size_t e = near[b]; e <= last; ++e) marked[e] = true;
+    }
+}
+
+template void BucketMasses::assign(const BucketEdges&, const std::uint8_t*,
+                                   std::span<const std::size_t>, std::span<const float>,
+                                   Instructions) noexcept;
+template void BucketMasses::assign(const BucketEdges&, const std::uint16_t*,
+                                   std::span<const std::size_t>, std::span<const float>,
+                                   Instructions) noexcept;
+
+}  // namespace hdicore
