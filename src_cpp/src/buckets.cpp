@@ -15,13 +15,16 @@
 namespace hdicore {
 namespace {
 
+// Buckets that are summed up at once.
+constexpr std::size_t block = 32;
+
 template <class Count>
 void sum_portably(const Count* below, std::span<const std::size_t> leaves,
                   std::span<const float> weights, float* sums) noexcept {
-    std::fill_n(sums, n_buckets, 0.0f);
+    std::fill_n(sums, block, 0.0f);
     for (std::size_t l = 0; l < leaves.size(); ++l) {
         const Count* counts = below + leaves[l] * n_buckets;
-        for (std::size_t b = 0; b < n_buckets; ++b) {
+        for (std::size_t b = 0; b < block; ++b) {
             sums[b] += static_cast<float>(counts[b]) * weights[l];
         }
     }
@@ -43,16 +46,17 @@ template <class Count>
 HDICORE_TARGET_AVX512 void sum_with_avx512(const Count* below, std::span<const std::size_t> leaves,
                                            std::span<const float> weights, float* sums) noexcept {
     constexpr std::size_t lanes = 16;
-    __m512 parts[n_buckets / lanes];
+    constexpr std::size_t n_parts = block / lanes;
+    __m512 parts[n_parts];
     for (__m512& part : parts) part = _mm512_setzero_ps();
     for (std::size_t l = 0; l < leaves.size(); ++l) {
         const Count* counts = below + leaves[l] * n_buckets;
         const __m512 weight = _mm512_set1_ps(weights[l]);
-        for (std::size_t k = 0; k < n_buckets / lanes; ++k) {
+        for (std::size_t k = 0; k < n_parts; ++k) {
             parts[k] = _mm512_fmadd_ps(load(counts + k * lanes), weight, parts[k]);
         }
     }
-    for (std::size_t k = 0; k < n_buckets / lanes; ++k) {
+    for (std::size_t k = 0; k < n_parts; ++k) {
         _mm512_storeu_ps(sums + k * lanes, parts[k]);
     }
 }
@@ -74,26 +78,43 @@ BucketEdges::BucketEdges(std::span<const double> atoms) {
     }
 }
 
+std::size_t BucketEdges::bucket_of(rank_t rank) const noexcept {
+    // The division that begin was made by may be one bucket too low.
+    std::size_t b = rank * n_buckets / begin[n_buckets];
+    while (begin[b + 1] <= rank) ++b;
+    return b;
+}
+
 std::size_t BucketCounts::nbytes() const noexcept {
-    return edges.size() * sizeof(BucketEdges) +
+    return edges.size() * sizeof(BucketEdges) + ends.size() * sizeof(Ends) +
            std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); }, below);
 }
 
 template <class Count>
 void BucketMasses::assign(const BucketEdges& edges, const Count* below,
                           std::span<const std::size_t> leaves, std::span<const float> weights,
+                          rank_t first, rank_t last,
                           [[maybe_unused]] Instructions instructions) noexcept {
     edges_ = &edges;
     n_trees_ = leaves.size();
-#ifdef HDICORE_AVX512
-    if (instructions == Instructions::avx512) {
-        sum_with_avx512(below, leaves, weights, below_.data());
-    } else
-#endif
-    {
-        sum_portably(below, leaves, weights, below_.data());
-    }
+    if (leaves.empty()) return;
     const auto whole = static_cast<float>(n_trees_);
+    const std::size_t first_bucket = edges.bucket_of(first);
+    const std::size_t last_bucket = edges.bucket_of(last);
+    for (std::size_t b = 0; b < n_buckets; b += block) {
+        float* sums = below_.data() + b;
+        if (b > last_bucket) {
+            std::fill_n(sums, block, whole);
+        } else if (b + block <= first_bucket) {
+            std::fill_n(sums, block, 0.0f);
+#ifdef HDICORE_AVX512
+        } else if (instructions == Instructions::avx512) {
+            sum_with_avx512(below + b, leaves, weights, sums);
+#endif
+        } else {
+            sum_portably(below + b, leaves, weights, sums);
+        }
+    }
     below_[n_buckets] = whole;
     // Each of n_trees additions may be off by half a unit in the last place of the sum; the rest is
     // for what is rounded before and after, and for the units.
@@ -140,15 +161,17 @@ void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept
         if (lower[near[b]] - upper[b] > limit) continue;
         marked[b] = true;
         const std::size_t last = std::min<std::size_t>(far[b + 1], n_buckets - 1);
-        for (std::size_t e = near[b]; e <= last; ++e) marked[e] = true;
+        for (std::size_t e = near[b]; e <= last && lower[e] - upper[b] <= limit; ++e) {
+            marked[e] = true;
+        }
     }
 }
 
 template void BucketMasses::assign(const BucketEdges&, const std::uint8_t*,
-                                   std::span<const std::size_t>, std::span<const float>,
-                                   Instructions) noexcept;
+                                   std::span<const std::size_t>, std::span<const float>, rank_t,
+                                   rank_t, Instructions) noexcept;
 template void BucketMasses::assign(const BucketEdges&, const std::uint16_t*,
-                                   std::span<const std::size_t>, std::span<const float>,
-                                   Instructions) noexcept;
+                                   std::span<const std::size_t>, std::span<const float>, rank_t,
+                                   rank_t, Instructions) noexcept;
 
 }  // namespace hdicore

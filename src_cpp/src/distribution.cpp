@@ -86,22 +86,7 @@ void Distribution::prefetch(std::size_t output, const LeafEntries* leaves,
                             std::size_t step) const noexcept {
     const bool alike = index_.arrays().units.index() == 0;
     const offset_t* tree_begin = index_.arrays().tree_begin.data() + output * index_.n_trees();
-    if (index_.bucket_counts()) {
-        std::visit(
-            [&](const auto& below) {
-                const std::size_t first = output * index_.n_leaves();
-                for (std::size_t t = 0; t < index_.n_trees(); ++t) {
-                    const auto* at =
-                        below.data() + n_buckets * (first + static_cast<std::size_t>(
-                                                                index_.arrays().leaf_offsets[t] +
-                                                                leaves[t * step].leaf));
-                    __builtin_prefetch(at, 0, 2);
-                    __builtin_prefetch(at + 64, 0, 2);
-                }
-            },
-            index_.bucket_counts()->below);
-        return;
-    }
+    if (index_.bucket_counts()) return;
     with_arrays([&](auto ranks, auto units) {
         for (std::size_t t = 0; t < index_.n_trees(); ++t) {
             const offset_t begin = tree_begin[t] + leaves[t * step].begin;
@@ -228,19 +213,25 @@ bool Distribution::add_tails(std::size_t output, const Rank* ranks, const std::u
 const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* leaves,
                                          std::size_t step) noexcept {
     const BucketCounts& counts = *index_.bucket_counts();
+    first_ = std::numeric_limits<rank_t>::max();
+    last_ = 0;
     std::size_t n = 0;
     const std::size_t first = output * index_.n_leaves();
     find_leaves(output, leaves, step, [&](const Leaf& leaf, std::size_t t) {
         grains_[n] = 0x1p31 / static_cast<double>(leaf.n);
         shares_[n] = static_cast<float>(grains_[n] * 0x1p-31);
-        count_rows_[n++] = first + static_cast<std::size_t>(index_.arrays().leaf_offsets[t] +
-                                                            leaves[t * step].leaf);
+        const std::size_t row = first + static_cast<std::size_t>(index_.arrays().leaf_offsets[t] +
+                                                                 leaves[t * step].leaf);
+        count_rows_[n++] = row;
+        first_ = std::min(first_, counts.ends[row].first);
+        last_ = std::max(last_, counts.ends[row].last);
     });
+    if (n > 0) note_largest(index_.atoms(output)[first_], index_.atoms(output)[last_]);
     std::visit(
         [&](const auto& below) {
             bucket_masses_.assign(counts.edges[output], below.data(),
                                   std::span(count_rows_.data(), n), std::span(shares_.data(), n),
-                                  instructions_);
+                                  first_, last_, instructions_);
         },
         counts.below);
     return bucket_masses_;
@@ -278,6 +269,7 @@ void Distribution::add_buckets(std::size_t output, std::span<const Rank> ranks,
             const std::uint32_t from = counts[first];
             const std::uint32_t to = end == n_buckets ? leaf.n : counts[end];
             mass_below += static_cast<mass_t>(static_cast<double>(from) * grains_[l] + 0x1p-15);
+            hdicore::prefetch(ranks.data() + leaf.begin + from);
             *part++ = {leaf.begin + from, leaf.units + from, to - from};
         }
         runs_[n_runs_++] = {edges.begin[first], edges.begin[end], mass_below};
@@ -286,28 +278,6 @@ void Distribution::add_buckets(std::size_t output, std::span<const Rank> ranks,
     add_entries(std::span<const Leaf>(parts_.get(), static_cast<std::size_t>(part - parts_.get())),
                 ranks, units);
 
-    rank_t lowest = std::numeric_limits<rank_t>::max();
-    std::size_t b = 0;
-    while (bucket_masses_.below(b + 1) == 0) ++b;
-    for (std::size_t l = 0; l < n_leaves_; ++l) {
-        if (b + 1 < n_buckets && below[count_rows_[l] * n_buckets + b + 1] == 0) continue;
-        lowest = std::min<rank_t>(lowest, ranks[leaves_[l].begin]);
-    }
-    rank_t highest = 0;
-    bool found = false;
-    for (b = n_buckets - 1; !found;) {
-        for (std::size_t l = 0; l < n_leaves_; ++l) {
-            const Leaf& leaf = leaves_[l];
-            if (below[count_rows_[l] * n_buckets + b] == leaf.n) continue;
-            highest = std::max<rank_t>(highest, ranks[leaf.begin + leaf.n - 1]);
-            found = true;
-        }
-        if (found) break;
-        const float all = bucket_masses_.below(b);
-        while (bucket_masses_.below(b) == all) --b;
-    }
-    const std::span<const double> atoms = index_.atoms(output);
-    note_largest(atoms[lowest], atoms[highest]);
     n_atoms_ = 0;
     for (std::size_t r = 0; r < n_runs_; ++r) {
         append_lump(runs_[r].below);

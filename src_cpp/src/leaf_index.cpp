@@ -117,7 +117,7 @@ void LeafIndex::note_leaf_sizes() {
 }
 
 template <class Count>
-std::vector<Count> LeafIndex::count_buckets() const {
+std::vector<Count> LeafIndex::count_buckets() {
     std::vector<Count> below;
     below.reserve(n_outputs() * n_leaves() * n_buckets);
     std::visit(
@@ -125,6 +125,10 @@ std::vector<Count> LeafIndex::count_buckets() const {
             for_each_leaf(*this, [&](std::size_t o, std::size_t, std::size_t, Range range) {
                 const std::array<rank_t, n_buckets + 1>& begin = bucket_counts_->edges[o].begin;
                 std::size_t e = range.begin;
+                if (range.end > range.begin)
+                    bucket_counts_->ends.push_back({ranks[e], ranks[range.end - 1]});
+                else
+                    bucket_counts_->ends.push_back({0, 0});
                 for (std::size_t b = 0; b < n_buckets; ++b) {
                     while (e < range.end && ranks[e] < begin[b]) ++e;
                     below.push_back(static_cast<Count>(e - range.begin));

@@ -20,6 +20,8 @@ inline constexpr std::size_t n_buckets = 128;
 struct BucketEdges {
     // atoms (n_atoms,) are not empty.
     explicit BucketEdges(std::span<const double> atoms);
+    // O(1).
+    std::size_t bucket_of(rank_t rank) const noexcept;
 
     std::array<rank_t, n_buckets + 1> begin;  // bucket b holds the ranks [begin[b], begin[b + 1])
     std::array<double, n_buckets> lower;      // least atom of bucket b, or of those above it
@@ -31,6 +33,12 @@ struct BucketEdges {
 struct BucketCounts {
     std::vector<BucketEdges> edges;  // (n_outputs,)
     std::variant<std::vector<std::uint8_t>, std::vector<std::uint16_t>> below;
+    // Outermost ranks of each leaf, (n_outputs * n_leaves,).
+    struct Ends {
+        rank_t first;
+        rank_t last;
+    };
+    std::vector<Ends> ends;
 
     std::size_t nbytes() const noexcept;
 };
@@ -40,11 +48,12 @@ using BucketSet = std::array<bool, n_buckets>;
 // Masses of the buckets in one row's distribution, in trees, to within a known error.
 class BucketMasses {
   public:
-    // Sums up leaves, of which each shares one tree out among its entries: leaf l is row leaves[l]
-    // of `below` and has sizes[l] > 0 entries. O(n_leaves * n_buckets).
+    // Sums up leaves: leaf l is row leaves[l] of `below`, each of its entries weighs weights[l] of
+    // a tree, and all ranks lie in [first, last]. O(n_leaves * n_buckets).
     template <class Count>
     void assign(const BucketEdges& edges, const Count* below, std::span<const std::size_t> leaves,
-                std::span<const float> weights, Instructions instructions) noexcept;
+                std::span<const float> weights, rank_t first, rank_t last,
+                Instructions instructions) noexcept;
 
     // Adds the buckets that may hold the first atom up to which the mass reaches `units`.
     void mark_reaching(mass_t units, BucketSet& marked) const noexcept;

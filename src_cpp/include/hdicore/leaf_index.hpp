@@ -133,7 +133,7 @@ class LeafIndex {
     // Tabulates what follows from the sizes of the leaves.
     void note_leaf_sizes();
     template <class Count>
-    std::vector<Count> count_buckets() const;
+    std::vector<Count> count_buckets();
 
     LeafIndexArrays arrays_;
     std::size_t largest_leaf_ = 0;
