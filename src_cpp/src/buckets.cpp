@@ -19,13 +19,14 @@ namespace {
 constexpr std::size_t block = 32;
 
 template <class Count>
-void sum_portably(const Count* below, std::span<const std::size_t> leaves,
-                  std::span<const float> weights, float* sums) noexcept {
+void sum_portably(const Count* below, std::span<const std::size_t> rows,
+                  std::span<const double> grains, float* sums) noexcept {
     std::fill_n(sums, block, 0.0f);
-    for (std::size_t l = 0; l < leaves.size(); ++l) {
-        const Count* counts = below + leaves[l] * n_buckets;
+    for (std::size_t l = 0; l < rows.size(); ++l) {
+        const Count* counts = below + rows[l] * n_buckets;
+        const auto grain = static_cast<float>(grains[l]);
         for (std::size_t b = 0; b < block; ++b) {
-            sums[b] += static_cast<float>(counts[b]) * weights[l];
+            sums[b] += static_cast<float>(counts[b]) * grain;
         }
     }
 }
@@ -43,17 +44,17 @@ HDICORE_TARGET_AVX512 inline __m512 load(const std::uint16_t* from) noexcept {
 }
 
 template <class Count>
-HDICORE_TARGET_AVX512 void sum_with_avx512(const Count* below, std::span<const std::size_t> leaves,
-                                           std::span<const float> weights, float* sums) noexcept {
+HDICORE_TARGET_AVX512 void sum_with_avx512(const Count* below, std::span<const std::size_t> rows,
+                                           std::span<const double> grains, float* sums) noexcept {
     constexpr std::size_t lanes = 16;
     constexpr std::size_t n_parts = block / lanes;
     __m512 parts[n_parts];
     for (__m512& part : parts) part = _mm512_setzero_ps();
-    for (std::size_t l = 0; l < leaves.size(); ++l) {
-        const Count* counts = below + leaves[l] * n_buckets;
-        const __m512 weight = _mm512_set1_ps(weights[l]);
+    for (std::size_t l = 0; l < rows.size(); ++l) {
+        const Count* counts = below + rows[l] * n_buckets;
+        const __m512 grain = _mm512_set1_ps(static_cast<float>(grains[l]));
         for (std::size_t k = 0; k < n_parts; ++k) {
-            parts[k] = _mm512_fmadd_ps(load(counts + k * lanes), weight, parts[k]);
+            parts[k] = _mm512_fmadd_ps(load(counts + k * lanes), grain, parts[k]);
         }
     }
     for (std::size_t k = 0; k < n_parts; ++k) {
@@ -61,10 +62,6 @@ HDICORE_TARGET_AVX512 void sum_with_avx512(const Count* below, std::span<const s
     }
 }
 #endif
-
-float in_trees(mass_t units) noexcept {
-    return static_cast<float>(units) * 0x1p-31f;
-}
 
 }  // namespace
 
@@ -85,6 +82,15 @@ std::size_t BucketEdges::bucket_of(rank_t rank) const noexcept {
     return b;
 }
 
+template <class Rank, class Count>
+void BucketEdges::count_below(std::span<const Rank> ranks, Count* below) const noexcept {
+    std::size_t b = 0;
+    for (std::size_t e = 0; e < ranks.size(); ++e) {
+        while (begin[b] <= ranks[e]) below[b++] = static_cast<Count>(e);
+    }
+    std::fill(below + b, below + n_buckets, static_cast<Count>(ranks.size()));
+}
+
 std::size_t BucketCounts::nbytes() const noexcept {
     return edges.size() * sizeof(BucketEdges) + ends.size() * sizeof(Ends) +
            std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); }, below);
@@ -92,13 +98,13 @@ std::size_t BucketCounts::nbytes() const noexcept {
 
 template <class Count>
 void BucketMasses::assign(const BucketEdges& edges, const Count* below,
-                          std::span<const std::size_t> leaves, std::span<const float> weights,
+                          std::span<const std::size_t> rows, std::span<const double> grains,
                           rank_t first, rank_t last,
                           [[maybe_unused]] Instructions instructions) noexcept {
     edges_ = &edges;
-    n_trees_ = leaves.size();
-    if (leaves.empty()) return;
-    const auto whole = static_cast<float>(n_trees_);
+    n_trees_ = rows.size();
+    if (rows.empty()) return;
+    const float whole = static_cast<float>(n_trees_) * 0x1p31f;
     const std::size_t first_bucket = edges.bucket_of(first);
     const std::size_t last_bucket = edges.bucket_of(last);
     for (std::size_t b = 0; b < n_buckets; b += block) {
@@ -109,20 +115,33 @@ void BucketMasses::assign(const BucketEdges& edges, const Count* below,
             std::fill_n(sums, block, 0.0f);
 #ifdef HDICORE_AVX512
         } else if (instructions == Instructions::avx512) {
-            sum_with_avx512(below + b, leaves, weights, sums);
+            sum_with_avx512(below + b, rows, grains, sums);
 #endif
         } else {
-            sum_portably(below + b, leaves, weights, sums);
+            sum_portably(below + b, rows, grains, sums);
         }
     }
     below_[n_buckets] = whole;
     // Each of n_trees additions may be off by half a unit in the last place of the sum; the rest is
     // for what is rounded before and after, and for the units.
-    error_ = whole * (whole + 8) * 0x1p-24f;
+    error_ = whole * static_cast<float>(n_trees_ + 8) * 0x1p-24f;
+}
+
+void BucketMasses::list_runs(const BucketSet& marked, float gap, BucketRuns& found) const noexcept {
+    const float most = gap * below_[n_buckets];
+    found.n = 0;
+    for (std::size_t b = 0; b < n_buckets; ++b) {
+        if (!marked[b]) continue;
+        if (found.n > 0 && below_[b] - below_[found.runs[found.n - 1].end] <= most) {
+            found.runs[found.n - 1].end = b + 1;
+        } else {
+            found.runs[found.n++] = {b, b + 1};
+        }
+    }
 }
 
 void BucketMasses::mark_reaching(mass_t units, BucketSet& marked) const noexcept {
-    const float mass = in_trees(units);
+    const float mass = static_cast<float>(units);
     std::size_t b = 0;
     while (b + 1 < n_buckets && below_[b + 1] < mass - error_) ++b;
     do marked[b] = true;
@@ -132,7 +151,7 @@ void BucketMasses::mark_reaching(mass_t units, BucketSet& marked) const noexcept
 void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept {
     const std::array<double, n_buckets>& lower = edges_->lower;
     const std::array<double, n_buckets>& upper = edges_->upper;
-    const float mass = in_trees(units);
+    const float mass = static_cast<float>(units);
     const float least = mass - 3 * error_;
     const float surely = mass + 3 * error_;
     // A window that begins where bucket b does needs bucket near[b], and none beyond far[b].
@@ -143,9 +162,10 @@ void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept
     double shortest = std::numeric_limits<double>::infinity();
     std::size_t end = first;  // of the buckets in which a window may begin
     std::size_t n = first;
-    std::size_t f = first;
     for (; end <= n_buckets; ++end) {
         while (n < n_buckets && below_[n + 1] < below_[end] + least) ++n;
+        // Mostly none: the errors are small beside a bucket.
+        std::size_t f = n;
         while (f < n_buckets && below_[f + 1] < below_[end] + surely) ++f;
         near[end] = static_cast<std::uint8_t>(n);
         far[end] = static_cast<std::uint8_t>(f);
@@ -167,11 +187,17 @@ void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept
     }
 }
 
+template void BucketEdges::count_below(std::span<const std::uint16_t>,
+                                       std::uint8_t*) const noexcept;
+template void BucketEdges::count_below(std::span<const std::uint16_t>,
+                                       std::uint16_t*) const noexcept;
+template void BucketEdges::count_below(std::span<const rank_t>, std::uint8_t*) const noexcept;
+template void BucketEdges::count_below(std::span<const rank_t>, std::uint16_t*) const noexcept;
 template void BucketMasses::assign(const BucketEdges&, const std::uint8_t*,
-                                   std::span<const std::size_t>, std::span<const float>, rank_t,
+                                   std::span<const std::size_t>, std::span<const double>, rank_t,
                                    rank_t, Instructions) noexcept;
 template void BucketMasses::assign(const BucketEdges&, const std::uint16_t*,
-                                   std::span<const std::size_t>, std::span<const float>, rank_t,
+                                   std::span<const std::size_t>, std::span<const double>, rank_t,
                                    rank_t, Instructions) noexcept;
 
 }  // namespace hdicore

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <type_traits>
 #include <variant>
@@ -60,9 +59,8 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     leaves_.resize(index.n_trees());
     if (index.bucket_counts()) {
         count_rows_.resize(index.n_trees());
-        shares_.resize(index.n_trees());
         grains_.resize(index.n_trees());
-        parts_ = std::make_unique_for_overwrite<Leaf[]>(index.n_trees() * n_buckets / 2);
+        parts_ = std::make_unique_for_overwrite<Leaf[]>(index.n_trees() * BucketRuns::most);
     }
     const std::size_t most_pending = 2 * Picked::enough + index.largest_leaf() + 16;
     pending_ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_pending);
@@ -86,7 +84,6 @@ void Distribution::prefetch(std::size_t output, const LeafEntries* leaves,
                             std::size_t step) const noexcept {
     const bool alike = index_.arrays().units.index() == 0;
     const offset_t* tree_begin = index_.arrays().tree_begin.data() + output * index_.n_trees();
-    if (index_.bucket_counts()) return;
     with_arrays([&](auto ranks, auto units) {
         for (std::size_t t = 0; t < index_.n_trees(); ++t) {
             const offset_t begin = tree_begin[t] + leaves[t * step].begin;
@@ -219,7 +216,6 @@ const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* 
     const std::size_t first = output * index_.n_leaves();
     find_leaves(output, leaves, step, [&](const Leaf& leaf, std::size_t t) {
         grains_[n] = 0x1p31 / static_cast<double>(leaf.n);
-        shares_[n] = static_cast<float>(grains_[n] * 0x1p-31);
         const std::size_t row = first + static_cast<std::size_t>(index_.arrays().leaf_offsets[t] +
                                                                  leaves[t * step].leaf);
         count_rows_[n++] = row;
@@ -230,19 +226,19 @@ const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* 
     std::visit(
         [&](const auto& below) {
             bucket_masses_.assign(counts.edges[output], below.data(),
-                                  std::span(count_rows_.data(), n), std::span(shares_.data(), n),
+                                  std::span(count_rows_.data(), n), std::span(grains_.data(), n),
                                   first_, last_, instructions_);
         },
         counts.below);
     return bucket_masses_;
 }
 
-void Distribution::gather_buckets(std::size_t output, const BucketSet& marked) noexcept {
+void Distribution::gather_buckets(std::size_t output, const BucketRuns& found) noexcept {
     with_arrays([&]<class Rank, class Unit>(std::span<const Rank> ranks,
                                             std::span<const Unit> units) {
         if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
             std::visit(
-                [&](const auto& below) { add_buckets(output, ranks, units, below.data(), marked); },
+                [&](const auto& below) { add_buckets(output, ranks, units, below.data(), found); },
                 index_.bucket_counts()->below);
         }
     });
@@ -251,37 +247,34 @@ void Distribution::gather_buckets(std::size_t output, const BucketSet& marked) n
 template <class Rank, class Count>
 void Distribution::add_buckets(std::size_t output, std::span<const Rank> ranks,
                                std::span<const std::uint32_t> units, const Count* below,
-                               const BucketSet& marked) noexcept {
+                               const BucketRuns& found) noexcept {
     const BucketEdges& edges = bucket_masses_.edges();
-    n_runs_ = 0;
+    std::array<mass_t, BucketRuns::most> mass_below;
     Leaf* part = parts_.get();
-    for (std::size_t first = 0; first < n_buckets;) {
-        if (!marked[first]) {
-            ++first;
-            continue;
-        }
-        std::size_t end = first + 1;
-        while (end < n_buckets && marked[end]) ++end;
-        mass_t mass_below = 0;
+    for (std::size_t r = 0; r < found.n; ++r) {
+        const auto [first, end] = found.runs[r];
+        mass_t mass = 0;
         for (std::size_t l = 0; l < n_leaves_; ++l) {
             const Leaf& leaf = leaves_[l];
             const Count* counts = below + count_rows_[l] * n_buckets;
             const std::uint32_t from = counts[first];
             const std::uint32_t to = end == n_buckets ? leaf.n : counts[end];
-            mass_below += static_cast<mass_t>(static_cast<double>(from) * grains_[l] + 0x1p-15);
-            hdicore::prefetch(ranks.data() + leaf.begin + from);
+            // As share() does: a quotient that is no whole number is further than the addend from
+            // the next one.
+            mass += static_cast<mass_t>(from * grains_[l] + 0x1p-15);
             *part++ = {leaf.begin + from, leaf.units + from, to - from};
+            hdicore::prefetch(ranks.data() + leaf.begin + from);
         }
-        runs_[n_runs_++] = {edges.begin[first], edges.begin[end], mass_below};
-        first = end;
+        mass_below[r] = mass;
     }
     add_entries(std::span<const Leaf>(parts_.get(), static_cast<std::size_t>(part - parts_.get())),
                 ranks, units);
 
     n_atoms_ = 0;
-    for (std::size_t r = 0; r < n_runs_; ++r) {
-        append_lump(runs_[r].below);
-        append_atoms(output, runs_[r].first, runs_[r].end - 1);
+    for (std::size_t r = 0; r < found.n; ++r) {
+        const auto [first, end] = found.runs[r];
+        append_lump(mass_below[r]);
+        append_atoms(output, edges.begin[first], edges.begin[end] - 1);
     }
     append_lump(static_cast<mass_t>(n_trees_) << index_.shift());
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <type_traits>
 
+#include "hdicore/parallel.hpp"
+
 namespace hdicore {
 namespace {
 
@@ -80,6 +82,7 @@ void LeafIndex::check_number_of_trees(std::size_t n_trees) {
 LeafIndex::LeafIndex(LeafIndexArrays arrays) : arrays_(std::move(arrays)) {
     validate();
     note_leaf_sizes();
+    count_buckets(1);
 }
 
 void LeafIndex::note_leaf_sizes() {
@@ -99,44 +102,39 @@ void LeafIndex::note_leaf_sizes() {
         for (std::size_t k = 1; k <= n; ++k) {
             const mass_t upto = share(k, n, narrow_shift);
             alike_units_.push_back(static_cast<std::uint32_t>(upto - given));
-            alike_upto_.push_back(static_cast<std::uint32_t>(given));
             given = upto;
         }
-        alike_units_.push_back(0);
-        alike_upto_.push_back(static_cast<std::uint32_t>(given));
-    }
-    if (n_entries() < least_for_buckets * n_leaves() * n_outputs()) return;
-    BucketCounts counts;
-    for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
-    bucket_counts_ = std::move(counts);
-    if (largest_leaf_ <= std::numeric_limits<std::uint8_t>::max()) {
-        bucket_counts_->below = count_buckets<std::uint8_t>();
-    } else {
-        bucket_counts_->below = count_buckets<std::uint16_t>();
     }
 }
 
-template <class Count>
-std::vector<Count> LeafIndex::count_buckets() {
-    std::vector<Count> below;
-    below.reserve(n_outputs() * n_leaves() * n_buckets);
-    std::visit(
-        [&](const auto& ranks) {
-            for_each_leaf(*this, [&](std::size_t o, std::size_t, std::size_t, Range range) {
-                const std::array<rank_t, n_buckets + 1>& begin = bucket_counts_->edges[o].begin;
-                std::size_t e = range.begin;
-                if (range.end > range.begin)
-                    bucket_counts_->ends.push_back({ranks[e], ranks[range.end - 1]});
-                else
-                    bucket_counts_->ends.push_back({0, 0});
-                for (std::size_t b = 0; b < n_buckets; ++b) {
-                    while (e < range.end && ranks[e] < begin[b]) ++e;
-                    below.push_back(static_cast<Count>(e - range.begin));
+void LeafIndex::count_buckets(unsigned n_threads) {
+    if (arrays_.units.index() != 0 || !(entries_per_leaf() >= least_for_buckets)) return;
+    BucketCounts& counts = bucket_counts_.emplace();
+    for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
+    const std::size_t n_rows = n_outputs() * n_leaves();
+    counts.ends.resize(n_rows);
+    const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
+                                                     std::vector<Count>& below) {
+        below.resize(n_rows * n_buckets);
+        parallel_for(n_outputs() * n_trees(), n_threads, [&]() -> Worker {
+            return [&](std::size_t block) {
+                const std::size_t o = block / n_trees();
+                const std::size_t t = block % n_trees();
+                std::size_t row =
+                    o * n_leaves() + static_cast<std::size_t>(arrays_.leaf_offsets[t]);
+                for (std::size_t leaf = 0; leaf < n_leaves(t); ++leaf, ++row) {
+                    const auto [begin, end] = entries(o, t, static_cast<leaf_t>(leaf));
+                    if (begin == end) continue;
+                    counts.ends[row] = {ranks[begin], ranks[end - 1]};
+                    counts.edges[o].count_below(ranks.view().subspan(begin, end - begin),
+                                                &below[row * n_buckets]);
                 }
-            });
-        },
-        arrays_.ranks);
-    return below;
+            };
+        });
+    };
+    const bool narrow = largest_leaf_ <= std::numeric_limits<std::uint8_t>::max();
+    if (!narrow) counts.below = std::vector<std::uint16_t>();
+    std::visit(count, arrays_.ranks, counts.below);
 }
 
 void LeafIndex::validate() const {
@@ -213,8 +211,7 @@ std::size_t LeafIndex::nbytes() const noexcept {
         arrays_.units);
     return arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() + arrays_.atoms.nbytes() +
            arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + ranks + units +
-           (alike_units_.size() + alike_upto_.size() + alike_begin_.size()) *
-               sizeof(std::uint32_t) +
+           (alike_units_.size() + alike_begin_.size()) * sizeof(std::uint32_t) +
            (bucket_counts_ ? bucket_counts_->nbytes() : 0);
 }
 

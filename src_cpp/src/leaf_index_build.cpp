@@ -390,6 +390,7 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
     if (wide) arrays_.units = Array(std::move(wide_units));
     if (!wide && !alike) arrays_.units = Array(std::move(narrow_units));
     note_leaf_sizes();
+    count_buckets(n_threads);
 }
 
 }  // namespace hdicore

@@ -14,8 +14,6 @@
 namespace hdicore {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 // Threads for so many rows: starting one takes as long as walking some thousand trees.
 unsigned threads_for(std::size_t n_rows, std::size_t n_trees, const Run& run) {
     const std::size_t worth = n_rows * n_trees / 10000;
@@ -55,65 +53,6 @@ void for_each_block(std::size_t n_rows, std::size_t n_trees, std::size_t liked, 
     });
 }
 
-// Whether what is to be read hangs on every atom.
-bool needs_all(const Wanted& wanted) {
-    return wanted.mean != nullptr || wanted.cdf != nullptr || wanted.draws != nullptr ||
-           (wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf);
-}
-
-// The share of a distribution that each interval and one-sided bound to be read holds at least, so
-// that the tails outside are enough.
-double least_share(const Wanted& wanted) {
-    // Keeps rounding in the shares below on the safe side; far above the units' own rounding.
-    constexpr double margin = 0x1p-20;
-    double least = 1;
-    for (const double coverage : wanted.coverages) {
-        const bool equal_tailed = wanted.kind == Kind::equal_tailed;
-        least = std::min(least, equal_tailed ? (1 + coverage) / 2 - margin : coverage);
-    }
-    for (const double level : wanted.levels) {
-        least = std::min(least, std::max(level, 1 - level) - margin);
-    }
-    return least;
-}
-
-// Marks the buckets that hold all that is to be read.
-void mark(const BucketMasses& masses, const Wanted& wanted, BucketSet& marked) {
-    marked.fill(false);
-    for (const double coverage : wanted.coverages) {
-        mark_interval(masses, coverage, wanted.kind, marked);
-    }
-    for (const double level : wanted.levels) mark_quantile(masses, level, marked);
-}
-
-// False if the tails that were gathered leave something open.
-[[nodiscard]] bool read(const Atoms& atoms, const Wanted& wanted, std::size_t at) {
-    const bool silent = atoms.size() == 0;
-    if (wanted.mean != nullptr) wanted.mean[at] = silent ? nan : atoms.mean();
-
-    const std::size_t n_coverages = wanted.coverages.size();
-    for (std::size_t k = 0; k < n_coverages; ++k) {
-        const Interval found =
-            silent ? undecided : interval(atoms, wanted.coverages[k], wanted.kind);
-        if (!silent && is_undecided(found)) return false;
-        wanted.intervals[(2 * at) * n_coverages + k] = found.lower;
-        wanted.intervals[(2 * at + 1) * n_coverages + k] = found.upper;
-    }
-    for (std::size_t k = 0; k < wanted.levels.size(); ++k) {
-        wanted.quantiles[at * wanted.levels.size() + k] =
-            silent ? nan : quantile(atoms, wanted.levels[k], wanted.interpolation);
-    }
-    for (std::size_t k = 0; k < wanted.n_points; ++k) {
-        const std::size_t i = at * wanted.n_points + k;
-        wanted.cdf[i] = silent ? nan : atoms.cdf(wanted.points[i]);
-    }
-    for (std::size_t k = 0; k < wanted.n_draws; ++k) {
-        double& value = wanted.draws[at * wanted.n_draws + k];
-        value = silent ? nan : atoms.draw(value);
-    }
-    return true;
-}
-
 // One thread's way from rows to distributions.
 class BlockWorker {
   public:
@@ -123,11 +62,10 @@ class BlockWorker {
         : index_(index),
           source_(source),
           wanted_(wanted),
-          least_(wanted == nullptr || needs_all(*wanted) ? 0 : least_share(*wanted)),
-          buckets_(index.bucket_counts() && wanted != nullptr && !needs_all(*wanted) &&
-                   (run.gathering == Gathering::automatic || run.gathering == Gathering::buckets)),
-          tails_(tails_pay(index, least_, run)),
-          give_up_(run.gathering == Gathering::automatic),
+          least_(wanted == nullptr ? 0 : least_share(*wanted)),
+          automatic_(run.gathering == Gathering::automatic),
+          vector_(run.instructions != Instructions::portable),
+          way_(first_way(run.gathering)),
           row_leaves_(index.n_trees()),
           entries_(RowTiles::tile_rows * index.n_trees()),
           row_(index, run.instructions) {}
@@ -145,7 +83,8 @@ class BlockWorker {
                 for (std::size_t k = 0; k < n; ++k) {
                     const std::size_t i = begin + block_.order[first + k];
                     if (leave_out == nullptr) {
-                        if (k + 1 < n) row_.prefetch(o, &entries_[k + 1], RowTiles::tile_rows);
+                        if (k + 1 < n && way_ != Gathering::buckets)
+                            row_.prefetch(o, &entries_[k + 1], RowTiles::tile_rows);
                         gather(o, &entries_[k]);
                         if (use(i, o, row_)) continue;
                         ++n_failed_;
@@ -160,16 +99,18 @@ class BlockWorker {
     }
 
   private:
-    // Whether to gather tails where they are enough.
-    static bool tails_pay(const LeafIndex& index, double least, const Run& run) {
-        if (least <= 0.5 || run.gathering == Gathering::whole ||
-            run.gathering == Gathering::buckets)
-            return false;
-        if (run.gathering == Gathering::tails) return true;
-        const double entries_per_leaf = static_cast<double>(index.n_entries()) /
-                                        static_cast<double>(index.n_leaves() * index.n_outputs());
-        return least >= 0.6 &&
-               entries_per_leaf >= (run.instructions == Instructions::avx512 ? 4 : 16);
+    // The way that reads least, of those that are enough, asked for, and probably pay.
+    Gathering first_way(Gathering asked) const {
+        const bool enough = wanted_ != nullptr && !needs_all(*wanted_) && index_.bucket_counts();
+        const bool pays = vector_ || index_.entries_per_leaf() >= 2 * least_for_buckets;
+        if (enough && (asked == Gathering::buckets || (automatic_ && pays))) {
+            return Gathering::buckets;
+        }
+        return asked == Gathering::tails || automatic_ ? second_way() : Gathering::whole;
+    }
+    Gathering second_way() const {
+        const bool pays = least_ >= 0.6 && index_.entries_per_leaf() >= (vector_ ? 4 : 16);
+        return least_ > 0.5 && (pays || !automatic_) ? Gathering::tails : Gathering::whole;
     }
 
     // From the leaves of a tile of rows to entries, (n_trees, tile_rows).
@@ -188,23 +129,32 @@ class BlockWorker {
     }
 
     void gather(std::size_t output, const LeafEntries* entries) {
+        constexpr std::size_t step = RowTiles::tile_rows;
         // Ties and odd shapes fail row after row.
-        if (give_up_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) tails_ = buckets_ = false;
-        if (buckets_) {
-            ++n_tried_;
-            const BucketMasses& masses = row_.survey(output, entries, RowTiles::tile_rows);
-            if (masses.n_trees() > 0) {
-                mark(masses, *wanted_, marked_);
-                row_.gather_buckets(output, marked_);
-                return;
-            }
+        if (automatic_ && n_tried_ >= 64 && 4 * n_failed_ > n_tried_) {
+            way_ = way_ == Gathering::buckets ? second_way() : Gathering::whole;
+            n_tried_ = n_failed_ = 0;
         }
-        if (tails_) {
-            ++n_tried_;
-            if (row_.gather_tails(output, entries, RowTiles::tile_rows, least_)) return;
+        ++n_tried_;
+        if (way_ == Gathering::buckets) {
+            if (gather_buckets(output, row_.survey(output, entries, step))) return;
+            ++n_failed_;
+        } else if (way_ == Gathering::tails) {
+            if (row_.gather_tails(output, entries, step, least_)) return;
             ++n_failed_;
         }
-        row_.gather(output, entries, RowTiles::tile_rows);
+        row_.gather(output, entries, step);
+    }
+
+    bool gather_buckets(std::size_t output, const BucketMasses& masses) {
+        if (masses.n_trees() == 0) return false;
+        // A run costs as much as some entries of each leaf.
+        const auto gap = static_cast<float>(4 / index_.entries_per_leaf());
+        marked_.fill(false);
+        mark(masses, *wanted_, marked_);
+        masses.list_runs(marked_, gap, runs_);
+        row_.gather_buckets(output, runs_);
+        return true;
     }
 
     void gather_without(std::size_t output, const leaf_t* leaves, std::size_t stride,
@@ -219,13 +169,14 @@ class BlockWorker {
     const LeafSource& source_;
     const Wanted* wanted_;
     double least_;
-    bool buckets_;
-    bool tails_;
-    bool give_up_;
+    bool automatic_;
+    bool vector_;
+    Gathering way_;
     std::size_t n_tried_ = 0;
     std::size_t n_failed_ = 0;
     RowBlock block_;
     BucketSet marked_;
+    BucketRuns runs_;
     std::vector<leaf_t> row_leaves_;
     std::vector<LeafEntries> entries_;
     Distribution row_;
@@ -261,76 +212,7 @@ void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std
     }
 }
 
-// Sorts n rows by their leaf, leaves[i * step], to about one part in 4096.
-void sort_by_leaf(const leaf_t* leaves, std::size_t step, std::size_t n, std::size_t n_leaves,
-                  RowBlock& block) {
-    const std::size_t grain = n_leaves / 4096 + 1;
-    const auto place = [&](std::size_t i) {
-        return static_cast<std::size_t>(leaves[i * step] + 1) / grain;
-    };
-    block.counts.assign(n_leaves / grain + 2, 0);
-    for (std::size_t i = 0; i < n; ++i) ++block.counts[place(i) + 1];
-    std::partial_sum(block.counts.begin(), block.counts.end(), block.counts.begin());
-    block.order.resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        block.order[block.counts[place(i)]++] = static_cast<std::uint32_t>(i);
-    }
-}
-
 }  // namespace
-
-RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(forest), rows_(rows) {
-    if (rows.n_features != forest.n_features()) {
-        throw std::invalid_argument("X has " + std::to_string(rows.n_features) +
-                                    " features, but the forest expects " +
-                                    std::to_string(forest.n_features()));
-    }
-}
-
-// Large enough that fetching a tree's nodes is shared by many rows, and as small as that allows, so
-// that the rows and their leaves stay in cache.
-std::size_t RoutedRows::block_rows() const noexcept {
-    const std::size_t by_rows = (std::size_t{1} << 17) / rows_.n_features;
-    const std::size_t by_tree = forest_.nbytes() / forest_.n_trees() / 16;
-    const std::size_t by_memory = (std::size_t{1} << 23) / (forest_.n_trees() + rows_.n_features);
-    return std::clamp<std::size_t>(std::min(std::max(by_rows, by_tree), by_memory), 256, 16384);
-}
-
-void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
-    const std::size_t n = end - begin;
-    block.leaves.resize(forest_.n_trees() * stride_of(n));
-    block.tiles.assign(rows_, begin, end);
-    if (n > RowTiles::tile_rows) {
-        forest_.route(block.tiles, 0, 1, block.leaves.data());
-        sort_by_leaf(block.leaves.data(), 1, n, forest_.n_leaves(0), block);
-        block.tiles.assign(rows_, begin, block.order);
-    } else {
-        block.order.resize(n);
-        std::iota(block.order.begin(), block.order.end(), 0u);
-    }
-    forest_.route(block.tiles, 0, forest_.n_trees(), block.leaves.data());
-}
-
-void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
-    const std::size_t m = index_.n_trees();
-    const std::size_t n = end - begin;
-    for (std::size_t i = begin; i < end; ++i) {
-        for (std::size_t t = 0; t < m; ++t) {
-            const leaf_t leaf = leaves_[i * m + t];
-            if (leaf >= no_leaf && leaf < static_cast<std::int64_t>(index_.n_leaves(t))) continue;
-            throw std::invalid_argument("leaves[" + std::to_string(i) + ", " + std::to_string(t) +
-                                        "] must be a leaf of tree " + std::to_string(t) +
-                                        ", below " + std::to_string(index_.n_leaves(t)) +
-                                        ", or -1, got " + std::to_string(leaf));
-        }
-    }
-    sort_by_leaf(leaves_ + begin * m, m, n, index_.n_leaves(0), block);
-    block.leaves.resize(m * stride_of(n));
-    for (std::size_t p = 0; p < stride_of(n); ++p) {
-        const leaf_t* row = leaves_ + (begin + block.order[std::min(p, n - 1)]) * m;
-        for (std::size_t t = 0; t < m; ++t) block.leaves[t * stride_of(n) + p] = row[t];
-    }
-}
 
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
                leaf_t* out) {

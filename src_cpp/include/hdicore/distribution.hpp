@@ -69,13 +69,12 @@ class Distribution {
                       double least) noexcept;
 
     // The same in two steps, for an index that has bucket counts. The first returns what the
-    // buckets weigh, in none if no tree spoke; the second merges only the entries in marked
-    // buckets, one of them at least, and lumps each run of others together. What is read from
-    // atoms() must lie in marked buckets. O(n_trees * n_buckets), and O(n_trees * runs + entries +
-    // atoms / 64).
+    // buckets weigh; the second, if any tree spoke, merges the entries in runs of buckets, one at
+    // least, and lumps together all between two of them. What is read from atoms() must lie in the
+    // runs. O(n_trees * n_buckets), and O(n_trees * runs + entries + atoms / 64).
     const BucketMasses& survey(std::size_t output, const LeafEntries* leaves,
                                std::size_t step) noexcept;
-    void gather_buckets(std::size_t output, const BucketSet& marked) noexcept;
+    void gather_buckets(std::size_t output, const BucketRuns& found) noexcept;
 
     // The same as gather with a training row left out of each of its leaves; the others share its
     // weight. Needs an index that kept its row weights; rank and weight are those of the row.
@@ -116,7 +115,7 @@ class Distribution {
     template <class Rank, class Count>
     void add_buckets(std::size_t output, std::span<const Rank> ranks,
                      std::span<const std::uint32_t> units, const Count* below,
-                     const BucketSet& marked) noexcept;
+                     const BucketRuns& found) noexcept;
     void add_pending(std::size_t n) noexcept;
     void add(rank_t rank, mass_t units) noexcept {
         mass_[rank] += units;
@@ -139,19 +138,11 @@ class Distribution {
     double largest_ = 0;
     BucketMasses bucket_masses_;
     std::vector<std::size_t> count_rows_;  // (n_trees,) of each of n_leaves_, in the bucket counts
-    std::vector<double> grains_;
-    std::unique_ptr<Leaf[]> parts_;
-    std::vector<float> shares_;  // (n_trees,) of a tree that one entry of each leaf has
-    struct Run {
-        rank_t first;
-        rank_t end;
-        mass_t below;
-    };
-    std::array<Run, n_buckets / 2> runs_;  // of marked buckets
-    std::size_t n_runs_ = 0;
-    std::vector<LeafEntries> entries_;  // (n_trees,)
-    std::vector<Leaf> leaves_;          // (n_trees,) those of n_leaves_ trees that speak
+    std::vector<double> grains_;           // (n_trees,) units of an entry of each of n_leaves_
+    std::vector<LeafEntries> entries_;     // (n_trees,)
+    std::vector<Leaf> leaves_;             // (n_trees,) those of n_leaves_ trees that speak
     std::size_t n_leaves_ = 0;
+    std::unique_ptr<Leaf[]> parts_;  // parts of leaves that lie in runs of buckets
     // Entries on their way to mass_.
     std::unique_ptr<rank_t[]> pending_ranks_;
     std::unique_ptr<std::uint32_t[]> pending_units_;

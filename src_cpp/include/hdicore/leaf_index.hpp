@@ -54,7 +54,7 @@ struct LeafIndexArrays {
 inline constexpr std::size_t most_alike = 1024;
 
 // Entries of a leaf, in the mean, from which bucket counts are kept.
-inline constexpr std::size_t least_for_buckets = 24;
+inline constexpr double least_for_buckets = 32;
 
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
@@ -86,6 +86,9 @@ class LeafIndex {
         return static_cast<std::size_t>(arrays_.tree_begin.view().back());
     }
     int shift() const noexcept { return arrays_.units.index() == 2 ? wide_shift : narrow_shift; }
+    double entries_per_leaf() const noexcept {
+        return static_cast<double>(n_entries()) / static_cast<double>(n_leaves() * n_outputs());
+    }
     // Entries of the largest leaf.
     std::size_t largest_leaf() const noexcept { return largest_leaf_; }
     rank_t rank(std::size_t entry) const noexcept {
@@ -108,9 +111,8 @@ class LeafIndex {
     }
 
     // Units of entries that weigh alike: those of n that fill a leaf of this index are n numbers of
-    // alike_units from alike_begin(n) on; the first k of them have alike_upto[alike_begin(n) + k].
+    // alike_units from alike_begin(n) on.
     std::span<const std::uint32_t> alike_units() const noexcept { return alike_units_; }
-    const std::uint32_t* alike_upto() const noexcept { return alike_upto_.data(); }
     std::size_t alike_begin(std::size_t n) const noexcept { return alike_begin_[n]; }
     // Where the leaves of one tree begin, (n_leaves(tree) + 1,), counted from tree_begin.
     const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
@@ -132,13 +134,12 @@ class LeafIndex {
     void validate() const;
     // Tabulates what follows from the sizes of the leaves.
     void note_leaf_sizes();
-    template <class Count>
-    std::vector<Count> count_buckets();
+    // Fills bucket_counts_, if they pay.
+    void count_buckets(unsigned n_threads);
 
     LeafIndexArrays arrays_;
     std::size_t largest_leaf_ = 0;
     std::vector<std::uint32_t> alike_units_;  // of each number of entries that a leaf has
-    std::vector<std::uint32_t> alike_upto_;   // of the first so many of them
     std::vector<std::uint32_t> alike_begin_;  // (largest_leaf + 1,) if there are no units
     std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;

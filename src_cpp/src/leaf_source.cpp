@@ -1,0 +1,84 @@
+// leaf_source.cpp: routes or checks a block of rows, and sorts it by leaf
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hdicore/leaf_source.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace hdicore {
+namespace {
+
+// Sorts n rows by their leaf, leaves[i * step], to about one part in 4096.
+void sort_by_leaf(const leaf_t* leaves, std::size_t step, std::size_t n, std::size_t n_leaves,
+                  RowBlock& block) {
+    const std::size_t grain = n_leaves / 4096 + 1;
+    const auto place = [&](std::size_t i) {
+        return static_cast<std::size_t>(leaves[i * step] + 1) / grain;
+    };
+    block.counts.assign(n_leaves / grain + 2, 0);
+    for (std::size_t i = 0; i < n; ++i) ++block.counts[place(i) + 1];
+    std::partial_sum(block.counts.begin(), block.counts.end(), block.counts.begin());
+    block.order.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        block.order[block.counts[place(i)]++] = static_cast<std::uint32_t>(i);
+    }
+}
+
+}  // namespace
+
+RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(forest), rows_(rows) {
+    if (rows.n_features != forest.n_features()) {
+        throw std::invalid_argument("X has " + std::to_string(rows.n_features) +
+                                    " features, but the forest expects " +
+                                    std::to_string(forest.n_features()));
+    }
+}
+
+// Large enough that fetching a tree's nodes is shared by many rows, and as small as that allows, so
+// that the rows and their leaves stay in cache.
+std::size_t RoutedRows::block_rows() const noexcept {
+    const std::size_t by_rows = (std::size_t{1} << 17) / rows_.n_features;
+    const std::size_t by_tree = forest_.nbytes() / forest_.n_trees() / 16;
+    const std::size_t by_memory = (std::size_t{1} << 23) / (forest_.n_trees() + rows_.n_features);
+    return std::clamp<std::size_t>(std::min(std::max(by_rows, by_tree), by_memory), 256, 16384);
+}
+
+void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
+    const std::size_t n = end - begin;
+    block.leaves.resize(forest_.n_trees() * stride_of(n));
+    block.tiles.assign(rows_, begin, end);
+    if (n > RowTiles::tile_rows) {
+        forest_.route(block.tiles, 0, 1, block.leaves.data());
+        sort_by_leaf(block.leaves.data(), 1, n, forest_.n_leaves(0), block);
+        block.tiles.assign(rows_, begin, block.order);
+    } else {
+        block.order.resize(n);
+        std::iota(block.order.begin(), block.order.end(), 0u);
+    }
+    forest_.route(block.tiles, 0, forest_.n_trees(), block.leaves.data());
+}
+
+void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block) const {
+    const std::size_t m = index_.n_trees();
+    const std::size_t n = end - begin;
+    for (std::size_t i = begin; i < end; ++i) {
+        for (std::size_t t = 0; t < m; ++t) {
+            const leaf_t leaf = leaves_[i * m + t];
+            if (leaf >= no_leaf && leaf < static_cast<std::int64_t>(index_.n_leaves(t))) continue;
+            throw std::invalid_argument("leaves[" + std::to_string(i) + ", " + std::to_string(t) +
+                                        "] must be a leaf of tree " + std::to_string(t) +
+                                        ", below " + std::to_string(index_.n_leaves(t)) +
+                                        ", or -1, got " + std::to_string(leaf));
+        }
+    }
+    sort_by_leaf(leaves_ + begin * m, m, n, index_.n_leaves(0), block);
+    block.leaves.resize(m * stride_of(n));
+    for (std::size_t p = 0; p < stride_of(n); ++p) {
+        const leaf_t* row = leaves_ + (begin + block.order[std::min(p, n - 1)]) * m;
+        for (std::size_t t = 0; t < m; ++t) block.leaves[t * stride_of(n) + p] = row[t];
+    }
+}
+
+}  // namespace hdicore

@@ -1,0 +1,165 @@
+// test_buckets.cpp: every end that an enumeration finds lies in a marked bucket
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+
+#include "check.hpp"
+#include "hdicore/buckets.hpp"
+#include "hdicore/shares.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+// Leaves of rows that weigh alike, and the mass of each atom in all of them.
+struct Leaves {
+    std::vector<double> atoms;
+    std::vector<std::size_t> rows;
+    std::vector<double> grains;
+    std::vector<std::uint16_t> below;
+    std::vector<mass_t> masses;
+    rank_t first = std::numeric_limits<rank_t>::max();
+    rank_t last = 0;
+};
+
+Leaves random_leaves(Random& random) {
+    Leaves leaves;
+    const std::size_t n_atoms = 1 + below(random, below(random, 2) == 0 ? 60 : 2000);
+    const bool lattice = below(random, 2) == 0;
+    double at = -20;
+    for (std::size_t k = 0; k < n_atoms; ++k) {
+        at += lattice ? 0.1 : uniform(random);
+        leaves.atoms.push_back(at);
+    }
+    const BucketEdges edges(leaves.atoms);
+    const std::size_t n_trees = 1 + below(random, 20);
+    leaves.masses.resize(n_atoms);
+    for (std::size_t t = 0; t < n_trees; ++t) {
+        const std::size_t n = 1 + below(random, 300);
+        const std::size_t low = below(random, n_atoms);
+        std::vector<rank_t> ranks(n);
+        for (rank_t& rank : ranks) {
+            rank = static_cast<rank_t>(low + below(random, n_atoms - low));
+        }
+        std::sort(ranks.begin(), ranks.end());
+        leaves.first = std::min(leaves.first, ranks.front());
+        leaves.last = std::max(leaves.last, ranks.back());
+        leaves.rows.push_back(t);
+        leaves.grains.push_back(0x1p31 / static_cast<double>(n));
+        leaves.below.resize((t + 1) * n_buckets);
+        edges.count_below(std::span<const rank_t>(ranks), &leaves.below[t * n_buckets]);
+        for (std::size_t e = 0; e < n; ++e) {
+            leaves.masses[ranks[e]] += share(e + 1, n, narrow_shift) - share(e, n, narrow_shift);
+        }
+    }
+    return leaves;
+}
+
+void edges_enclose_their_atoms() {
+    Random random(1);
+    for (const std::size_t n_atoms : {1u, 5u, 127u, 128u, 129u, 5000u}) {
+        std::vector<double> atoms(n_atoms);
+        for (double& z : atoms) z = uniform(random);
+        std::sort(atoms.begin(), atoms.end());
+        const BucketEdges edges(atoms);
+        CHECK(edges.begin[0] == 0 && edges.begin[n_buckets] == n_atoms);
+        for (rank_t rank = 0; rank < n_atoms; ++rank) {
+            const std::size_t b = edges.bucket_of(rank);
+            CHECK(edges.begin[b] <= rank && rank < edges.begin[b + 1]);
+            CHECK(edges.lower[b] <= atoms[rank] && atoms[rank] <= edges.upper[b]);
+        }
+        std::vector<rank_t> ranks;
+        for (std::size_t k = below(random, 200); k > 0; --k) {
+            ranks.push_back(static_cast<rank_t>(below(random, n_atoms)));
+        }
+        std::sort(ranks.begin(), ranks.end());
+        std::vector<std::uint8_t> below(n_buckets);
+        edges.count_below(std::span<const rank_t>(ranks), below.data());
+        for (std::size_t b = 0; b < n_buckets; ++b) {
+            const auto at = std::lower_bound(ranks.begin(), ranks.end(), edges.begin[b]);
+            CHECK(below[b] == at - ranks.begin());
+        }
+    }
+}
+
+void no_end_is_missed(Instructions instructions) {
+    Random random(2);
+    for (int round = 0; round < 400; ++round) {
+        const Leaves leaves = random_leaves(random);
+        const BucketEdges edges(leaves.atoms);
+        BucketMasses masses;
+        masses.assign(edges, leaves.below.data(), leaves.rows, leaves.grains, leaves.first,
+                      leaves.last, instructions);
+        CHECK(masses.n_trees() == leaves.rows.size());
+        std::vector<mass_t> cumulative{0};
+        for (const mass_t mass : leaves.masses) cumulative.push_back(cumulative.back() + mass);
+        const mass_t total = cumulative.back();
+        const mass_t needed =
+            round % 5 == 0
+                ? total
+                : std::max<mass_t>(
+                      1, static_cast<mass_t>(static_cast<double>(total) * uniform(random)));
+        BucketSet reaching{};
+        masses.mark_reaching(needed, reaching);
+        const auto at = std::lower_bound(cumulative.begin() + 1, cumulative.end(), needed);
+        CHECK(reaching[edges.bucket_of(static_cast<rank_t>(at - cumulative.begin() - 1))]);
+
+        BucketSet marked{};
+        masses.mark_shortest(needed, marked);
+        std::vector<std::pair<rank_t, rank_t>> windows;
+        double shortest = std::numeric_limits<double>::infinity();
+        for (rank_t i = 0; i < leaves.atoms.size(); ++i) {
+            if (leaves.masses[i] == 0 || total - cumulative[i] < needed) continue;
+            const auto end =
+                std::lower_bound(cumulative.begin() + 1, cumulative.end(), cumulative[i] + needed);
+            windows.emplace_back(i, static_cast<rank_t>(end - cumulative.begin() - 1));
+            shortest = std::min(shortest, leaves.atoms[windows.back().second] - leaves.atoms[i]);
+        }
+        const double tied = shortest + 0x1p-48 * std::max(std::fabs(leaves.atoms[leaves.first]),
+                                                          std::fabs(leaves.atoms[leaves.last]));
+        for (const auto& [i, j] : windows) {
+            if (leaves.atoms[j] - leaves.atoms[i] > tied) continue;
+            CHECK(marked[edges.bucket_of(i)] && marked[edges.bucket_of(j)]);
+        }
+    }
+}
+
+void runs_hold_the_marked_buckets() {
+    Random random(3);
+    for (int round = 0; round < 200; ++round) {
+        const Leaves leaves = random_leaves(random);
+        const BucketEdges edges(leaves.atoms);
+        BucketMasses masses;
+        masses.assign(edges, leaves.below.data(), leaves.rows, leaves.grains, leaves.first,
+                      leaves.last, Instructions::portable);
+        BucketSet marked{};
+        for (bool& mark : marked) mark = below(random, 1 + round % 7) == 0;
+        BucketRuns found;
+        masses.list_runs(marked, round % 2 == 0 ? 0.0f : 0.01f, found);
+        BucketSet listed{};
+        std::size_t end = 0;
+        for (std::size_t r = 0; r < found.n; ++r) {
+            const auto run = found.runs[r];
+            CHECK((r == 0 || run.first > end) && run.first < run.end && run.end <= n_buckets);
+            CHECK(marked[run.first] && marked[run.end - 1]);
+            end = run.end;
+            for (std::size_t b = run.first; b < run.end; ++b) listed[b] = true;
+        }
+        for (std::size_t b = 0; b < n_buckets; ++b) CHECK(listed[b] || !marked[b]);
+        masses.list_runs(marked, 1, found);
+        CHECK(found.n <= 1);
+    }
+}
+
+}  // namespace
+
+int main() {
+    edges_enclose_their_atoms();
+    for (const auto instructions : {Instructions::portable, widest_instructions()}) {
+        no_end_is_missed(instructions);
+    }
+    runs_hold_the_marked_buckets();
+    return check::finish();
+}

@@ -1,0 +1,75 @@
+// test_leaf_source.cpp: a block holds each of its rows once, with its own leaves, in order of
+// leaves SPDX-License-Identifier: BSD-3-Clause
+#include "check.hpp"
+#include "hdicore/leaf_source.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+constexpr std::size_t n_trees = 7;
+
+void check_block(const LeafSource& source, const std::vector<leaf_t>& leaves, std::size_t begin,
+                 std::size_t end) {
+    RowBlock block;
+    source.leaves(begin, end, block);
+    const std::size_t n = end - begin;
+    CHECK(block.order.size() == n && block.leaves.size() == n_trees * stride_of(n));
+    std::vector<std::uint32_t> order = block.order;
+    std::sort(order.begin(), order.end());
+    leaf_t last = no_leaf;
+    for (std::size_t p = 0; p < n; ++p) {
+        CHECK(order[p] == p);
+        const std::size_t row = begin + block.order[p];
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            CHECK(block.leaves[t * stride_of(n) + p] == leaves[row * n_trees + t]);
+        }
+        if (n > RowTiles::tile_rows) CHECK(leaves[row * n_trees] >= last);
+        last = leaves[row * n_trees];
+    }
+}
+
+void blocks_hold_their_rows() {
+    Random random(1);
+    const Forest forest(random_trees(random, n_trees, 30).arrays());
+    const auto rows = random_rows(random, 3 * 200);
+    const std::vector<leaf_t> leaves = leaves_of(forest, rows);
+    Training training = random_training(random, 200, n_trees, 1);
+    training.leaves = leaves;
+    const LeafIndex index(training.rows(), false, 1);
+    const RoutedRows routed(forest, {200, 3, rows.data(), nullptr});
+    const GivenLeaves given(index, leaves.data(), 200);
+    CHECK(routed.n_rows() == 200 && given.n_rows() == 200);
+    CHECK(routed.block_rows() > 0 && given.block_rows() > 0);
+    for (const auto& [begin, end] :
+         {std::pair<std::size_t, std::size_t>{0, 200}, {17, 150}, {3, 4}, {180, 200}}) {
+        check_block(routed, leaves, begin, end);
+        check_block(given, leaves, begin, end);
+    }
+}
+
+void other_rows_and_leaves_are_refused() {
+    Random random(2);
+    const Forest forest(random_trees(random, n_trees, 30).arrays());
+    const std::vector<float> rows(4, 0.5f);
+    CHECK_REFUSED(RoutedRows(forest, {1, 4, rows.data(), nullptr}), "4 features");
+    const LeafIndex index(random_training(random, 50, n_trees, 3).rows(), false, 1);
+    for (const leaf_t wrong : {leaf_t{-2}, leaf_t{3}}) {
+        std::vector<leaf_t> leaves(2 * n_trees, no_leaf);
+        leaves[n_trees + 4] = wrong;
+        const GivenLeaves given(index, leaves.data(), 2);
+        RowBlock block;
+        given.leaves(0, 1, block);
+        CHECK_REFUSED(given.leaves(0, 2, block), "leaves[1, 4]");
+    }
+}
+
+}  // namespace
+
+int main() {
+    blocks_hold_their_rows();
+    other_rows_and_leaves_are_refused();
+    return check::finish();
+}
