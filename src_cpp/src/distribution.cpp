@@ -314,7 +314,6 @@ void Distribution::collect(std::size_t output) noexcept {
     n_atoms_ = 0;
     if (n_trees_ == 0) return;
     append_atoms(output, first_, last_);
-    note_largest(values_[0], values_[n_atoms_ - 1]);
 }
 
 void Distribution::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {

@@ -50,7 +50,7 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
             runner_up = std::min(runner_up, width);
         }
     });
-    const double tied = shortest + 0x1p-48 * atoms.largest;
+    const double tied = shortest + 0x1p-48 * atoms.largest();
     if (runner_up > tied) return {values[first], values[last]};
 
     // Calls visit(i, j, mass) for the intervals of least width.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -144,10 +143,7 @@ struct Sample {
     std::vector<mass_t> cumulative{0};
     std::size_t n_trees = 1;
 
-    Atoms atoms() const {
-        return {values, cumulative, n_trees, wide_shift,
-                std::max(std::fabs(values.front()), std::fabs(values.back()))};
-    }
+    Atoms atoms() const { return {values, cumulative, n_trees, wide_shift}; }
 };
 
 // Random masses, many of them equal, on an exact lattice, a decimal one, or none.

@@ -45,7 +45,7 @@ void silence_is_nan_and_ties_across_a_gap_are_open() {
     wanted.coverages = coverages;
     wanted.intervals = results.data();
     const std::vector<mass_t> nothing{0};
-    CHECK(read({{}, nothing, 0, wide_shift, 0}, wanted, 0));
+    CHECK(read({{}, nothing, 0, wide_shift}, wanted, 0));
     CHECK(std::isnan(results[0]) && std::isnan(results[1]));
 
     // Two intervals of the same width and mass: the median decides, which lies in the gap.
@@ -54,10 +54,10 @@ void silence_is_nan_and_ties_across_a_gap_are_open() {
     const std::vector<mass_t> cumulative{0, 2 * unit, 3 * unit, 5 * unit, 6 * unit, 8 * unit};
     const std::vector<double> three_eighths{0.375};
     wanted.coverages = three_eighths;
-    Atoms atoms{values, cumulative, 1, wide_shift, 6, true};
+    Atoms atoms{values, cumulative, 1, wide_shift, true, 6};
     CHECK(!read(atoms, wanted, 0));
     const std::vector<double> whole{0, 1, 2, 5, 6};
-    atoms = {whole, cumulative, 1, wide_shift, 6};
+    atoms = {whole, cumulative, 1, wide_shift};
     CHECK(read(atoms, wanted, 0) && results[0] == 1 && results[1] == 2);
 }
 

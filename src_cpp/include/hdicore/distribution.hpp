@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,11 +24,16 @@ struct Atoms {
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that speak; each hands out 2^shift units
     int shift;
-    double largest;        // absolute value of an atom
     bool has_gap = false;  // runs of atoms are lumped together, in one atom of value NaN each
+    double largest_if_gap = 0;
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
+    // Largest absolute value of an atom, the lumped ones too.
+    double largest() const noexcept {
+        return has_gap ? largest_if_gap
+                       : std::max(std::fabs(values.front()), std::fabs(values.back()));
+    }
 
     // As needed_units.
     mass_t needed(double level) const noexcept { return needed_units(level, n_trees, shift); }
@@ -87,8 +94,8 @@ class Distribution {
                 {cumulative_.get(), n_atoms_ + 1},
                 n_trees_,
                 index_.shift(),
-                largest_,
-                has_gap_};
+                has_gap_,
+                largest_};
     }
     // Ranks of the atoms, after a gathering without a gap.
     std::span<const rank_t> ranks() const noexcept { return {ranks_.get(), n_atoms_}; }

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -43,10 +41,7 @@ class WeightedSample {
     // given and all values weigh alike. O(n log n). Throws std::invalid_argument otherwise.
     void assign(std::span<const double> values, std::span<const double> weights);
 
-    Atoms atoms() const noexcept {
-        return {values_, cumulative_, 1, wide_shift,
-                std::max(std::fabs(values_.front()), std::fabs(values_.back()))};
-    }
+    Atoms atoms() const noexcept { return {values_, cumulative_, 1, wide_shift}; }
 
   private:
     std::vector<std::size_t> order_;
