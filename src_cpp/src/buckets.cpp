@@ -15,6 +15,8 @@
 namespace hdicore {
 namespace {
 
+constexpr auto whole_tree = static_cast<float>(mass_t{1} << narrow_shift);
+
 // Buckets that are summed up at once.
 constexpr std::size_t block = 32;
 
@@ -76,7 +78,7 @@ BucketEdges::BucketEdges(std::span<const double> atoms) {
 }
 
 std::size_t BucketEdges::bucket_of(rank_t rank) const noexcept {
-    // The division that begin was made by may be one bucket too low.
+    // The division that begin was made by may be too low: by one, or more if atoms are few.
     std::size_t b = rank * n_buckets / begin[n_buckets];
     while (begin[b + 1] <= rank) ++b;
     return b;
@@ -104,7 +106,7 @@ void BucketMasses::assign(const BucketEdges& edges, const Count* below,
     edges_ = &edges;
     n_trees_ = rows.size();
     if (rows.empty()) return;
-    const float whole = static_cast<float>(n_trees_) * 0x1p31f;
+    const float whole = static_cast<float>(n_trees_) * whole_tree;
     const std::size_t first_bucket = edges.bucket_of(first);
     const std::size_t last_bucket = edges.bucket_of(last);
     for (std::size_t b = 0; b < n_buckets; b += block) {

@@ -3,7 +3,7 @@
 #include "hdicore/distribution.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -17,6 +17,16 @@ inline void prefetch([[maybe_unused]] const void* address) noexcept {
     __builtin_prefetch(address);
 #endif
 }
+
+std::size_t most_atoms_of(const LeafIndex& index) {
+    std::size_t most = 0;
+    for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+        most = std::max(most, index.atoms(o).size());
+    }
+    return most;
+}
+
+constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
 
 }  // namespace
 
@@ -42,18 +52,16 @@ double Atoms::draw(double u) const noexcept {
 }
 
 Distribution::Distribution(const LeafIndex& index, Instructions instructions)
-    : index_(index), instructions_(instructions) {
-    std::size_t most_atoms = 0;
-    for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-        most_atoms = std::max(most_atoms, index.atoms(o).size());
-    }
-    mass_.assign(most_atoms, 0);
-    touched_ = RankSet(most_atoms);
+    : index_(index),
+      instructions_(instructions),
+      mass_(most_atoms_of(index), 0),
+      touched_(mass_.size()) {
+    const std::size_t most_atoms = mass_.size();
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
-    ranks_ =
-        std::make_unique_for_overwrite<rank_t[]>(most_atoms + n_buckets / 2 + 1 + RankSet::slack);
-    values_ = std::make_unique_for_overwrite<double[]>(most_atoms + n_buckets / 2 + 1);
-    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(most_atoms + n_buckets / 2 + 2);
+    ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_atoms + BucketRuns::most + 1 +
+                                                      RankSet::slack);
+    values_ = std::make_unique_for_overwrite<double[]>(most_atoms + BucketRuns::most + 1);
+    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(most_atoms + BucketRuns::most + 2);
     cumulative_[0] = 0;
     entries_.resize(index.n_trees());
     leaves_.resize(index.n_trees());
@@ -215,7 +223,7 @@ const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* 
     std::size_t n = 0;
     const std::size_t first = output * index_.n_leaves();
     find_leaves(output, leaves, step, [&](const Leaf& leaf, std::size_t t) {
-        grains_[n] = 0x1p31 / static_cast<double>(leaf.n);
+        grains_[n] = whole_tree / static_cast<double>(leaf.n);
         const std::size_t row = first + static_cast<std::size_t>(index_.arrays().leaf_offsets[t] +
                                                                  leaves[t * step].leaf);
         count_rows_[n++] = row;
@@ -234,14 +242,11 @@ const BucketMasses& Distribution::survey(std::size_t output, const LeafEntries* 
 }
 
 void Distribution::gather_buckets(std::size_t output, const BucketRuns& found) noexcept {
-    with_arrays([&]<class Rank, class Unit>(std::span<const Rank> ranks,
-                                            std::span<const Unit> units) {
-        if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
-            std::visit(
-                [&](const auto& below) { add_buckets(output, ranks, units, below.data(), found); },
-                index_.bucket_counts()->below);
-        }
-    });
+    std::visit(
+        [&](const auto& ranks, const auto& below) {
+            add_buckets(output, ranks.view(), index_.alike_units(), below.data(), found);
+        },
+        index_.arrays().ranks, index_.bucket_counts()->below);
 }
 
 template <class Rank, class Count>
@@ -274,6 +279,7 @@ void Distribution::add_buckets(std::size_t output, std::span<const Rank> ranks,
     for (std::size_t r = 0; r < found.n; ++r) {
         const auto [first, end] = found.runs[r];
         append_lump(mass_below[r]);
+        if (edges.begin[first] == edges.begin[end]) continue;  // fewer atoms than buckets
         append_atoms(output, edges.begin[first], edges.begin[end] - 1);
     }
     append_lump(static_cast<mass_t>(n_trees_) << index_.shift());

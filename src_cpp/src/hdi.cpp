@@ -72,8 +72,8 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
     });
     if (n_tied == 1) return {values[first], values[last]};
 
-    if (atoms.has_gap) return undecided;
     const double median = weighted_median(atoms);
+    if (std::isnan(median)) return undecided;
     double nearest = std::numeric_limits<double>::infinity();
     sweep_tied([&](std::size_t i, std::size_t j, mass_t mass) {
         // Halves, so that the sum of two large values does not overflow.

@@ -1,5 +1,5 @@
-// leaf_index.cpp: checks an index that comes from outside
-// SPDX-License-Identifier: BSD-3-Clause
+// leaf_index.cpp: checks an index that comes from outside, and tabulates what follows from its
+// leaves SPDX-License-Identifier: BSD-3-Clause
 #include "hdicore/leaf_index.hpp"
 
 #include <cmath>
@@ -169,6 +169,9 @@ void LeafIndex::validate() const {
     }
     for (std::size_t o = 0; o < n_outputs(); ++o) {
         const std::span<const double> z = atoms(o);
+        if (z.size() > std::numeric_limits<rank_t>::max()) {
+            refuse("atoms is damaged: an output must have fewer than 2**32");
+        }
         for (std::size_t k = 0; k < z.size(); ++k) {
             if (!std::isfinite(z[k]) || (k > 0 && !(z[k] > z[k - 1]))) {
                 refuse("atoms is damaged: targets must be finite and ascending");

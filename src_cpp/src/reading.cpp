@@ -3,6 +3,7 @@
 #include "hdicore/reading.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "hdicore/hdi.hpp"
@@ -54,8 +55,9 @@ bool read(const Atoms& atoms, const Wanted& wanted, std::size_t at) noexcept {
         wanted.intervals[(2 * at + 1) * n_coverages + k] = found.upper;
     }
     for (std::size_t k = 0; k < wanted.levels.size(); ++k) {
-        wanted.quantiles[at * wanted.levels.size() + k] =
-            silent ? nan : quantile(atoms, wanted.levels[k], wanted.interpolation);
+        const double found = silent ? nan : quantile(atoms, wanted.levels[k], wanted.interpolation);
+        if (!silent && std::isnan(found)) return false;
+        wanted.quantiles[at * wanted.levels.size() + k] = found;
     }
     for (std::size_t k = 0; k < wanted.n_points; ++k) {
         const std::size_t i = at * wanted.n_points + k;

@@ -3,8 +3,6 @@
 #include "hdicore/scorer.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -138,12 +136,11 @@ class BlockWorker {
         ++n_tried_;
         if (way_ == Gathering::buckets) {
             if (gather_buckets(output, row_.survey(output, entries, step))) return;
-            ++n_failed_;
         } else if (way_ == Gathering::tails) {
             if (row_.gather_tails(output, entries, step, least_)) return;
-            ++n_failed_;
         }
         row_.gather(output, entries, step);
+        if (way_ != Gathering::whole && row_.atoms().size() > 0) ++n_failed_;
     }
 
     bool gather_buckets(std::size_t output, const BucketMasses& masses) {

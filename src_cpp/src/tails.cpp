@@ -1,4 +1,4 @@
-// tails.cpp: reads sorted leaves from both ends
+// tails.cpp: copies entries of leaves, all or from both ends
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hdicore/tails.hpp"
 

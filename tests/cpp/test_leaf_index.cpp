@@ -179,10 +179,15 @@ void damage(Random& random, auto& array) {
 void damaged_arrays_are_refused_or_whole() {
     Random random(5);
     Training rows = random_training(random, 30, 3, 4, 2);
-    // Without units, with narrow ones and with wide ones.
-    for (const std::size_t kind : {0, 1, 2}) {
+    // Without units, with narrow ones and with wide ones; without units in large leaves.
+    for (const std::size_t kind : {0, 1, 2, 0}) {
         if (kind == 1) rows.weights.assign(rows.n_rows, 0.5);
         if (kind == 2) rows.counts.assign(rows.leaves.size(), 1 << 25);
+        if (kind == 0 && !rows.counts.empty()) {
+            rows = random_training(random, 120, 3, 2, 2);
+            for (double& y : rows.y) y = uniform(random);
+            CHECK(LeafIndex(rows.rows(), false, 1).bucket_counts().has_value());
+        }
         CHECK(LeafIndex(rows.rows(), false, 1).arrays().units.index() == kind);
         const LeafIndexArrays good = LeafIndex(rows.rows(), false, 1).arrays();
         int n_refused = 0;

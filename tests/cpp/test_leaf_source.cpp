@@ -1,5 +1,5 @@
-// test_leaf_source.cpp: a block holds each of its rows once, with its own leaves, in order of
-// leaves SPDX-License-Identifier: BSD-3-Clause
+// test_leaf_source.cpp: a block holds each of its rows once, in order of their leaves
+// SPDX-License-Identifier: BSD-3-Clause
 #include "check.hpp"
 #include "hdicore/leaf_source.hpp"
 #include "samples.hpp"

@@ -91,11 +91,12 @@ void threads_and_blocks_change_no_bit() {
     }
 }
 
-// Targets on a lattice, so that widths tie, or not; leaves of some dozens or hundreds of rows.
+// Targets on a lattice, so that widths tie, or not, and some with fewer atoms than buckets; leaves
+// of some dozens or hundreds of rows.
 void every_gathering_gives_the_same_bits() {
     Random random(5);
     for (int round = 0; round < 60; ++round) {
-        const std::size_t n_rows = 200 + below(random, 1500);
+        const std::size_t n_rows = 60 + below(random, 1500);
         const std::size_t n_trees = 1 + below(random, 12);
         const std::size_t n_outputs = 1 + below(random, 2);
         Training rows = random_training(random, n_rows, n_trees, 1 + below(random, 12), n_outputs);

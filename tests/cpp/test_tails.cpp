@@ -66,6 +66,47 @@ void picks_are_the_entries_of_the_tails() {
     }
 }
 
+// Some leaves are empty, some longer than a list should get; the last one ends the arrays.
+template <class Rank>
+void all_entries_are_picked_in_order() {
+    Random random(3);
+    for (int round = 0; round < 300; ++round) {
+        const std::size_t most = round % 10 == 0 ? 3000 : 40;
+        std::vector<Rank> ranks;
+        std::vector<std::uint32_t> units;
+        std::vector<Leaf> leaves;
+        for (std::size_t l = 1 + below(random, 60); l > 0; --l) {
+            const auto n = static_cast<std::uint32_t>(below(random, 3) * below(random, most));
+            leaves.push_back({ranks.size(), units.size(), n});
+            for (std::uint32_t e = 0; e < n; ++e) {
+                ranks.push_back(static_cast<Rank>(random()));
+                units.push_back(static_cast<std::uint32_t>(random()));
+            }
+        }
+        for (const auto instructions : {Instructions::portable, widest_instructions()}) {
+            std::vector<rank_t> found_ranks;
+            std::vector<std::uint32_t> found_units;
+            std::vector<rank_t> picked_ranks(Picked::enough + 2 * most + 16);
+            std::vector<std::uint32_t> picked_units(picked_ranks.size());
+            for (std::size_t read = 0; read < leaves.size();) {
+                Picked picked{picked_ranks.data(), picked_units.data()};
+                const std::size_t now = pick_all<Rank>(std::span<const Leaf>(leaves).subspan(read),
+                                                       ranks, units, instructions, picked);
+                CHECK(now > 0);
+                if (now == 0) return;
+                read += now;
+                const auto n = static_cast<std::ptrdiff_t>(picked.n);
+                found_ranks.insert(found_ranks.end(), picked_ranks.begin(),
+                                   picked_ranks.begin() + n);
+                found_units.insert(found_units.end(), picked_units.begin(),
+                                   picked_units.begin() + n);
+            }
+            CHECK(std::equal(ranks.begin(), ranks.end(), found_ranks.begin(), found_ranks.end()));
+            CHECK(found_units == units);
+        }
+    }
+}
+
 void guesses_are_near_the_share() {
     Random random(2);
     for (const std::uint32_t n : {1u, 3u, 10u, 100u}) {
@@ -88,6 +129,8 @@ void guesses_are_near_the_share() {
 int main() {
     picks_are_the_entries_of_the_tails<std::uint16_t>();
     picks_are_the_entries_of_the_tails<rank_t>();
+    all_entries_are_picked_in_order<std::uint16_t>();
+    all_entries_are_picked_in_order<rank_t>();
     guesses_are_near_the_share();
     return check::finish();
 }

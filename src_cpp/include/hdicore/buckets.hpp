@@ -29,7 +29,8 @@ struct BucketEdges {
 
     std::array<rank_t, n_buckets + 1> begin;  // bucket b holds the ranks [begin[b], begin[b + 1])
     std::array<double, n_buckets> lower;      // least atom of bucket b, or of those above it
-    std::array<double, n_buckets> upper;      // largest atom of bucket b, or of those below it
+    std::array<double, n_buckets>
+        upper;  // largest atom of buckets up to b; the least if they have none
 };
 
 // Where the entries of each leaf lie; the leaves of output o begin at o * n_leaves.

@@ -75,10 +75,11 @@ class Distribution {
     bool gather_tails(std::size_t output, const LeafEntries* leaves, std::size_t step,
                       double least) noexcept;
 
-    // The same in two steps, for an index that has bucket counts. The first returns what the
-    // buckets weigh; the second, if any tree spoke, merges the entries in runs of buckets, one at
-    // least, and lumps together all between two of them. What is read from atoms() must lie in the
-    // runs. O(n_trees * n_buckets), and O(n_trees * runs + entries + atoms / 64).
+    // Merges in two steps only what lies in some buckets, for an index that has bucket counts. The
+    // first returns what the buckets weigh; the second, if any tree spoke, merges the entries in
+    // runs of buckets, one at least, and lumps together what lies before, between and behind them.
+    // What is read from atoms() must lie in the runs. O(n_trees * n_buckets), and O(n_trees * runs
+    // + entries + atoms / 64).
     const BucketMasses& survey(std::size_t output, const LeafEntries* leaves,
                                std::size_t step) noexcept;
     void gather_buckets(std::size_t output, const BucketRuns& found) noexcept;
@@ -107,7 +108,7 @@ class Distribution {
     // Calls use(ranks, units) with the arrays that leaves refer to.
     template <class Use>
     void with_arrays(const Use& use) const noexcept;
-    // Fills leaves_, and calls use(leaf) for each.
+    // Fills leaves_, and calls use(leaf, tree) for each.
     template <class Use>
     void find_leaves(std::size_t output, const LeafEntries* leaves, std::size_t step,
                      const Use& use) noexcept;
@@ -134,11 +135,12 @@ class Distribution {
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
     void append_lump(mass_t upto) noexcept;
     void note_largest(double lowest, double highest) noexcept;
+
     const LeafIndex& index_;
     Instructions instructions_;
     std::vector<mass_t> mass_;  // (n_atoms,) all zero between gatherings
-    RankSet touched_{0};        // those with mass
-    rank_t first_ = 0;          // outermost ranks touched
+    RankSet touched_;           // those with mass
+    rank_t first_ = 0;          // outermost ranks of the leaves
     rank_t last_ = 0;
     std::size_t n_trees_ = 0;
     bool has_gap_ = false;

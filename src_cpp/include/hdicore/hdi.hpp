@@ -21,7 +21,7 @@ struct Interval {
 inline constexpr Interval undecided{std::numeric_limits<double>::quiet_NaN(),
                                     std::numeric_limits<double>::quiet_NaN()};
 inline bool is_undecided(const Interval& interval) noexcept {
-    return interval.lower != interval.lower;
+    return interval.lower != interval.lower || interval.upper != interval.upper;
 }
 
 // Shortest interval between two atoms that holds at least `needed` units, 0 < needed <= total.
@@ -31,7 +31,7 @@ inline bool is_undecided(const Interval& interval) noexcept {
 // Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
 // coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two
 // pointers; only starts in the lower (1 - coverage) tail are visited. Where the median has to
-// decide but lies in the gap of the distribution: undecided.
+// decide but lies in a gap of the distribution: undecided.
 Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept;
 
 // The same for any weighted sample in any order: draws of a posterior, importance weights.

@@ -70,7 +70,9 @@ class LeafIndex {
     // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
     LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads);
 
-    // Nothing is copied; everything is checked. Throws std::invalid_argument.
+    // The arrays are not copied; everything is checked, and tables are made: 4 bytes for each
+    // number of entries up to that of the largest leaf, and the bucket counts. Throws
+    // std::invalid_argument.
     explicit LeafIndex(LeafIndexArrays arrays);
 
     std::size_t n_trees() const noexcept { return arrays_.leaf_offsets.size() - 1; }

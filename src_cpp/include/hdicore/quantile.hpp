@@ -32,7 +32,8 @@ enum class Kind {
     upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
 };
 
-// Adds the buckets that may hold what quantile by inverted_cdf, or interval, reads.
+// Adds the buckets that may hold what quantile by inverted_cdf, or interval, reads; some tree
+// speaks, and units are of narrow_shift.
 void mark_quantile(const BucketMasses& masses, double level, BucketSet& marked) noexcept;
 void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept;

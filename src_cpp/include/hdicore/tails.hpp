@@ -1,5 +1,5 @@
-// hdicore/tails.hpp: leaves -> the entries at both ends, all that an interval of high coverage
-// needs SPDX-License-Identifier: BSD-3-Clause
+// hdicore/tails.hpp: leaves -> their entries in one list: all, or those at both ends
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace hdicore {
 struct Leaf {
     std::size_t begin;  // of its ranks, n of them, ascending
     std::size_t units;  // of its units, n of them
-    std::uint32_t n;    // > 0
+    std::uint32_t n;    // > 0, but for pick_all
 };
 
 // Entries of ranks <= low and >= high, what they weigh, and the outermost ranks of the leaves read.
