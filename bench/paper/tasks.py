@@ -1,0 +1,77 @@
+"""What is predicted from what: the paper's eleven data sets and two variants, and their splits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import datasets
+
+# Parkinsons without what gives the target away, new subjects in the test part; wine without the
+# rows that repeat another.
+VARIANTS = {"parkinsons_new_subjects": "parkinsons", "wine_unique": "wine"}
+NAMES = (*datasets.NAMES, *VARIANTS)
+
+_LEAKING = ("subject", "motor_UPDRS")
+# UCI calls these non-predictive.
+_IDENTIFIERS = ("state", "county", "community", "fold")
+_CATEGORICAL = ("month", "day")
+# From this number of rows on, half as many splits: their results vary less, and cost more.
+_MANY_ROWS = 12_000
+
+
+class Task(NamedTuple):
+    """Rows to learn from and to predict; missing features are NaN."""
+
+    name: str
+    X: np.ndarray  # (n, n_features) float32
+    y: np.ndarray  # (n,) float64, in the unit of the source
+    features: list[str]
+    categorical: list[int]  # columns of X whose numbers name something
+    groups: np.ndarray | None  # (n,) rows of one group stay on one side of a split
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the target, the unit of MPIW in the paper's tables."""
+        return float(self.y.std())
+
+
+def load(name: str) -> Task:
+    """Read one of `NAMES`."""
+    data = datasets.load(VARIANTS.get(name, name))
+    X, y, groups = data.X, data.y, None
+    dropped: tuple[str, ...] = ()
+    if name == "parkinsons_new_subjects":
+        groups = X[:, data.features.index("subject")].astype(np.int64)
+        dropped = _LEAKING
+    elif name == "communities":
+        dropped = _IDENTIFIERS
+    elif name == "wine_unique":
+        first = np.unique(np.column_stack([X, y]), axis=0, return_index=True)[1]
+        X, y = X[np.sort(first)], y[np.sort(first)]
+    kept = [i for i, feature in enumerate(data.features) if feature not in dropped]
+    features = [data.features[i] for i in kept]
+    categorical = [features.index(feature) for feature in _CATEGORICAL if feature in features]
+    return Task(name, np.ascontiguousarray(X[:, kept]), y, features, categorical, groups)
+
+
+def n_splits(task: Task) -> int:
+    """Return on how many splits every system is measured, unless its row says fewer."""
+    return 20 if len(task.y) <= _MANY_ROWS else 10
+
+
+def splits(task: Task, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of the training and the test part for seeds 0 to n - 1.
+
+    A fifth of the rows, or of the groups, is tested. The split of a seed does not depend on `n`.
+    """
+    make = ShuffleSplit if task.groups is None else GroupShuffleSplit
+    for seed in range(n):
+        splitter = make(n_splits=1, test_size=0.2, random_state=seed)
+        yield next(splitter.split(task.X, groups=task.groups))
