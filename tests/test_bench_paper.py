@@ -7,6 +7,8 @@ import pytest
 
 from .oracle import ROOT
 
+MODULES = ("matching", "published", "tasks")
+
 
 @pytest.fixture(scope="module")
 def paper():
@@ -14,7 +16,7 @@ def paper():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "bench" / "paper")
         patch.syspath_prepend(ROOT / "bench")
-        yield {name: importlib.import_module(name) for name in ("tasks", "published")}
+        yield {name: importlib.import_module(name) for name in MODULES}
 
 
 def test_every_task_has_its_rows_and_features(paper):
@@ -58,3 +60,22 @@ def test_published_means_are_those_of_the_rows(paper):
     for measure in ("picp", "mpiw"):
         rows = np.array([getattr(row, measure) for row in published.TABLE_2.values()])
         assert np.abs(rows.mean(axis=0) - getattr(published.MEANS, measure)).max() < 0.0075
+
+
+def test_level_is_found_between_levels_and_past_noise(paper):
+    level_reaching = paper["matching"].level_reaching
+    levels = np.array([0.5, 0.7, 0.9])
+    assert level_reaching(levels, np.array([0.4, 0.6, 0.8]), 0.7) == pytest.approx(0.8)
+    assert level_reaching(levels, np.array([0.75, 0.72, 0.9]), 0.7) == 0.5
+    assert level_reaching(levels, np.array([0.6, 0.5, 0.8]), 0.7) == pytest.approx(0.8)
+    assert level_reaching(levels, np.array([0.4, 0.6, 0.8]), 0.95) == 0.9
+
+
+def test_ratio_of_widths_by_hand(paper):
+    width_ratio = paper["matching"].width_ratio
+    same = width_ratio(np.array([2.0, 4.0]), np.array([1.0, 2.0]), 0.25)
+    assert same == pytest.approx((2, 2, 2))
+    # Logarithms -1 and 1: variance 2, error sqrt(2 * (1/2 + 1/4)), t of one degree of freedom.
+    found = width_ratio(np.exp([-1.0, 1.0]), np.ones(2), 0.25)
+    reach = 12.706204736 * np.sqrt(1.5)
+    assert found == pytest.approx((1, np.exp(-reach), np.exp(reach)))
