@@ -215,7 +215,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.fixture(scope="module", params=["continuous", "rounded"])
 def coarse(request):
-    """A scorer whose leaves hold many rows, so that high coverages are read from tails."""
+    """A scorer whose leaves hold many rows, of which only those near the ends are touched."""
     rng = np.random.default_rng(1)
     X = rng.random((4000, 4), dtype=np.float32)
     y = 10 * X[:, 0] + rng.normal(size=4000) + rng.exponential(size=4000)
@@ -229,7 +229,7 @@ def coarse(request):
 
 @pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper"])
 def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
-    """Beside a low level, or the mean, the whole distribution is gathered, not its tails alone."""
+    """Beside other levels more is gathered, and all of it beside the mean."""
     scorer, X = coarse
     levels = [0.5, 0.7, 0.9, 0.99, 1.0]
     together = scorer.intervals(X, levels, kind)

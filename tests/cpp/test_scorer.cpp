@@ -95,6 +95,7 @@ void threads_and_blocks_change_no_bit() {
 // of some dozens or hundreds of rows.
 void every_gathering_gives_the_same_bits() {
     Random random(5);
+    int n_counted = 0;
     for (int round = 0; round < 60; ++round) {
         const std::size_t n_rows = 60 + below(random, 1500);
         const std::size_t n_trees = 1 + below(random, 12);
@@ -111,6 +112,7 @@ void every_gathering_gives_the_same_bits() {
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
         }
+        n_counted += index.bucket_counts().has_value();
         const GivenLeaves source(index, leaves.data(), 40);
         const std::size_t n = 40 * index.n_outputs();
         // Tails alone are enough for more than a half, buckets for any.
@@ -138,6 +140,8 @@ void every_gathering_gives_the_same_bits() {
             }
         }
     }
+    // Buckets were tried, and not only on indexes that have none.
+    CHECK(n_counted >= 20);
 }
 
 // Notes which threads ask for leaves.
