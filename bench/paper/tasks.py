@@ -36,11 +36,6 @@ class Task(NamedTuple):
     categorical: list[int]  # columns of X whose numbers name something
     groups: np.ndarray | None  # (n,) rows of one group stay on one side of a split
 
-    @property
-    def scale(self) -> float:
-        """Standard deviation of the target, the unit of MPIW in the paper's tables."""
-        return float(self.y.std())
-
 
 def load(name: str) -> Task:
     """Read one of `NAMES`."""

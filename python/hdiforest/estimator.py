@@ -6,7 +6,7 @@ import os
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeGuard
 
 import joblib
 import numpy as np
@@ -468,13 +468,13 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         if self._is_plain(X):
-            return X  # type: ignore[return-value]
+            return X
         check_is_fitted(self)
         return validate_data(  # type: ignore[no-any-return]
             self, X, reset=False, ensure_min_samples=0, **self._row_format()
         )
 
-    def _is_plain(self, X: ArrayLike) -> bool:
+    def _is_plain(self, X: object) -> TypeGuard[NDArray[np.floating[Any]]]:
         """Whether X is what validation would make of it, but for the engine's own cast and checks.
 
         Validation takes several times as long as the intervals of a single row, and copies float64.

@@ -62,7 +62,7 @@ class BlockWorker {
           wanted_(wanted),
           least_(wanted == nullptr ? 0 : least_share(*wanted)),
           automatic_(run.gathering == Gathering::automatic),
-          vector_(run.instructions != Instructions::portable),
+          has_avx512_(run.instructions == Instructions::avx512),
           way_(first_way(run.gathering)),
           row_leaves_(index.n_trees()),
           entries_(RowTiles::tile_rows * index.n_trees()),
@@ -100,14 +100,14 @@ class BlockWorker {
     // The way that reads least, of those that are enough, asked for, and probably pay.
     Gathering first_way(Gathering asked) const {
         const bool enough = wanted_ != nullptr && !needs_all(*wanted_) && index_.bucket_counts();
-        const bool pays = vector_ || index_.entries_per_leaf() >= 2 * least_for_buckets;
+        const bool pays = has_avx512_ || index_.entries_per_leaf() >= 2 * least_for_buckets;
         if (enough && (asked == Gathering::buckets || (automatic_ && pays))) {
             return Gathering::buckets;
         }
         return asked == Gathering::tails || automatic_ ? second_way() : Gathering::whole;
     }
     Gathering second_way() const {
-        const bool pays = least_ >= 0.6 && index_.entries_per_leaf() >= (vector_ ? 4 : 16);
+        const bool pays = least_ >= 0.6 && index_.entries_per_leaf() >= (has_avx512_ ? 4 : 16);
         return least_ > 0.5 && (pays || !automatic_) ? Gathering::tails : Gathering::whole;
     }
 
@@ -167,7 +167,7 @@ class BlockWorker {
     const Wanted* wanted_;
     double least_;
     bool automatic_;
-    bool vector_;
+    bool has_avx512_;
     Gathering way_;
     std::size_t n_tried_ = 0;
     std::size_t n_failed_ = 0;

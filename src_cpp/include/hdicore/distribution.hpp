@@ -24,8 +24,8 @@ struct Atoms {
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that speak; each hands out 2^shift units
     int shift;
-    bool has_gap = false;  // runs of atoms are lumped together, in one atom of value NaN each
-    double largest_if_gap = 0;
+    bool has_gap = false;       // runs of atoms are lumped together, in one atom of value NaN each
+    double largest_if_gap = 0;  // what largest() cannot see then
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }

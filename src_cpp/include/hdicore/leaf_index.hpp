@@ -70,8 +70,8 @@ class LeafIndex {
     // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
     LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads);
 
-    // The arrays are not copied; everything is checked, and tables are made: 4 bytes for each
-    // number of entries up to that of the largest leaf, and the bucket counts. Throws
+    // The arrays are not copied; everything is checked, and tables are made: the units of each size
+    // that a leaf has, if units follow from it, and the bucket counts. Throws
     // std::invalid_argument.
     explicit LeafIndex(LeafIndexArrays arrays);
 
