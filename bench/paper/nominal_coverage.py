@@ -5,7 +5,8 @@
 For each data set: random 80/20 splits (seeds 0, 1, ...), a forest of 300 trees with at least 5 rows
 to a leaf, no tuning. Every test row must have an HDI no wider than its equal-tailed interval at
 every level; the script fails if one does not. Each finished split is a small file in
-bench/paper/results and is skipped when present. All together take about 15 minutes on 2 cores.
+bench/paper/results/nominal and is skipped when present. All together take about 15 minutes on
+2 cores.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "nominal"
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 
 

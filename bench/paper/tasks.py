@@ -24,6 +24,7 @@ _IDENTIFIERS = ("state", "county", "community", "fold")
 _CATEGORICAL = ("month", "day")
 # From this number of rows on, half as many splits: their results vary less, and cost more.
 _MANY_ROWS = 12_000
+MOST_SPLITS = 20
 
 
 class Task(NamedTuple):
@@ -58,7 +59,7 @@ def load(name: str) -> Task:
 
 def n_splits(task: Task) -> int:
     """Return on how many splits every system is measured, unless its row says fewer."""
-    return 20 if len(task.y) <= _MANY_ROWS else 10
+    return MOST_SPLITS if len(task.y) <= _MANY_ROWS else MOST_SPLITS // 2
 
 
 def splits(task: Task, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

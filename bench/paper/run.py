@@ -1,0 +1,161 @@
+"""Run the paper's evaluation: every system on every data set and split, then tables and pictures.
+
+    python bench/paper/run.py            # what is missing of the whole evaluation
+    python bench/paper/run.py --plan     # say what would be run, and how long it takes
+    python bench/paper/run.py --quick    # a small run of everything, in a few minutes
+
+Each finished unit of work (a family of systems on one split of one data set) is written at once
+and skipped when present, so that a run can be stopped and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tasks
+from joblib import Parallel, delayed, parallel_config
+from protocol import measure, results_of
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from systems import FAMILIES
+from systems.interface import FULL, QUICK, Family
+
+import store
+
+# Of a quick run: splits, and rows of a data set.
+_QUICK_SPLITS = 2
+_QUICK_ROWS = 300
+
+
+class Unit(NamedTuple):
+    """A family of systems on one split of one data set."""
+
+    family: Family
+    task: str
+    seed: int
+
+    def paths(self, folder: Path) -> dict[str, Path]:
+        """Return the files of its results, by system."""
+        return {
+            system: store.path_of(folder, self.task, system, self.seed)
+            for system in results_of(self.family)
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    folder = options.results or (store.QUICK_RESULTS if options.quick else store.RESULTS)
+    console = Console()
+    planned = list(_planned(options))
+    left = [unit for unit in planned if not all(p.exists() for p in unit.paths(folder).values())]
+    seconds = [] if options.quick else [_estimate(unit) for unit in left]
+    console.print(_plan(planned, left, seconds, options.jobs))
+    if options.plan:
+        return
+    weights = [second or np.nan for second in seconds] or [1.0] * len(left)
+    # A unit of unknown cost counts as much as the others do on average.
+    weights = np.nan_to_num(weights, nan=1.0 if np.isnan(weights).all() else np.nanmean(weights))
+    with _progress(console) as progress, parallel_config("loky", inner_max_num_threads=1):
+        bar = progress.add_task("", total=sum(weights))
+        for i in Parallel(options.jobs, return_as="generator_unordered")(
+            delayed(_run)(i, unit, folder, options.quick) for i, unit in enumerate(left)
+        ):
+            unit = left[i]
+            progress.update(
+                bar, advance=weights[i], description=f"{unit.family.name}, {unit.task} {unit.seed}"
+            )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", nargs="+", choices=tasks.NAMES, default=tasks.NAMES)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--splits", type=int, default=20, help="at most so many of each data set")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes of one thread")
+    parser.add_argument("--quick", action="store_true", help="few rows and splits, little effort")
+    parser.add_argument("--plan", action="store_true", help="print the plan and stop")
+    parser.add_argument("--results", type=Path, help="folder for the results")
+    return parser
+
+
+def _planned(options: argparse.Namespace) -> Iterator[Unit]:
+    """Every unit that was asked for, all data sets before the next split."""
+    families = [FAMILIES[name] for name in options.families]
+    most = min(options.splits, _QUICK_SPLITS) if options.quick else options.splits
+    numbers = {name: tasks.n_splits(tasks.load(name)) for name in options.tasks}
+    for seed in range(most):
+        for family in families:
+            for name in options.tasks:
+                if seed < min(numbers[name], family.fewer_splits.get(name, most)):
+                    yield Unit(family, name, seed)
+
+
+def _estimate(unit: Unit) -> float | None:
+    """Seconds that the unit takes, as its like took before; None if there is none."""
+    system = unit.family.systems[0]
+    before = store.read(store.RESULTS, unit.task, system, tasks.MOST_SPLITS)
+    return float(np.median([r["unit_seconds"] for r in before.values()])) if before else None
+
+
+def _plan(planned: list[Unit], left: list[Unit], seconds: list[float | None], n_jobs: int) -> Table:
+    table = Table(title="units of work: a family of systems on one split of one data set")
+    for column in ("family", "data sets", "units", "done", f"hours left on {n_jobs} processes"):
+        table.add_column(column, justify="left" if column == "family" else "right")
+    for family in {unit.family.name: None for unit in planned}:
+        mine = [unit for unit in planned if unit.family.name == family]
+        todo = [i for i, unit in enumerate(left) if unit.family.name == family]
+        known = [seconds[i] for i in todo if seconds and seconds[i] is not None]
+        hours = f"{sum(known) / 3600 / n_jobs:.2f}"
+        if len(known) < len(todo):
+            hours = f"more than {hours}" if known else "not measured yet"
+        table.add_row(
+            family,
+            str(len({unit.task for unit in mine})),
+            str(len(mine)),
+            str(len(mine) - len(todo)),
+            hours,
+        )
+    return table
+
+
+def _run(i: int, unit: Unit, folder: Path, quick: bool) -> int:
+    """Work on one unit in this process and write its results."""
+    task = tasks.load(unit.task)
+    if quick:
+        few = np.random.default_rng(0).permutation(len(task.y))[:_QUICK_ROWS]
+        groups = None if task.groups is None else task.groups[few]
+        task = task._replace(X=task.X[few], y=task.y[few], groups=groups)
+    split = list(tasks.splits(task, unit.seed + 1))[-1]
+    start = time.perf_counter()
+    found: dict[str, dict[str, Any]] = measure(
+        unit.family, task, split, unit.seed, QUICK if quick else FULL
+    )
+    seconds = round(time.perf_counter() - start, 3)
+    for system, path in unit.paths(folder).items():
+        store.write(path, {**found[system], "unit_seconds": seconds})
+    return i
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=console,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""HDI-Forest and quantile regression forests: two readings of the same scikit-learn forests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+
+from .interface import LEVELS, Candidate, Family, Fitted, Part, out_of_fold
+
+KINDS = {"HDI-Forest": "hdi", "QRF": "equal_tailed"}
+GRID = [
+    {"min_samples_leaf": leaf, "max_features": share}
+    for leaf, share in product((1, 3, 5, 10), (1 / 3, 1.0))
+]
+
+
+def fit_forest(part: Part, n_trees: int, settings: dict[str, Any]) -> HDIForestRegressor:
+    """Fit a forest and index its training rows, with the weights of the paper's equation 7."""
+    forest = RandomForestRegressor(n_trees, random_state=part.seed, **settings).fit(part.X, part.y)
+    return HDIForestRegressor.from_forest(forest, part.X, part.y)
+
+
+def tune(part: Part) -> dict[str, list[Candidate]]:
+    """Read both kinds of intervals of every forest of the grid."""
+
+    # The targets of an evaluation rarely choose more than three.
+    @lru_cache(maxsize=3)
+    def fitted(config: int) -> tuple[HDIForestRegressor, float]:
+        start = time.perf_counter()
+        model = fit_forest(part, part.effort.n_trees, GRID[config])
+        return model, time.perf_counter() - start
+
+    def fit(config: int, kind: Any) -> Fitted:
+        model, seconds = fitted(config)
+        return Fitted(partial(_read, model, kind), seconds)
+
+    found: dict[str, list[Candidate]] = {system: [] for system in KINDS}
+    for config, settings in enumerate(GRID):
+        read = _unseen(part, settings, lambda config=config: fitted(config)[0])
+        for system, kind in KINDS.items():
+            found[system].append(
+                Candidate(settings, LEVELS, read(kind), partial(fit, config, kind))
+            )
+    return found
+
+
+def _unseen(
+    part: Part, settings: dict[str, Any], fitted: Callable[[], HDIForestRegressor]
+) -> Callable[[Any], np.ndarray]:
+    """Intervals for the training rows, by kind: out of bag, or out of fold if rows are grouped.
+
+    Trees are drawn by row, not by group, so that a row out of a tree's bag has rows of its group
+    in it. A forest of a fold has as many trees as are out of bag for a row.
+    """
+    if part.groups is None:
+        model = fitted()
+        return lambda kind: model.oob_interval(LEVELS, kind=kind)
+    n_trees = max(1, round(part.effort.n_trees * np.exp(-1)))
+    models = [fit_forest(part.take(learned), n_trees, settings) for learned, _ in part.folds()]
+
+    def read(kind: Any) -> np.ndarray:
+        left = iter(models)
+        return out_of_fold(part, lambda _: partial(_read, next(left), kind), LEVELS)
+
+    return read
+
+
+def _read(model: HDIForestRegressor, kind: Any, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    return model.predict_interval(X, levels, kind=kind)
+
+
+FAMILY = Family("forests", tuple(KINDS), tune)

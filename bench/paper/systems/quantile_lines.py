@@ -1,0 +1,121 @@
+"""Linear quantile regression: the exact minimum of the pinball loss, with or without a ridge.
+
+scikit-learn's ``QuantileRegressor(alpha=0)`` has the same minimum, which the tests compare, but
+hands a general solver a problem of two variables a row: 11 s for 4,700 rows and 252 terms, 0.7 s
+here, and an evaluation needs tens of thousands of fits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+_MAX_STEPS = 100
+_GAP = 1e-9
+
+
+def fit_lines(
+    X: np.ndarray, y: np.ndarray, quantiles: np.ndarray, ridge: float = 0.0
+) -> np.ndarray:
+    """Return intercept and coefficients (n_quantiles, n_features + 1) of each quantile's line.
+
+    Parameters
+    ----------
+    X : (n, n_features) array
+        Features of about one scale; they may depend on each other.
+    y : (n,) array
+    quantiles : (n_quantiles,) array, each in (0, 1)
+    ridge : float
+        Added to the sum of the pinball losses: ridge / 2 times the squared coefficients of an
+        orthonormal basis of the features, scaled to unit variance.
+    """
+    centre = X.mean(axis=0)
+    left, scale, right = np.linalg.svd(X - centre, full_matrices=False)
+    rank = int((scale > 1e-9 * scale[0]).sum())
+    # Columns of unit variance, so that the normal equations are well conditioned.
+    unit = np.sqrt(len(y))
+    basis = np.column_stack([np.ones(len(y)), left[:, :rank] * unit])
+    back = right[:rank].T * (unit / scale[:rank])
+    lines = []
+    for quantile in quantiles:
+        found = interior_point(basis, y, quantile, ridge)
+        slopes = back @ found[1:]
+        lines.append(np.concatenate([[found[0] - centre @ slopes], slopes]))
+    return np.stack(lines)
+
+
+def read_lines(lines: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return the value of every line for every row, (n, n_quantiles)."""
+    return lines[:, 0] + X @ lines[:, 1:].T
+
+
+def interior_point(X: np.ndarray, y: np.ndarray, quantile: float, ridge: float = 0.0) -> np.ndarray:
+    """Minimise the sum of pinball losses of y - X b, plus ridge / 2 |b[1:]|^2.
+
+    The dual asks for shares a in [0, 1], one a row, that maximise y'a under
+    X'a = (1 - quantile) X'1 + ridge b; it is solved by Mehrotra's predictor and corrector, as
+    Portnoy and Koenker (Statistical Science 12, 1997) propose. O(n p^2) a step, about 20 steps.
+    """
+    n, p = X.shape
+    penalty = np.full(p, ridge)
+    penalty[0] = 0.0
+    share, rest = np.full(n, 1 - quantile), np.full(n, quantile)
+    wanted = X.T @ share
+    b = np.linalg.lstsq(X, y, rcond=None)[0]
+    residual = y - X @ b
+    floor = 1e-3 * np.abs(residual).mean() + 1e-12
+    below = np.maximum(-residual, 0) + floor  # prices of a >= 0 and of a <= 1
+    above = np.maximum(residual, 0) + floor
+    scale = np.abs(y).sum() + 1.0
+    for _ in range(_MAX_STEPS):
+        gap = share @ below + rest @ above
+        lack = wanted + penalty * b - X.T @ share
+        if gap < _GAP * scale and np.abs(lack).max() < _GAP * scale:
+            break
+        weight = 1 / (below / share + above / rest)
+        normal = (X * weight[:, None]).T @ X + np.diag(penalty)
+        # As many columns as rows leave it singular at the end.
+        normal[np.diag_indices(p)] += 1e-12 * normal.diagonal().max()
+        factor = cho_factor(normal)
+        stray = y - X @ b - above + below
+
+        def step(
+            to_below: np.ndarray | float, to_above: np.ndarray | float
+        ) -> tuple[np.ndarray, ...]:
+            # `share * below` is to become to_below, `rest * above` to_above.
+            pull = stray + to_below / share - below - to_above / rest + above  # noqa: B023
+            move = cho_solve(factor, X.T @ (weight * pull) - lack)  # noqa: B023
+            change = weight * (pull - X @ move)  # noqa: B023
+            d_below = to_below / share - below - below / share * change  # noqa: B023
+            d_above = to_above / rest - above + above / rest * change  # noqa: B023
+            return move, change, d_below, d_above
+
+        _, change, d_below, d_above = step(0.0, 0.0)
+        primal = _reach(share, change, rest, -change)
+        dual = _reach(below, d_below, above, d_above)
+        after = (share + primal * change) @ (below + dual * d_below)
+        after += (rest - primal * change) @ (above + dual * d_above)
+        centre = (after / gap) ** 3 * gap / (2 * n)
+        move, change, d_below, d_above = step(centre - change * d_below, centre + change * d_above)
+        primal = 0.9995 * _reach(share, change, rest, -change)
+        dual = 0.9995 * _reach(below, d_below, above, d_above)
+        if ridge > 0:  # b is in both constraints
+            primal = dual = min(primal, dual)
+        share = share + primal * change
+        rest = rest - primal * change
+        b = b + dual * move
+        below = below + dual * d_below
+        above = above + dual * d_above
+    return b
+
+
+def _reach(
+    first: np.ndarray, d_first: np.ndarray, second: np.ndarray, d_second: np.ndarray
+) -> float:
+    """Return the longest step, at most 1, that keeps both positive."""
+    steps = [1.0]
+    for at, change in ((first, d_first), (second, d_second)):
+        falling = change < 0
+        if falling.any():
+            steps.append(float((-at[falling] / change[falling]).min()))
+    return min(steps)
