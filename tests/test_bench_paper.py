@@ -49,8 +49,8 @@ def test_splits_are_disjoint_and_do_not_depend_on_their_number(paper, name):
 
 def test_larger_data_get_fewer_splits(paper):
     tasks = paper["tasks"]
-    assert tasks.n_splits(tasks.load("naval")) == 20
-    assert tasks.n_splits(tasks.load("protein")) == 10
+    assert tasks.n_splits("naval") == 20
+    assert tasks.n_splits("protein") == 10
 
 
 def test_published_means_are_those_of_the_rows(paper):

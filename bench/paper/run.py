@@ -91,7 +91,7 @@ def _planned(options: argparse.Namespace) -> Iterator[Unit]:
     """Every unit that was asked for, all data sets before the next split."""
     families = [FAMILIES[name] for name in options.families]
     most = min(options.splits, _QUICK_SPLITS) if options.quick else options.splits
-    numbers = {name: tasks.n_splits(tasks.load(name)) for name in options.tasks}
+    numbers = {name: tasks.n_splits(name) for name in options.tasks}
     for seed in range(most):
         for family in families:
             for name in options.tasks:

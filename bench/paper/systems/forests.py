@@ -1,4 +1,7 @@
-"""HDI-Forest and quantile regression forests: two readings of the same scikit-learn forests."""
+"""HDI-Forest and quantile regression forests: two readings of the same scikit-learn forests.
+
+Each by itself, as the paper compares them, and padded, as the systems without levels are.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,16 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 
 from .interface import LEVELS, Candidate, Family, Fitted, Part, out_of_fold
+from .padding import Base, padded_candidate
 
 KINDS = {"HDI-Forest": "hdi", "QRF": "equal_tailed"}
+_PADDED = ", padded"
+SYSTEMS = (*KINDS, *(system + _PADDED for system in KINDS))
 GRID = [
     {"min_samples_leaf": leaf, "max_features": share}
     for leaf, share in product((1, 3, 5, 10), (1 / 3, 1.0))
 ]
+_PADDED_LEVELS = (0.5, 0.7, 0.9)
 
 
 def fit_forest(part: Part, n_trees: int, settings: dict[str, Any]) -> HDIForestRegressor:
@@ -42,13 +49,25 @@ def tune(part: Part) -> dict[str, list[Candidate]]:
         model, seconds = fitted(config)
         return Fitted(partial(_read, model, kind), seconds)
 
-    found: dict[str, list[Candidate]] = {system: [] for system in KINDS}
+    def fit_base(config: int, kind: Any, level: float) -> tuple[Base, float]:
+        model, seconds = fitted(config)
+        return (lambda X: model.predict_interval(X, level, kind=kind)), seconds
+
+    found: dict[str, list[Candidate]] = {system: [] for system in SYSTEMS}
     for config, settings in enumerate(GRID):
         read = _unseen(part, settings, lambda config=config: fitted(config)[0])
         for system, kind in KINDS.items():
-            found[system].append(
-                Candidate(settings, LEVELS, read(kind), partial(fit, config, kind))
-            )
+            intervals = read(kind)
+            found[system].append(Candidate(settings, LEVELS, intervals, partial(fit, config, kind)))
+            found[system + _PADDED] += [
+                padded_candidate(
+                    {**settings, "level": level},
+                    intervals[..., np.searchsorted(LEVELS, level)],
+                    part.y,
+                    partial(fit_base, config, kind, level),
+                )
+                for level in _PADDED_LEVELS
+            ]
     return found
 
 
@@ -77,4 +96,4 @@ def _read(model: HDIForestRegressor, kind: Any, X: np.ndarray, levels: np.ndarra
     return model.predict_interval(X, levels, kind=kind)
 
 
-FAMILY = Family("forests", tuple(KINDS), tune)
+FAMILY = Family("forests", SYSTEMS, tune)

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch import Tensor
 
-from .interface import LEVELS, Candidate, Family, Fitted, Part
+from .interface import LEVELS, SLOW_SPLITS, Candidate, Family, Fitted, Part
 from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
 
 _N_HIDDEN = 50
@@ -206,4 +206,4 @@ def _with_noise(method: Method, normal: Normal, y: np.ndarray) -> tuple[Normal, 
     return normal._replace(variance=normal.variance + noise), noise
 
 
-FAMILY = Family("gaussian", ("MVE", "MC dropout"), tune, fewer_splits={"protein": 5})
+FAMILY = Family("gaussian", ("MVE", "MC dropout"), tune, fewer_splits=SLOW_SPLITS)

@@ -12,7 +12,10 @@ from sklearn.model_selection import GroupKFold, KFold
 # Twenty-five nominal levels: of the trade-off curves, and those a system is tuned over if a level
 # costs it little.
 LEVELS = np.concatenate(
-    [np.linspace(0.4, 0.9, 14), [0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995, 1.0]]
+    [
+        [0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.82, 0.84, 0.86, 0.88],
+        [0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995, 1.0],
+    ]
 )
 
 # Intervals (n, 2, k) for the rows of a matrix at k levels.
@@ -79,6 +82,17 @@ class Family(NamedTuple):
     tune: Callable[[Part], dict[str, list[Candidate]]]
     fewer_splits: Mapping[str, int] = MappingProxyType({})  # on these data sets, for its cost
     n_curves: int = 20  # splits whose whole trade-off curve is measured
+
+
+# Of systems whose training is slow: splits of the data sets with more than 4,000 rows.
+SLOW_SPLITS = {
+    "parkinsons": 10,
+    "parkinsons_new_subjects": 10,
+    "naval": 10,
+    "power_plant": 10,
+    "protein": 5,
+    "online_news": 5,
+}
 
 
 def out_of_fold(part: Part, fit: Callable[[Part], Model], levels: np.ndarray) -> np.ndarray:

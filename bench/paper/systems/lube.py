@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .interface import Candidate, Family, Part
+from .interface import SLOW_SPLITS, Candidate, Family, Part
 from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
 from .padding import Base, padded_candidate
 
@@ -118,4 +118,4 @@ def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
     return ends * data.unit + data.centre
 
 
-FAMILY = Family("lube", ("LUBE",), tune, fewer_splits={"protein": 5})
+FAMILY = Family("lube", ("LUBE",), tune, fewer_splits=SLOW_SPLITS)

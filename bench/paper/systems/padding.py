@@ -22,7 +22,7 @@ def padded_candidate(
     (inwards, where that is negative): the scores of conformalised quantile regression (Romano,
     Patterson, Candes, 2019), here of the training part.
     """
-    scores = np.maximum(base[:, 0] - y, y - base[:, 1])
+    scores = _missed_by(base, y)
 
     def fitted() -> Fitted:
         model, seconds = fit()
@@ -43,3 +43,13 @@ def pad(base: np.ndarray, scores: np.ndarray, levels: np.ndarray) -> np.ndarray:
     lower = np.minimum(base[:, :1] - pads, middle)
     upper = np.maximum(base[:, 1:] + pads, middle)
     return np.stack([lower, upper], axis=1)
+
+
+def padded_width(base: np.ndarray, y: np.ndarray, coverage: float) -> float:
+    """Return the mean width of the base's intervals (n, 2) once padded to cover y so often."""
+    ends = pad(base, _missed_by(base, y), np.array([coverage]))
+    return float((ends[:, 1] - ends[:, 0]).mean())
+
+
+def _missed_by(base: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.maximum(base[:, 0] - y, y - base[:, 1])

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .interface import Candidate, Family, Part
+from .interface import SLOW_SPLITS, Candidate, Family, Part
 from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
-from .padding import Base, padded_candidate
+from .padding import Base, padded_candidate, padded_width
 
 _COVERAGE = 0.95
 _SOFTEN = 160.0
@@ -171,11 +171,9 @@ def _tried(part: Part) -> Settings:
             ends[:, fold] = outputs.double().numpy()[..., ::-1]
         y = data.y.double().numpy()
         for trial, end in zip(trials, ends, strict=True):
-            missed = np.maximum(end[:, 0] - y, y - end[:, 1])
-            pad = np.quantile(missed, _COVERAGE, method="inverted_cdf")
-            widths[(epoch, *trial)] = np.maximum(end[:, 1] - end[:, 0] + 2 * pad, 0).mean()
+            widths[(epoch, *trial)] = padded_width(end, y, _COVERAGE)
     epoch, *trial = min(widths, key=widths.get)
     return Settings(epoch, *trial, _TRIED_SCALE)
 
 
-FAMILY = Family("quality_driven", ("QD-Ens",), tune, fewer_splits={"protein": 5})
+FAMILY = Family("quality_driven", ("QD-Ens",), tune, fewer_splits=SLOW_SPLITS)
