@@ -6,12 +6,12 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from matching import level_reaching
 from published import SYSTEMS, TABLE_2
 from systems.interface import LEVELS, Candidate, Effort, Family, Fitted, Part
 from tasks import VARIANTS, Task
-
-from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 
 # A second reading of the first system's forests by the other: what the rule alone changes.
 SAME_FOREST = "QRF, same forest"

@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tasks
 from joblib import Parallel, delayed, parallel_config
-from protocol import measure, results_of
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+import report
+import store
+import tasks
+from protocol import measure, results_of
 from systems import FAMILIES
 from systems.interface import FULL, QUICK, Family
-
-import store
 
 # Of a quick run: splits, and rows of a data set.
 _QUICK_SPLITS = 2
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             progress.update(
                 bar, advance=weights[i], description=f"{unit.family.name}, {unit.task} {unit.seed}"
             )
+    console.print(f"tables and pictures: {report.write(folder)}")
 
 
 def _parser() -> argparse.ArgumentParser:

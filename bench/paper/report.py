@@ -1,0 +1,103 @@
+"""Tables and pictures from the results that are there.
+
+    python bench/paper/report.py [FOLDER]
+
+Writes tables.md, figure_1.png and figure_2.png into the subfolder "report".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import figures
+import store
+import tables
+import words
+from comparing import at_matched_target
+from frames import ORDER, read_curves, read_scores
+from protocol import CANONICAL, results_of
+from published import SYSTEMS
+from systems import FAMILIES
+
+_HOW_TO_READ = """\
+Means over random 80/20 splits: as many as Table 1 says, fewer where the table "Work" says so, and
+no choice was made on their test parts. PICP: share of the test rows inside their closed interval.
+MPIW: mean width in standard deviations of the target. ±: standard error over the splits.
+
+Ratios of widths are geometric means over paired splits, with 95 % intervals by the corrected
+resampled t-test (Nadeau and Bengio, 2003), which allows for training parts that overlap. (!) marks
+pairs whose mean PICPs are more than 0.01 apart: the narrower may only be the one that covers less.
+
+Every system is tuned on the training part to reach the target PICP there; what it reaches on the
+test part is printed. "Padded" readings of the forests, and all systems without levels of their own,
+reach it by moving both ends; the others by their level. IntPred is a reconstruction."""
+_OTHERS = [system for system in ORDER if system not in SYSTEMS]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=store.RESULTS)
+    write(parser.parse_args(arguments).folder)
+
+
+def write(folder: Path) -> Path:
+    """Render all results of a folder and return where."""
+    scores, curves = read_scores(folder), read_curves(folder)
+    shown = folder / "report"
+    shown.mkdir(exist_ok=True)
+    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores, curves).items()]
+    parts.insert(0, _HOW_TO_READ)
+    (shown / "tables.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    figures.figure_1().savefig(shown / "figure_1.png", dpi=130)
+    figures.figure_2(curves).savefig(shown / "figure_2.png", dpi=110)
+    return shown
+
+
+def _sections(scores: pd.DataFrame, curves: pd.DataFrame) -> dict[str, str]:
+    sections = {
+        "In plain words": "\n\n".join(words.summary(scores)),
+        "Table 1: the data sets": _markdown(tables.table_1()),
+        "Table 2: ours beside the paper's": _markdown(tables.table_2(scores)),
+        "HDI / QRF: ratio of widths with its 95 % interval": _markdown(
+            tables.forest_pairs(scores, curves)
+        ),
+    }
+    chosen = {"the paper's PICP of HDI-Forest": at_matched_target(scores)}
+    for target in CANONICAL:
+        chosen[f"{target:.2f}"] = scores[np.isclose(scores["target"], target)]
+    for title, rows in chosen.items():
+        sections[f"MPIW ± standard error @ PICP, tuned for {title}"] = "\n\n".join(
+            _markdown(tables.widths(rows, systems)) for systems in (list(SYSTEMS), _OTHERS)
+        )
+    sections["HDI-Forest / each other system at the paper's PICP: ratio of widths"] = _markdown(
+        tables.against_all(scores)
+    )
+    for target in CANONICAL:
+        sections[f"Interval score, tuned for {target:.2f}"] = _markdown(
+            tables.interval_scores(chosen[f"{target:.2f}"], ORDER)
+        )
+        sections[f"Nothing tuned: MPIW @ PICP at the nominal level {target:.2f}"] = _markdown(
+            tables.nominal(curves, target)
+        )
+    sections["PICP of intervals of width zero, narrow, middle and wide, tuned for 0.90"] = (
+        _markdown(tables.coverage_by_width(scores))
+    )
+    sections["Seconds to fit / to predict the test part, one thread"] = _markdown(
+        tables.seconds(scores)
+    )
+    families = {name: results_of(family) for name, family in FAMILIES.items()}
+    sections["Work"] = _markdown(tables.hours(scores, families))
+    return sections
+
+
+def _markdown(frame: pd.DataFrame) -> str:
+    return frame.to_markdown(index=False, disable_numparse=True)
+
+
+if __name__ == "__main__":
+    main()

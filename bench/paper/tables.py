@@ -1,0 +1,225 @@
+"""The tables of the evaluation, as data frames of text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+import tasks
+from comparing import (
+    PAPER_TASKS,
+    Pair,
+    at_matched_target,
+    at_own_target,
+    averaged,
+    pairs,
+    ratio_at_equal_picp,
+)
+from protocol import CANONICAL, SAME_FOREST
+from published import SYSTEMS, TABLE_1, TABLE_2
+
+# The readings of the same forests that are compared: what differs between them is the rule.
+FOREST_PAIRS = {
+    "each tuned": ("HDI-Forest", "QRF"),
+    "same forest": ("HDI-Forest", SAME_FOREST),
+    "both padded": ("HDI-Forest, padded", "QRF, padded"),
+}
+_LEVELLED = ["HDI-Forest", "QRF", "QR", "MVE", "MC dropout"]
+_MARKS = {"online_news": "online_news (a fifth of the rows)"}
+
+
+def table_1() -> pd.DataFrame:
+    """Return sizes here and in the paper."""
+    rows = []
+    for name in tasks.NAMES:
+        task = tasks.load(name)
+        paper = "{} x {}".format(*TABLE_1[name]) if name in TABLE_1 else ""
+        n, d = task.X.shape
+        rows.append(
+            {
+                "data set": label(name),
+                "rows x features": f"{n} x {d}",
+                "paper": paper,
+                "distinct targets": len(np.unique(task.y)),
+                "sd of the target": f"{task.y.std():.4g}",
+                "splits": tasks.n_splits(name),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def table_2(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return ours beside the paper's, each system at the PICP the paper gives for it."""
+    means = averaged(at_own_target(scores))
+    rows = []
+    for (task, system), mean in means.iterrows():
+        paper = TABLE_2[tasks.VARIANTS.get(task, task)]
+        at = SYSTEMS.index(system)
+        ratio = mean["mpiw"] / paper.mpiw[at]
+        rows.append(
+            {
+                "data set": label(task),
+                "system": system,
+                "splits": int(mean["splits"]),
+                "PICP": _with_error(mean["picp"], mean["picp_error"]),
+                "paper's PICP": f"{paper.picp[at]:.2f}",
+                "MPIW": _with_error(mean["mpiw"], mean["mpiw_error"]),
+                "paper's MPIW": f"{paper.mpiw[at]:.2f}",
+                "difference": f"{100 * (ratio - 1):+.0f} %",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def widths(scores: pd.DataFrame, systems: list[str]) -> pd.DataFrame:
+    """Return MPIW with its error and PICP of each system, one row a data set."""
+
+    def cell(mean: pd.Series) -> str:
+        return f"{_with_error(mean['mpiw'], mean['mpiw_error'])} @ {mean['picp']:.3f}"
+
+    return _wide(averaged(scores), systems, cell, with_target=True)
+
+
+def interval_scores(scores: pd.DataFrame, systems: list[str]) -> pd.DataFrame:
+    """Return the mean interval score of each system, one row a data set."""
+    return _wide(
+        averaged(scores), systems, lambda mean: _short(mean["interval_score"]), with_target=True
+    )
+
+
+def nominal(curves: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return MPIW and PICP at a nominal level, of the systems that have levels of their own."""
+    means = (
+        curves[np.isclose(curves["level"], level)]
+        .groupby(["task", "system"], observed=True)[["picp", "mpiw"]]
+        .mean()
+    )
+    return _wide(means, _LEVELLED, lambda mean: f"{mean['mpiw']:.3f} @ {mean['picp']:.3f}")
+
+
+def forest_pairs(scores: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratios of widths HDI / QRF with their 95 % intervals."""
+    rows: dict[str, dict[str, str]] = {}
+    for heading, (system, other) in FOREST_PAIRS.items():
+        for title, chosen in _targets(scores).items():
+            for pair in pairs(chosen, system, other):
+                rows.setdefault(pair.task, {"data set": label(pair.task)})
+                rows[pair.task][f"{heading}, {title}"] = ratio_text(pair)
+    for task, row in rows.items():
+        ratio = ratio_at_equal_picp(curves, task, "HDI-Forest", "QRF")
+        row["along the curves"] = "" if math.isnan(ratio) else f"{ratio:.3f}"
+    return pd.DataFrame(_in_order(rows)).fillna("")
+
+
+def against_all(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratios of widths HDI-Forest / other system at the matched target."""
+    chosen = at_matched_target(scores)
+    rows: dict[str, dict[str, str]] = {}
+    for other in scores["system"].cat.categories:
+        if other == "HDI-Forest" or other == SAME_FOREST:
+            continue
+        for pair in pairs(chosen, "HDI-Forest", other):
+            rows.setdefault(pair.task, {"data set": label(pair.task)})
+            rows[pair.task][other] = ratio_text(pair)
+    return pd.DataFrame(_in_order(rows)).fillna("")
+
+
+def coverage_by_width(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the PICP of each system's zero, narrow, middle and wide intervals at 0.90."""
+    chosen = scores[np.isclose(scores["target"], CANONICAL[0])]
+    strata = [f"picp_{name}" for name in ("zero", "narrow", "middle", "wide")]
+    columns = [name for name in strata if name in chosen]
+    means = chosen.groupby(["task", "system"], observed=True)[columns].mean()
+    return _wide(
+        means,
+        list(scores["system"].cat.categories),
+        lambda mean: " / ".join(
+            "-" if math.isnan(mean[name]) else f"{mean[name]:.2f}" for name in columns
+        ),
+    )
+
+
+def seconds(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return median seconds to fit the chosen model and to predict the test part, one thread."""
+    medians = scores.groupby(["task", "system"], observed=True)[
+        ["fit_seconds", "predict_seconds"]
+    ].median()
+    shown = [name for name in scores["system"].cat.categories if name != SAME_FOREST]
+    return _wide(
+        medians,
+        shown,
+        lambda mean: f"{_short(mean['fit_seconds'])} / {_short(mean['predict_seconds'])}",
+    )
+
+
+def hours(scores: pd.DataFrame, systems_of: dict[str, list[str]]) -> pd.DataFrame:
+    """Return the work in the results: units, splits where they are fewer, and hours of a core."""
+    rows = []
+    for family, systems in systems_of.items():
+        mine = scores[scores["system"] == systems[0]]
+        units = mine.drop_duplicates(["task", "seed"])
+        done = units.groupby("task", observed=True).size()
+        fewer = [
+            f"{label(task)} {done.get(task, 0)}"
+            for task in tasks.NAMES
+            if done.get(task, 0) < tasks.n_splits(task)
+        ]
+        rows.append(
+            {
+                "family": family,
+                "systems": ", ".join(systems),
+                "units": len(units),
+                "fewer splits than planned for all": ", ".join(fewer),
+                "hours of one core": f"{units['unit_seconds'].sum() / 3600:.1f}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def ratio_text(pair: Pair) -> str:
+    """Return ratio and interval, marked where coverages differ."""
+    mark = "" if pair.is_matched else " (!)"
+    return f"{pair.ratio.mean:.3f} [{pair.ratio.lower:.3f}, {pair.ratio.upper:.3f}]{mark}"
+
+
+def label(task: str) -> str:
+    """Return a data set's name, with what must be said at its row."""
+    return _MARKS.get(task, task)
+
+
+def _targets(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    found = {"paper's PICP": at_matched_target(scores)}
+    for target in CANONICAL:
+        found[f"{target:.2f}"] = scores[np.isclose(scores["target"], target)]
+    return found
+
+
+def _wide(
+    means: pd.DataFrame, systems: list[str], cell: object, *, with_target: bool = False
+) -> pd.DataFrame:
+    """Return a row for each data set and a column for each system."""
+    rows: dict[str, dict[str, str]] = {}
+    for (task, system), mean in means.iterrows():
+        if system in systems:
+            row = rows.setdefault(str(task), {"data set": label(str(task))})
+            if with_target:
+                row["target"] = f"{mean['target']:.2f}"
+            row[system] = cell(mean)  # type: ignore[operator]
+    frame = pd.DataFrame(_in_order(rows))
+    shown = [name for name in ("data set", "target", *systems) if name in frame]
+    return frame[shown].fillna("")
+
+
+def _in_order(rows: dict[str, dict[str, str]]) -> list[dict[str, str]]:
+    """Return the paper's data sets first, then the variants."""
+    return [rows[name] for name in (*PAPER_TASKS, *tasks.VARIANTS) if name in rows]
+
+
+def _with_error(mean: float, error: float) -> str:
+    return f"{mean:.3f}" if math.isnan(error) else f"{mean:.3f} ± {error:.3f}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"
