@@ -1,18 +1,22 @@
-"""The paper's evaluation: what is predicted, how rows are split, what the paper printed."""
+"""The paper's evaluation: what is predicted, how it is tuned and compared, a small run of it."""
 
 import importlib
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from .oracle import ROOT
 
-MODULES = ("matching", "published", "tasks")
+MODULES = ("comparing", "figures", "matching", "protocol", "published", "tasks")
 
 
 @pytest.fixture(scope="module")
 def paper():
     """The modules of bench/paper, which find each other as scripts do."""
+    pytest.importorskip("torch")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "bench" / "paper")
         patch.syspath_prepend(ROOT / "bench")
@@ -79,3 +83,135 @@ def test_ratio_of_widths_by_hand(paper):
     found = width_ratio(np.exp([-1.0, 1.0]), np.ones(2), 0.25)
     reach = 12.706204736 * np.sqrt(1.5)
     assert found == pytest.approx((1, np.exp(-reach), np.exp(reach)))
+
+
+class OneFit:
+    """A candidate whose intervals are [-c, c], c by level, whatever the rows."""
+
+    def __init__(self, paper, levels, reach, n):
+        self.fits = 0
+        reach = np.asarray(reach, dtype=float)
+        interface = importlib.import_module("systems.interface")
+
+        def intervals(n, at):
+            c = np.interp(at, levels, reach)
+            return np.broadcast_to(np.stack([-c, c]), (n, 2, len(c)))
+
+        def fit():
+            self.fits += 1
+            return interface.Fitted(lambda X, at: intervals(len(X), at), 1.5)
+
+        levels = np.asarray(levels)
+        self.candidate = interface.Candidate({"reach": 1}, levels, intervals(n, levels), fit)
+
+
+def test_the_narrowest_candidate_at_the_target_is_chosen(paper):
+    choose = paper["protocol"].choose
+    y = np.linspace(-1, 1, 101)
+    levels = [0.1, 0.5, 0.9]
+    wide = OneFit(paper, levels, [0.4, 0.8, 1.0], 101).candidate
+    # The same widths at other levels, and half a step more precise at the target.
+    fine = OneFit(paper, levels, [0.5, 0.6, 1.0], 101).candidate
+    short = OneFit(paper, levels, [0.1, 0.2, 0.31], 101).candidate
+    assert choose([wide], y, 0.8)[:2] == (0, pytest.approx(0.5, abs=0.01))
+    found = choose([short, wide, fine], y, 0.6)
+    assert found.candidate != 0  # the only one that does not cover 0.6
+    assert found.picp == pytest.approx(0.6, abs=0.01)
+    assert found.mpiw == pytest.approx(1.2, abs=0.01)
+    assert choose([short, short], y, 0.6) == (0, 0.9, pytest.approx(31 / 101), pytest.approx(0.62))
+
+
+def test_a_unit_is_measured_by_hand(paper):
+    protocol, tasks = paper["protocol"], paper["tasks"]
+    interface = importlib.import_module("systems.interface")
+    y = np.linspace(-1, 1, 200)
+    task = tasks.Task("boston", np.zeros((200, 1), np.float32), y, ["x"], [], None)
+    one = OneFit(paper, [0.0, 1.0], [0.0, 1.0], 160)
+    family = interface.Family("f", ("QRF",), lambda part: {"QRF": [one.candidate]})
+    found = protocol.measure(family, task, next(tasks.splits(task, 1)), 0, interface.QUICK)
+    assert set(found) == {"QRF"}
+    assert one.fits == 1  # every target chose the same candidate
+    targets = found["QRF"]["targets"]
+    assert sorted(targets) == ["0.90", "0.92", "0.93", "0.95"]  # canonical, its own, matched
+    at = targets["0.90"]
+    assert at["level"] == pytest.approx(0.9, abs=0.03)
+    assert at["mpiw"] == pytest.approx(2 * at["level"] / y.std(), rel=1e-5)
+    assert at["picp"] == pytest.approx(0.9, abs=0.1)
+    assert at["fit_seconds"] == 1.5
+    assert len(found["QRF"]["curve"]["picp"]) == len(interface.LEVELS)
+
+
+def test_pairs_are_compared_on_shared_splits_and_marked(paper):
+    pd = pytest.importorskip("pandas")
+    rows = [
+        {
+            "task": "wine",
+            "system": system,
+            "seed": seed,
+            "n_train": 80,
+            "n_test": 20,
+            "picp": picp,
+            "mpiw": mpiw * (1 + 0.01 * seed),
+        }
+        for system, picp, mpiw, seeds in (("A", 0.9, 1.0, 5), ("B", 0.93, 2.0, 4))
+        for seed in range(seeds)
+    ]
+    (pair,) = paper["comparing"].pairs(pd.DataFrame(rows), "A", "B")
+    assert pair.task == "wine"
+    assert pair.n_splits == 4
+    assert pair.ratio == pytest.approx((0.5, 0.5, 0.5))
+    assert pair.verdict == "narrower"
+    assert not pair.is_matched
+
+
+def test_curves_are_compared_where_both_cover_as_much(paper):
+    pd = pytest.importorskip("pandas")
+    picp = np.linspace(0.7, 0.98, 8)
+    frames = [
+        pd.DataFrame(
+            {"task": "wine", "system": system, "level": picp, "picp": picp, "mpiw": factor * picp}
+        )
+        for system, factor in (("A", 1.0), ("B", 2.0))
+    ]
+    ratio = paper["comparing"].ratio_at_equal_picp
+    assert ratio(pd.concat(frames), "wine", "A", "B") == pytest.approx(0.5)
+    assert np.isnan(ratio(pd.concat(frames), "wine", "A", "C"))
+
+
+def test_figure_1_has_the_intervals_of_the_gamma_distribution(paper):
+    shortest, equal_tailed = paper["figures"].gamma_intervals()
+    assert np.allclose(shortest, [0.435552, 1.917951], atol=2e-4)
+    assert np.allclose(equal_tailed, [0.961279, 2.692635], atol=2e-4)
+
+
+def test_a_quick_run_is_complete_and_continues(tmp_path):
+    pytest.importorskip("torch")
+    command = [sys.executable, ROOT / "bench" / "paper" / "run.py", "--quick", "--jobs", "2"]
+    command += ["--tasks", "boston", "wine", "--results", tmp_path]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    results = sorted(tmp_path.glob("*/*.json"))
+    assert len(results) == 2 * 2 * 12  # data sets, splits, systems
+    one = json.loads((tmp_path / "boston" / "hdi-forest-0.json").read_text())
+    assert set(one["targets"]) == {"0.90", "0.93", "0.95"}
+    text = (tmp_path / "report" / "tables.md").read_text()
+    for name in ("HDI-Forest", "QRF", "QR_GBDT", "IntPred", "QD-Ens", "LUBE", "MVE", "MC dropout"):
+        assert f" {name} " in text
+    assert (tmp_path / "report" / "figure_2.png").stat().st_size > 0
+    kept = {path: path.stat().st_mtime_ns for path in results}
+    results[0].unlink()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "tables and pictures" in done.stdout
+    redone = [path for path in kept if path.stat().st_mtime_ns != kept[path]]
+    # The unit of the missing result, and nothing else, was run again.
+    assert results[0] in redone
+    assert {path.parent.name for path in redone} == {"boston"}
+    assert len(redone) <= 5
+
+
+def test_a_plan_runs_nothing(tmp_path):
+    pytest.importorskip("torch")
+    command = [sys.executable, ROOT / "bench" / "paper" / "run.py", "--plan"]
+    command += ["--families", "forests", "--tasks", "boston", "--results", tmp_path]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "forests" in done.stdout
+    assert not list(tmp_path.iterdir())
