@@ -36,6 +36,26 @@ def test_every_task_has_its_rows_and_features(paper):
     assert [forest_fires.features[i] for i in forest_fires.categorical] == ["month", "day"]
 
 
+def test_the_whole_of_online_news_is_read_from_uci_s_file(paper, tmp_path):
+    """As UCI has it: blanks before names, and columns that are no features."""
+    datasets = importlib.import_module("datasets")
+    part = datasets.load("online_news")
+    columns = ["url", *(f" {name}" for name in ("timedelta", *part.features, "shares"))]
+    path = tmp_path / "OnlineNewsPopularity.csv"
+    rows = [
+        ",".join(["http://x", "731.0", *(str(float(v)) for v in x), str(int(y))])
+        for x, y in zip(part.X[:5], part.y[:5], strict=True)
+    ]
+    path.write_text("\n".join([",".join(columns), *rows]) + "\n")
+    whole = datasets.load_whole_news(path)
+    assert whole.features == part.features
+    assert np.array_equal(whole.X, part.X[:5])
+    assert np.array_equal(whole.y, part.y[:5])
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="expected to be UCI's OnlineNewsPopularity.csv, but has"):
+        datasets.load_whole_news(path)
+
+
 @pytest.mark.parametrize("name", ["boston", "parkinsons_new_subjects"])
 def test_splits_are_disjoint_and_do_not_depend_on_their_number(paper, name):
     tasks = paper["tasks"]

@@ -92,6 +92,7 @@ SLOW_SPLITS = {
     "power_plant": 10,
     "protein": 5,
     "online_news": 5,
+    "online_news_whole": 5,
 }
 
 

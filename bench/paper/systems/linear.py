@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 from .design import standardised
-from .interface import Candidate, Family, Fitted, Part
+from .interface import SLOW_SPLITS, Candidate, Family, Fitted, Part
 from .padding import padded_candidate
 from .quantile_lines import fit_lines, read_lines
 
@@ -118,4 +118,4 @@ def _padded(part: Part, basis: Basis, bands: np.ndarray) -> list[Candidate]:
     ]
 
 
-FAMILY = Family("linear", ("QR", "IntPred"), tune)
+FAMILY = Family("linear", ("QR", "IntPred"), tune, fewer_splits=SLOW_SPLITS)
