@@ -81,6 +81,63 @@ void gathering_sums_the_leaves() {
     }
 }
 
+std::vector<LeafEntries> entries_of(const LeafIndex& index, const std::vector<leaf_t>& leaves) {
+    std::vector<LeafEntries> found(leaves.size());
+    for (std::size_t t = 0; t < leaves.size(); ++t) {
+        const std::uint32_t* begin = index.leaf_begin(0, t);
+        if (leaves[t] != no_leaf) found[t] = {begin[leaves[t]], begin[leaves[t] + 1], leaves[t]};
+    }
+    return found;
+}
+
+// Ascending, apart from each other, in 2 to 9 pieces of all buckets.
+BucketRuns random_runs(Random& random) {
+    BucketRuns runs;
+    std::size_t at = below(random, n_buckets / 2);
+    while (at < n_buckets && runs.n < 9) {
+        const std::size_t end = std::min(n_buckets, at + 1 + below(random, 30));
+        runs.runs[runs.n++] = {at, end};
+        at = end + 1 + below(random, 30);
+    }
+    return runs;
+}
+
+// Atoms in the runs have the mass, and the mass below them, that gathering everything finds.
+void runs_of_buckets_have_the_exact_masses() {
+    Random random(3);
+    std::size_t n_compared = 0;
+    for (int round = 0; round < 60; ++round) {
+        Training rows = random_training(random, 200 + below(random, 800), 1 + below(random, 30), 5);
+        // Rows of one leaf that share a target would not weigh alike.
+        for (double& y : rows.y) y += uniform(random);
+        const LeafIndex index(rows.rows(), false, 1);
+        CHECK(index.bucket_counts().has_value());
+        Distribution whole(index), part(index);
+        for (int query_round = 0; query_round < 10; ++query_round) {
+            std::vector<leaf_t> query(rows.n_trees);
+            for (leaf_t& leaf : query) leaf = static_cast<leaf_t>(below(random, 6)) - 1;
+            query[0] = 0;
+            const std::vector<LeafEntries> leaves = entries_of(index, query);
+            whole.gather(0, query.data());
+            part.survey(0, leaves.data(), 1);
+            const BucketRuns runs = random_runs(random);
+            part.gather_buckets(0, runs);
+            const Atoms expected = whole.atoms(), found = part.atoms();
+            CHECK(found.total() == expected.total());
+            std::size_t k = 0;
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                if (std::isnan(found.values[i])) continue;
+                while (expected.values[k] < found.values[i]) ++k;
+                CHECK(expected.values[k] == found.values[i]);
+                CHECK(expected.cumulative[k] == found.cumulative[i]);
+                CHECK(expected.cumulative[k + 1] == found.cumulative[i + 1]);
+                ++n_compared;
+            }
+        }
+    }
+    CHECK(n_compared > 10000);
+}
+
 void answers_follow_from_the_masses() {
     Random random(2);
     for (int round = 0; round < 500; ++round) {
@@ -112,6 +169,7 @@ void answers_follow_from_the_masses() {
 
 int main() {
     gathering_sums_the_leaves();
+    runs_of_buckets_have_the_exact_masses();
     answers_follow_from_the_masses();
     return check::finish();
 }
