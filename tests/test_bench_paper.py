@@ -108,37 +108,36 @@ def test_ratio_of_widths_by_hand(paper):
 class OneFit:
     """A candidate whose intervals are [-c, c], c by level, whatever the rows."""
 
-    def __init__(self, paper, levels, reach, n):
-        self.fits = 0
-        reach = np.asarray(reach, dtype=float)
+    def __init__(self, y, levels, reach):
+        self.fitted_at = []
         interface = importlib.import_module("systems.interface")
 
         def intervals(n, at):
             c = np.interp(at, levels, reach)
             return np.broadcast_to(np.stack([-c, c]), (n, 2, len(c)))
 
-        def fit():
-            self.fits += 1
-            return interface.Fitted(lambda X, at: intervals(len(X), at), 1.5)
+        def fit(at):
+            self.fitted_at.append(list(at))
+            return interface.Fitted(lambda X: intervals(len(X), at), 1.5)
 
         levels = np.asarray(levels)
-        self.candidate = interface.Candidate({"reach": 1}, levels, intervals(n, levels), fit)
+        unseen = intervals(len(y), levels)
+        self.candidate = interface.Levelled({"reach": 1}, y, levels, unseen, fit)
 
 
 def test_the_narrowest_candidate_at_the_target_is_chosen(paper):
     choose = paper["protocol"].choose
     y = np.linspace(-1, 1, 101)
     levels = [0.1, 0.5, 0.9]
-    wide = OneFit(paper, levels, [0.4, 0.8, 1.0], 101).candidate
-    # The same widths at other levels, and half a step more precise at the target.
-    fine = OneFit(paper, levels, [0.5, 0.6, 1.0], 101).candidate
-    short = OneFit(paper, levels, [0.1, 0.2, 0.31], 101).candidate
-    assert choose([wide], y, 0.8)[:2] == (0, pytest.approx(0.5, abs=0.01))
-    found = choose([short, wide, fine], y, 0.6)
+    wide = OneFit(y, levels, [0.4, 0.8, 1.0]).candidate
+    fine = OneFit(y, levels, [0.5, 0.6, 1.0]).candidate
+    short = OneFit(y, levels, [0.1, 0.2, 0.31]).candidate
+    assert wide.reach(0.8).level == pytest.approx(0.5, abs=0.01)
+    found = choose([short, wide, fine], 0.6)
     assert found.candidate != 0  # the only one that does not cover 0.6
-    assert found.picp == pytest.approx(0.6, abs=0.01)
-    assert found.mpiw == pytest.approx(1.2, abs=0.01)
-    assert choose([short, short], y, 0.6) == (0, 0.9, pytest.approx(31 / 101), pytest.approx(0.62))
+    assert found.at.picp == pytest.approx(0.6, abs=0.01)
+    assert found.at.mpiw == pytest.approx(1.2, abs=0.01)
+    assert choose([short, short], 0.6) == (0, (0.9, pytest.approx(31 / 101), pytest.approx(0.62)))
 
 
 def test_a_unit_is_measured_by_hand(paper):
@@ -146,11 +145,12 @@ def test_a_unit_is_measured_by_hand(paper):
     interface = importlib.import_module("systems.interface")
     y = np.linspace(-1, 1, 200)
     task = tasks.Task("boston", np.zeros((200, 1), np.float32), y, ["x"], [], None)
-    one = OneFit(paper, [0.0, 1.0], [0.0, 1.0], 160)
-    family = interface.Family("f", ("QRF",), lambda part: {"QRF": [one.candidate]})
+    train, _ = next(tasks.splits(task, 1))
+    one = OneFit(y[train], [0.0, 1.0], [0.0, 1.0])
+    family = interface.Family("f", 1, ("QRF",), lambda part: {"QRF": [one.candidate]})
     found = protocol.measure(family, task, next(tasks.splits(task, 1)), 0, interface.QUICK)
     assert set(found) == {"QRF"}
-    assert one.fits == 1  # every target chose the same candidate
+    assert len(one.fitted_at) == 5  # four targets and the curve
     targets = found["QRF"]["targets"]
     assert sorted(targets) == ["0.90", "0.92", "0.93", "0.95"]  # canonical, its own, matched
     at = targets["0.90"]

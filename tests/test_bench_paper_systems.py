@@ -130,12 +130,26 @@ def test_padded_band_solves_the_linear_program_of_intpred(systems):
     assert hinges.sum() + price * (upper - lower).sum() == pytest.approx(least, rel=1e-6)
 
 
+def test_columns_that_differ_by_rounding_alone_are_one(systems):
+    """Else their difference would get a coefficient, which no new row has to respect."""
+    lines = systems["quantile_lines"]
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=300).astype(np.float32)
+    other = (np.float32(1) - x).astype(np.float32) * np.float32(1.1)
+    X = np.column_stack([x, other]).astype(np.float64)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = x + rng.normal(size=300)
+    fitted = lines.fit_lines(X, y, np.array([0.95]))
+    new = np.array([[1.0, -0.9]])  # not on the line of the others
+    assert np.abs(lines.read_lines(fitted, new)).max() < 10
+
+
 def test_linear_systems_find_the_band_of_uniform_noise(systems):
     X, y = uniform_noise(1500)
     tuned = systems["linear"].tune(part_of(systems, X, y))
     for candidate in (tuned["QR"][0], tuned["IntPred"][0]):
-        interval = candidate.fit().intervals(X[:50].astype(np.float32), np.array([0.9]))[..., 0]
-        assert np.allclose(interval, [-0.9, 0.9], atol=0.08)
+        fitted = candidate.fit(np.array([0.9]))
+        assert np.allclose(fitted.intervals(X[:50])[..., 0], [-0.9, 0.9], atol=0.08)
 
 
 # Forests
@@ -148,17 +162,23 @@ def test_forests_are_read_out_of_bag_and_agree_with_the_package(systems):
     forests = systems["forests"]
     part = part_of(systems, X, y, quick=True)
     tuned = forests.tune(part)
-    levels = tuned["HDI-Forest"][0].levels
+    levels = systems["interface"].LEVELS
+    reach = systems["interface"].Levelled
     for i, settings in enumerate(forests.GRID):
         forest = RandomForestRegressor(part.effort.n_trees, random_state=0, **settings).fit(X, y)
         model = HDIForestRegressor.from_forest(forest, X, y)
         for system, kind in (("HDI-Forest", "hdi"), ("QRF", "equal_tailed")):
             candidate = tuned[system][i]
-            assert np.array_equal(candidate.intervals, model.oob_interval(levels, kind=kind))
-            again = candidate.fit().intervals(X[:9], levels)
+            unseen = model.oob_interval(levels, kind=kind)
+            expected = reach(settings, part.y, levels, unseen, None).reach(0.8)
+            assert candidate.reach(0.8) == expected
+            again = candidate.fit(levels).intervals(X[:9])
             assert np.array_equal(again, model.predict_interval(X[:9], levels, kind=kind))
-        narrower = np.diff(tuned["HDI-Forest"][i].intervals, axis=1)
-        assert (narrower <= np.diff(tuned["QRF"][i].intervals, axis=1) + 1e-12).all()
+            for padded in tuned[system + ", padded"]:
+                if padded.settings == {**settings, "level": 0.7}:
+                    base = unseen[..., list(levels).index(0.7)]
+                    width = systems["padding"].padded_width(base, part.y, 0.8)
+                    assert padded.reach(0.8).mpiw == pytest.approx(width)
 
 
 def test_forests_of_grouped_rows_do_not_see_a_row_s_own_group(systems):
@@ -167,12 +187,11 @@ def test_forests_of_grouped_rows_do_not_see_a_row_s_own_group(systems):
     X = groups[:, None] + np.zeros((240, 2))
     y = (groups * 7 % 12).astype(float)
     part = part_of(systems, X, y, groups=groups, quick=True)
-    candidate = systems["forests"].tune(part)["HDI-Forest"][0]
-    lower, upper = candidate.intervals[:, :, 0].T
-    assert ((lower <= y) & (y <= upper)).mean() < 0.5
-    alone = systems["forests"].tune(part._replace(groups=None))["HDI-Forest"][0]
-    lower, upper = alone.intervals[:, :, 0].T
-    assert ((lower <= y) & (y <= upper)).all()
+    of_others = systems["forests"].tune(part)["HDI-Forest"][0].reach(1.0)
+    assert of_others.picp < 1
+    of_all = systems["forests"].tune(part._replace(groups=None))["HDI-Forest"][0].reach(1.0)
+    assert of_all.picp == 1
+    assert of_all.mpiw == 0
 
 
 # Padding
@@ -182,16 +201,26 @@ def test_pads_by_hand(systems):
     padding = systems["padding"]
     base = np.array([[0.0, 1.0]] * 4)
     y = np.array([0.5, 1.5, -0.25, 0.9])
-    candidate = padding.padded_candidate({}, base, y, lambda: (lambda X: X, 0.0))
-    levels = list(candidate.levels)
+    candidate = padding.Padded({}, y, base, lambda: (lambda X: X, 0.0))
     # Scores -0.5, 0.5, 0.25, -0.1: half of the rows are inside once the pad is -0.1.
-    assert np.allclose(candidate.intervals[:, :, levels.index(0.5)], [0.1, 0.9])
-    assert np.allclose(candidate.intervals[:, :, levels.index(1.0)], [-0.5, 1.5])
-    model = candidate.fit().intervals
-    assert np.allclose(model(np.array([[2.0, 3.0]]), np.array([0.75]))[0, :, 0], [1.75, 3.25])
+    assert candidate.reach(0.5) == (0.5, 0.5, pytest.approx(0.8))
+    assert candidate.reach(1.0) == (1.0, 1.0, 2.0)
+    model = candidate.fit(np.array([0.75])).intervals
+    assert np.allclose(model(np.array([[2.0, 3.0]]))[0, :, 0], [1.75, 3.25])
     # An interval narrower than the pad takes away shrinks to its middle, not beyond.
     assert np.allclose(padding.pad(np.array([[0.0, 0.4]]), np.full(3, -1.0), np.array([0.5])), 0.2)
     assert padding.padded_width(base, y, 1.0) == pytest.approx(2)
+
+
+def test_pads_cover_what_was_asked_for_on_a_lattice(systems):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, 9, 400).astype(float)
+    base = np.column_stack([y - rng.integers(-1, 2, 400), y + rng.integers(-1, 2, 400)])
+    candidate = systems["padding"].Padded({}, y, np.sort(base, axis=1), None)
+    for target in (0.7, 0.9, 0.95):
+        reached = candidate.reach(target)
+        assert reached.level == target
+        assert reached.picp >= target
 
 
 # Boosting
@@ -203,11 +232,13 @@ def test_boosting_without_information_finds_the_quantiles(systems, n):
     _, y = uniform_noise(n)
     part = part_of(systems, np.zeros((n, 2)), y)
     assert boosting._is_small(part) == (n == 300)
-    settings = {**(boosting._EXACT if n == 300 else boosting._HISTOGRAMS)[0], "rounds": 40}
-    settings.pop("subsample", None)
-    read = boosting._read(part, settings, part.X[:1], np.array([0.5, 0.9]))[0]
-    assert np.allclose(read[0], np.quantile(y, [0.25, 0.05]), atol=0.02)
-    assert np.allclose(read[1], np.quantile(y, [0.75, 0.95]), atol=0.02)
+    settings = (boosting._EXACT if n == 300 else boosting._HISTOGRAMS)[0]
+    band = boosting.Band(
+        part, settings._replace(subsample=1.0 if n == 300 else None), 40, [0.5, 0.9]
+    )
+    lower, upper = band(part.X[:1])[0]
+    assert [(y < end).mean() for end in lower] == pytest.approx([0.25, 0.05], abs=0.005)
+    assert [(y < end).mean() for end in upper] == pytest.approx([0.75, 0.95], abs=0.005)
 
 
 def test_boosting_reads_each_number_of_rounds(systems):
@@ -215,11 +246,10 @@ def test_boosting_reads_each_number_of_rounds(systems):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     part = part_of(systems, X, X[:, 0] + 0.1 * rng.normal(size=200))
-    settings = {"max_depth": 2, "min_samples_leaf": 5}
-    models = boosting._fit_both(part, settings, 0.8, 30)
-    staged = boosting._staged(models, part.X, np.array([10, 30]))
+    settings, level = boosting.Settings(2, 5, 1.0), np.array([0.8])
+    staged = boosting.Band(part, settings, 30, level).after(np.array([10, 30]), part.X)
     for i, rounds in enumerate((10, 30)):
-        alone = boosting._read(part, {**settings, "rounds": rounds}, part.X, np.array([0.8]))
+        alone = boosting.Band(part, settings, rounds, level)(part.X)
         assert np.allclose(staged[..., i], alone[..., 0])
 
 
@@ -278,6 +308,15 @@ def test_nets_do_not_disturb_each_other(systems):
     assert torch.equal(together.hidden[2], nets.hidden[2])
 
 
+def test_rows_of_folds_are_equal_in_number_and_drawn_at_random(systems):
+    parts = [np.arange(100), np.arange(100, 160)]
+    rows = systems["network"].repeated_rows(parts, 2, 0).numpy()
+    assert rows.shape == (4, 60)
+    assert np.array_equal(rows[0], rows[1])
+    assert rows[0].max() >= 90  # not the first ones
+    assert np.array_equal(np.sort(rows[2]), parts[1])
+
+
 def test_equal_steps_for_folds(systems):
     network = systems["network"]
     assert network.epochs_of_equal_steps(100, 500, 400) == 125
@@ -310,11 +349,35 @@ def test_networks_of_ends_find_the_shortest_interval_of_uniform_noise(systems, m
     X, y = uniform_noise(600)
     tuned = systems[module].tune(part_of(systems, X, y, name="boston"))
     (candidate,) = next(iter(tuned.values()))
-    interval = candidate.fit().intervals(uniform_noise(400, 1)[0], np.array([0.95]))[..., 0]
+    interval = candidate.fit(np.array([0.95])).intervals(uniform_noise(400, 1)[0])[..., 0]
     assert 1.8 < np.diff(interval, axis=1).mean() < 2.15
     outside = uniform_noise(400, 1)[1]
     inside = (interval[:, 0] <= outside) & (outside <= interval[:, 1])
     assert 0.9 < inside.mean() < 0.99
+
+
+def test_failed_members_are_trained_again_and_the_better_attempt_kept(systems, monkeypatch):
+    import torch
+
+    quality, network = systems["quality_driven"], systems["network"]
+    attempts = []
+
+    def train(nets, X, y, rows, *_):
+        """Two nets: the first is good from the second attempt on, the second never finite."""
+        attempts.append(len(rows))
+        ends = torch.tensor([9e3, -9e3] if len(attempts) == 1 else [3.0, -3.0])
+        value = ends.expand(len(rows), 1, 2).clone()
+        value[-1] = torch.nan
+        zero = [torch.zeros_like(weights) for weights in nets]
+        return [network.Nets(*zero[:3], value)]
+
+    monkeypatch.setattr(quality, "train", train)
+    X, y = uniform_noise(200)
+    data = network.Data(part_of(systems, X, y))
+    rows = torch.arange(200).repeat(2, 1)
+    nets = quality._train(data, rows, quality.PUBLISHED["boston"])
+    assert attempts == [2, 2, 1, 1]
+    assert nets.output_bias[0].flatten().tolist() == [3.0, -3.0]
 
 
 def test_lube_loss_by_hand(systems):
@@ -363,7 +426,7 @@ def test_normal_networks_find_mean_and_spread(systems):
     tuned = systems["gaussian"].tune(part_of(systems, x[:, None], y))
     X = np.array([[-0.5], [0.5]], dtype=np.float32)
     for system, spreads in (("MVE", (0.2, 1.0)), ("MC dropout", (0.7, 0.7))):
-        interval = tuned[system][0].fit().intervals(X, np.array([0.6827]))[..., 0]
+        interval = tuned[system][0].fit(np.array([0.6827])).intervals(X)[..., 0]
         assert np.allclose(interval.mean(axis=1), [-1, 1], atol=0.15)
         assert np.allclose(np.diff(interval, axis=1)[:, 0] / 2, spreads, rtol=0.3)
 
@@ -383,10 +446,13 @@ def test_every_system_answers_for_all_levels(systems, module):
     tuned = systems[module].tune(part)
     assert tuple(tuned) == family.systems
     for candidates in tuned.values():
-        assert candidates[0].intervals.shape == (120, 2, len(candidates[0].levels))
-        fitted = candidates[-1].fit()
-        intervals = fitted.intervals(X[:7], levels)
-        assert intervals.shape == (7, 2, len(levels))
-        assert np.isfinite(intervals).all()
-        assert (intervals[:, 0] <= intervals[:, 1]).all()
-        assert fitted.seconds >= 0
+        for candidate in (candidates[0], candidates[-1]):
+            reached = candidate.reach(0.9)
+            assert reached.picp <= 1
+            assert reached.mpiw >= 0
+            fitted = candidate.fit(levels)
+            intervals = fitted.intervals(X[:7])
+            assert intervals.shape == (7, 2, len(levels))
+            assert np.isfinite(intervals).all()
+            assert (intervals[:, 0] <= intervals[:, 1]).all()
+            assert fitted.seconds >= 0

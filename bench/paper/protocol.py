@@ -8,24 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
-from matching import level_reaching
 from published import SYSTEMS, TABLE_2
-from systems.interface import LEVELS, Candidate, Effort, Family, Fitted, Part
+from systems.interface import LEVELS, Candidate, Choice, Effort, Family, Part
 from tasks import VARIANTS, Task
 
 # A second reading of the first system's forests by the other: what the rule alone changes.
 SAME_FOREST = "QRF, same forest"
 _READS_SAME = {SAME_FOREST: ("QRF", "HDI-Forest")}
 CANONICAL = (0.90, 0.95)
-
-
-class Choice(NamedTuple):
-    """The candidate that is narrowest at the level where it covers the target."""
-
-    candidate: int
-    level: float
-    picp: float  # on the training part
-    mpiw: float
 
 
 def matched_target(name: str) -> float:
@@ -46,19 +36,25 @@ def results_of(family: Family) -> list[str]:
     return [*family.systems, *(n for n, (read, _) in _READS_SAME.items() if read in family.systems)]
 
 
-def choose(candidates: list[Candidate], y: np.ndarray, target: float) -> Choice:
-    """Find the level of each candidate that covers the target, and the narrowest of them.
+class Chosen(NamedTuple):
+    """The candidate that is narrowest at the level where it covers a target."""
 
-    Where no candidate covers it, the one that covers most.
+    candidate: int
+    at: Choice
+
+
+def choose(candidates: list[Candidate], target: float) -> Chosen:
+    """Let each candidate cover the target, and take the narrowest.
+
+    Where none covers it, the one that covers most.
     """
-    found = []
-    for i, candidate in enumerate(candidates):
-        picp = np.asarray(coverage_score(y, candidate.intervals))
-        mpiw = np.asarray(mean_width_score(candidate.intervals))
-        level = level_reaching(candidate.levels, picp, target)
-        at = [float(np.interp(level, candidate.levels, values)) for values in (picp, mpiw)]
-        found.append((max(0.0, target - picp.max()), at[1], Choice(i, level, at[0], at[1])))
-    return min(found, key=lambda entry: entry[:2])[2]
+    reached = [Chosen(i, candidate.reach(target)) for i, candidate in enumerate(candidates)]
+
+    def order(chosen: Chosen) -> tuple[float, float]:
+        # Interpolated between levels, the target is reached up to rounding.
+        return max(0.0, target - chosen.at.picp - 1e-9), chosen.at.mpiw
+
+    return min(reached, key=order)
 
 
 def measure(
@@ -67,80 +63,62 @@ def measure(
     """Tune on the training part, fit, and measure on the test part; widths in target sds."""
     train, test = split
     whole = Part(task.X, task.y, task.categorical, task.groups, seed, effort, task.name)
-    part = whole.take(train)
-    start = time.perf_counter()
-    tuned = family.tune(part)
-    tuning_seconds = time.perf_counter() - start
-    found: dict[str, dict[str, Any]] = {}
-    chosen: dict[str, dict[float, Choice]] = {}
-    for system, candidates in tuned.items():
-        chosen[system] = {
-            target: choose(candidates, part.y, target) for target in targets_of(task.name, system)
-        }
+    start = time.process_time()
+    tuned = family.tune(whole.take(train))
+    tuning_seconds = time.process_time() - start
+    chosen = {
+        system: {target: choose(candidates, target) for target in targets_of(task.name, system)}
+        for system, candidates in tuned.items()
+    }
     for system, (read, by) in _READS_SAME.items():
         if by in tuned:
             tuned[system] = tuned[read]
-            chosen[system] = {}
-            for target, choice in chosen[by].items():
-                only = choose([tuned[read][choice.candidate]], part.y, target)
-                chosen[system][target] = only._replace(candidate=choice.candidate)
-    for system, choices in chosen.items():
-        found[system] = {
+            chosen[system] = {
+                target: Chosen(i, tuned[read][i].reach(target))
+                for target, (i, _) in chosen[by].items()
+            }
+    with_curve = seed < family.n_curves
+    return {
+        system: {
             "n_train": len(train),
             "n_test": len(test),
             "tuning_seconds": round(tuning_seconds, 3),
-            **_measured(
-                tuned[system],
-                choices,
-                whole.take(test),
-                task.y.std(),
-                with_curve=seed < family.n_curves,
-            ),
+            **_measured(tuned[system], choices, whole.take(test), task.y.std(), with_curve),
         }
-    return found
+        for system, choices in chosen.items()
+    }
 
 
 def _measured(
     candidates: list[Candidate],
-    choices: dict[float, Choice],
+    choices: dict[float, Chosen],
     test: Part,
     unit: float,
-    *,
     with_curve: bool,
 ) -> dict[str, Any]:
     """Fit what was chosen for each target and measure it on the test part."""
     targets: dict[str, Any] = {}
     curve: dict[str, Any] = {}
-    # Targets that share a candidate are measured one after the other, so that it is fitted once.
-    order = sorted(choices, key=lambda target: choices[target].candidate)
-    models: dict[int, Fitted] = {}
-    for target in order:
-        choice = choices[target]
-        candidate = candidates[choice.candidate]
-        if choice.candidate not in models:
-            models = {choice.candidate: candidate.fit()}
-        model, fit_seconds = models[choice.candidate]
-        start = time.perf_counter()
-        interval = model(test.X, np.array([choice.level]))
-        seconds = time.perf_counter() - start
+    for target, (i, at) in choices.items():
+        fitted = candidates[i].fit(np.array([at.level]))
+        start = time.process_time()
+        interval = fitted.intervals(test.X)
+        seconds = time.process_time() - start
         targets[f"{target:.2f}"] = {
-            "settings": candidate.settings,
-            "level": round(choice.level, 6),
-            "training": _rounded({"picp": choice.picp, "mpiw": choice.mpiw / unit}),
-            "fit_seconds": round(fit_seconds, 4),
+            "settings": candidates[i].settings,
+            "level": round(at.level, 6),
+            "training": _rounded({"picp": at.picp, "mpiw": at.mpiw / unit}),
+            "fit_seconds": round(fitted.seconds, 4),
             "predict_seconds": round(seconds, 5),
             **_scores(test.y, interval, target, unit),
         }
         if with_curve and target == CANONICAL[0]:
-            intervals = model(test.X, LEVELS)
+            intervals = candidates[i].fit(LEVELS).intervals(test.X)
             curve = {
                 "picp": _rounded(coverage_score(test.y, intervals)),
                 "mpiw": _rounded(np.asarray(mean_width_score(intervals)) / unit),
-                "interval_score": _rounded(
-                    np.asarray(interval_score(test.y, intervals[..., :-1], LEVELS[:-1])) / unit
-                ),
             }
-    return {"targets": dict(sorted(targets.items())), "curve": curve}
+    return {"targets": targets, "curve": curve}
 
 
 def _scores(y: np.ndarray, interval: np.ndarray, target: float, unit: float) -> dict[str, Any]:

@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
+import torch
+from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 import report
 import store
@@ -49,13 +53,23 @@ class Unit(NamedTuple):
             for system in results_of(self.family)
         }
 
+    def made_by(self, effort: str) -> str:
+        """Return what a result must say to count as this unit's."""
+        return f"{self.family.name} {self.family.version}, {effort}"
+
+    def is_done(self, folder: Path, effort: str) -> bool:
+        """Whether all its results are there."""
+        made_by = self.made_by(effort)
+        return all(store.is_done(path, made_by) for path in self.paths(folder).values())
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     folder = options.results or (store.QUICK_RESULTS if options.quick else store.RESULTS)
     console = Console()
     planned = list(_planned(options))
-    left = [unit for unit in planned if not all(p.exists() for p in unit.paths(folder).values())]
+    effort = "quick" if options.quick else "full"
+    left = [unit for unit in planned if not unit.is_done(folder, effort)]
     seconds = [] if options.quick else [_estimate(unit) for unit in left]
     console.print(_plan(planned, left, seconds, options.jobs))
     if options.plan:
@@ -63,16 +77,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     weights = [second or np.nan for second in seconds] or [1.0] * len(left)
     # A unit of unknown cost counts as much as the others do on average.
     weights = np.nan_to_num(weights, nan=1.0 if np.isnan(weights).all() else np.nanmean(weights))
-    with _progress(console) as progress, parallel_config("loky", inner_max_num_threads=1):
+    failures = []
+    with _progress(console) as progress:
         bar = progress.add_task("", total=sum(weights))
-        for i in Parallel(options.jobs, return_as="generator_unordered")(
-            delayed(_run)(i, unit, folder, options.quick) for i, unit in enumerate(left)
+        for i, failure in Parallel(options.jobs, return_as="generator_unordered")(
+            delayed(_attempt)(i, unit, folder, effort) for i, unit in enumerate(left)
         ):
             unit = left[i]
-            progress.update(
-                bar, advance=weights[i], description=f"{unit.family.name}, {unit.task} {unit.seed}"
-            )
+            name = f"{unit.family.name}, {unit.task} {unit.seed}"
+            progress.update(bar, advance=weights[i], description=name)
+            if failure:
+                failures.append(name)
+                console.print(f"{name} failed:\n{failure}", markup=False, highlight=False)
     console.print(f"tables and pictures: {report.write(folder)}")
+    if failures:
+        console.print(f"{len(failures)} of {len(left)} units failed: {'; '.join(failures)}")
+        sys.exit(1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,7 +117,8 @@ def _planned(options: argparse.Namespace) -> Iterator[Unit]:
     for seed in range(most):
         for family in families:
             for name in options.tasks:
-                if seed < min(numbers[name], family.fewer_splits.get(name, most)):
+                most_here = family.most_splits_of.get(name, family.most_splits)
+                if seed < min(numbers[name], most_here):
                     yield Unit(family, name, seed)
 
 
@@ -129,22 +150,33 @@ def _plan(planned: list[Unit], left: list[Unit], seconds: list[float | None], n_
     return table
 
 
-def _run(i: int, unit: Unit, folder: Path, quick: bool) -> int:
-    """Work on one unit in this process and write its results."""
+def _attempt(i: int, unit: Unit, folder: Path, effort: str) -> tuple[int, str]:
+    """Work on one unit with one thread; return its number, and what went wrong."""
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            _work(unit, folder, effort)
+    except Exception:  # the other units are worth their time whatever happened to this one
+        return i, traceback.format_exc()
+    return i, ""
+
+
+def _work(unit: Unit, folder: Path, effort: str) -> None:
+    """Measure one unit and write its results."""
     task = tasks.load(unit.task)
-    if quick:
+    if effort == "quick":
         few = np.random.default_rng(0).permutation(len(task.y))[:_QUICK_ROWS]
         groups = None if task.groups is None else task.groups[few]
         task = task._replace(X=task.X[few], y=task.y[few], groups=groups)
     split = list(tasks.splits(task, unit.seed + 1))[-1]
-    start = time.perf_counter()
-    found: dict[str, dict[str, Any]] = measure(
-        unit.family, task, split, unit.seed, QUICK if quick else FULL
-    )
-    seconds = round(time.perf_counter() - start, 3)
+    start = time.process_time()
+    found = measure(unit.family, task, split, unit.seed, QUICK if effort == "quick" else FULL)
+    shared = {
+        "made_by": unit.made_by(effort),
+        "unit_seconds": round(time.process_time() - start, 3),
+    }
     for system, path in unit.paths(folder).items():
-        store.write(path, {**found[system], "unit_seconds": seconds})
-    return i
+        store.write(path, {**shared, **found[system]})
 
 
 def _progress(console: Console) -> Progress:

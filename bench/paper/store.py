@@ -26,6 +26,11 @@ def write(path: Path, result: dict[str, Any]) -> None:
         temporary.write_text(json.dumps(result) + "\n")
 
 
+def is_done(path: Path, made_by: str) -> bool:
+    """Whether the result is there, and by the same version and effort."""
+    return path.exists() and json.loads(path.read_text())["made_by"] == made_by
+
+
 def read(folder: Path, task: str, system: str, n_splits: int) -> dict[int, dict[str, Any]]:
     """Return the results that are there, by seed."""
     paths = {seed: path_of(folder, task, system, seed) for seed in range(n_splits)}

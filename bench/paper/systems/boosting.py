@@ -3,122 +3,150 @@
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
-from .interface import SLOW_SPLITS, Candidate, Family, Fitted, Part, out_of_fold
-from .padding import Base, padded_candidate, padded_width
+from .interface import (
+    LARGE,
+    VERY_LARGE,
+    Candidate,
+    Family,
+    Fitted,
+    Levelled,
+    Part,
+    out_of_fold,
+)
+from .padding import Base, Padded, padded_width
 
-_LEVELS = np.array([0.75, 0.85, 0.9, 0.94, 0.97, 0.99])
-# Settings are compared at one level, the levels at the best of them: each level is two fits.
-_SETTINGS_LEVEL = 0.85
-_SETTINGS_COVERAGE = 0.93
+_LEVELS = np.array([0.5, 0.75, 0.9, 0.95, 0.98, 0.995])
+_BASE_LEVELS = _LEVELS[:3]  # to be padded
 _HIGHEST = 0.999  # quantiles 0 and 1 cannot be learned
-_LEARNING_RATE = 0.06
+# Settings are compared padded, at one base level; levels at the best settings: each is two fits.
+_SETTINGS_LEVEL = 0.75
+_SETTINGS_COVERAGE = 0.93
+_LEARNING_RATE = 0.1
 _SHARES_OF_ROUNDS = (0.125, 0.25, 0.5, 1.0)
-# Exact splits and random halves of the rows suit few rows; histograms are 10 times as fast.
+# Exact splits and random parts of the rows suit few rows; histograms are 10 times as fast.
 _EXACT_CELLS = 20_000
-_EXACT = [
-    {"max_depth": depth, "min_samples_leaf": leaf, "subsample": 0.7}
-    for depth, leaf in product((3, 5), (5, 20))
-]
-_HISTOGRAMS = [
-    {"max_depth": depth, "min_samples_leaf": leaf} for depth, leaf in product((3, 8), (5, 20))
-]
+
+
+class Settings(NamedTuple):
+    """Of the trees."""
+
+    max_depth: int
+    min_samples_leaf: int
+    subsample: float | None = None  # of the rows, for each tree; None: histograms of all rows
+
+
+_EXACT = [Settings(depth, leaf, 0.7) for depth, leaf in product((3, 6), (3, 10))]
+_HISTOGRAMS = [Settings(depth, leaf) for depth, leaf in product((4, 10), (5, 20))]
+
+
+class Band:
+    """Boosted lower and upper quantiles of central levels, (n, 2, k)."""
+
+    def __init__(self, part: Part, settings: Settings, rounds: int, levels: np.ndarray) -> None:
+        levels = np.minimum(levels, _HIGHEST)
+        quantiles = [(1 - levels) / 2, (1 + levels) / 2]
+        fit = partial(_fit, part, settings, rounds)
+        self._models = [[fit(quantile) for quantile in end] for end in quantiles]
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return the intervals; ends that cross are swapped."""
+        ends = [np.stack([model.predict(X) for model in end], axis=1) for end in self._models]
+        return np.sort(np.stack(ends, axis=1), axis=1)
+
+    def after(self, rounds: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return the intervals of the first level after each number of rounds, (n, 2, n_rounds)."""
+        ends = []
+        for lower_or_upper in self._models:
+            staged = list(lower_or_upper[0].staged_predict(X))
+            ends.append(np.stack([staged[i - 1] for i in rounds], axis=1))
+        return np.sort(np.stack(ends, axis=1), axis=1)
 
 
 def tune(part: Part) -> dict[str, list[Candidate]]:
     """Choose settings by their padded width at one level, then read the levels of the best.
 
-    Far quantiles learned from few rows are wide; a nearer one with a pad is tried as well.
+    Far quantiles learned from few rows are wide; nearer ones with a pad are tried as well.
     """
+    settings, rounds = _best(part)
+    bands = out_of_fold(part, lambda inner: Band(inner, settings, rounds, _LEVELS))
+
+    @cache
+    def fit_level(level: float) -> tuple[Band, float]:
+        start = time.process_time()
+        band = Band(part, settings, rounds, np.array([level]))
+        return band, time.process_time() - start
+
+    def fit(levels: np.ndarray) -> Fitted:
+        if len(levels) == 1:
+            return Fitted(*fit_level(float(levels[0])))
+        start = time.process_time()
+        return Fitted(Band(part, settings, rounds, levels), time.process_time() - start)
+
+    def fit_base(level: float) -> tuple[Base, float]:
+        band, seconds = fit_level(level)
+        return (lambda X: band(X)[..., 0]), seconds
+
+    shared = {**settings._asdict(), "rounds": rounds}
+    candidates: list[Candidate] = [Levelled(shared, part.y, _LEVELS, bands, fit)]
+    for i, level in enumerate(_BASE_LEVELS.tolist()):
+        base = partial(fit_base, level)
+        candidates.append(Padded({**shared, "level": level}, part.y, bands[..., i], base))
+    return {"QR_GBDT": candidates}
+
+
+def _best(part: Part) -> tuple[Settings, int]:
+    """Return the settings and rounds whose band, padded, is narrowest out of fold."""
     shares = part.effort.n_rounds * np.array(_SHARES_OF_ROUNDS)
     rounds = np.unique(np.maximum(1, shares.round().astype(int)))
-    compared = []
+    widths: dict[tuple[Settings, int], float] = {}
     for settings in _EXACT if _is_small(part) else _HISTOGRAMS:
-        bands = np.empty((len(part.y), 2, len(rounds)))
-        for learned, held_out in part.folds():
-            models = _fit_both(part.take(learned), settings, _SETTINGS_LEVEL, int(rounds[-1]))
-            bands[held_out] = _staged(models, part.X[held_out], rounds)
-        compared += [
-            (padded_width(bands[..., i], part.y, _SETTINGS_COVERAGE), {**settings, "rounds": after})
-            for i, after in enumerate(rounds.tolist())
-        ]
-    settings = min(compared, key=lambda entry: entry[0])[1]
-    bands = out_of_fold(part, lambda inner: partial(_read, inner, settings), _LEVELS)
-    pure = Candidate(settings, _LEVELS, bands, partial(_fitted, part, settings))
-    padded = [
-        padded_candidate(
-            {**settings, "level": float(level)},
-            bands[..., i],
-            part.y,
-            partial(_fitted_base, part, settings, level),
-        )
-        for i, level in enumerate(_LEVELS[:-2])
-    ]
-    return {"QR_GBDT": [pure, *padded]}
+
+        def fit(inner: Part, settings: Settings = settings) -> Any:
+            band = Band(inner, settings, int(rounds[-1]), np.array([_SETTINGS_LEVEL]))
+            return partial(band.after, rounds)
+
+        bands = out_of_fold(part, fit)
+        for i, after in enumerate(rounds.tolist()):
+            widths[settings, after] = padded_width(bands[..., i], part.y, _SETTINGS_COVERAGE)
+    return min(widths, key=lambda key: widths[key])
 
 
 def _is_small(part: Part) -> bool:
     return part.X.size <= _EXACT_CELLS and not np.isnan(part.X).any()
 
 
-def _booster(part: Part, settings: dict[str, Any], rounds: int, quantile: float) -> Any:
-    shared = {"loss": "quantile", "learning_rate": _LEARNING_RATE, "random_state": part.seed}
-    if "subsample" in settings:
-        return GradientBoostingRegressor(alpha=quantile, n_estimators=rounds, **settings, **shared)
-    return HistGradientBoostingRegressor(
-        quantile=quantile, max_iter=rounds, early_stopping=False, **settings, **shared
-    )
+def _fit(part: Part, settings: Settings, rounds: int, quantile: float) -> Any:
+    shared = {
+        "loss": "quantile",
+        "learning_rate": _LEARNING_RATE,
+        "random_state": part.seed,
+        "max_depth": settings.max_depth,
+        "min_samples_leaf": settings.min_samples_leaf,
+    }
+    if settings.subsample is not None:
+        model: Any = GradientBoostingRegressor(
+            alpha=quantile, n_estimators=rounds, subsample=settings.subsample, **shared
+        )
+    else:
+        model = HistGradientBoostingRegressor(
+            quantile=quantile, max_iter=rounds, early_stopping=False, **shared
+        )
+    return model.fit(part.X, part.y)
 
 
-def _fit_both(part: Part, settings: dict[str, Any], level: float, rounds: int) -> tuple[Any, Any]:
-    """Fit the lower and the upper quantile of a central level."""
-    lower, upper = (
-        _booster(part, settings, rounds, quantile).fit(part.X, part.y)
-        for quantile in ((1 - level) / 2, (1 + level) / 2)
-    )
-    return lower, upper
-
-
-def _staged(models: tuple[Any, Any], X: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    """Return (n, 2, n_rounds) intervals after each number of rounds; ends that cross swap."""
-    ends = []
-    for model in models:
-        after = list(model.staged_predict(X))
-        ends.append(np.stack([after[i - 1] for i in rounds], axis=1))
-    return np.sort(np.stack(ends, axis=1), axis=1)
-
-
-def _read(part: Part, settings: dict[str, Any], X: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Fit each level that is asked for, and read it: (n, 2, k)."""
-    chosen = {name: value for name, value in settings.items() if name != "rounds"}
-    rounds = settings["rounds"]
-    bands = []
-    for level in np.minimum(levels, _HIGHEST):
-        lower, upper = _fit_both(part, chosen, level, rounds)
-        bands.append(np.sort(np.stack([lower.predict(X), upper.predict(X)], axis=1), axis=1))
-    return np.stack(bands, axis=2)
-
-
-def _fitted(part: Part, settings: dict[str, Any]) -> Fitted:
-    """Each level is fitted when it is asked for; the time is that of one level."""
-    start = time.perf_counter()
-    _read(part, settings, part.X[:1], np.array([_SETTINGS_LEVEL]))
-    return Fitted(partial(_read, part, settings), time.perf_counter() - start)
-
-
-def _fitted_base(part: Part, settings: dict[str, Any], level: float) -> tuple[Base, float]:
-    start = time.perf_counter()
-    chosen = {name: value for name, value in settings.items() if name != "rounds"}
-    models = _fit_both(part, chosen, level, settings["rounds"])
-    rounds = np.array([settings["rounds"]])
-    return (lambda X: _staged(models, X, rounds)[..., 0]), time.perf_counter() - start
-
-
-# Of the trade-off curves, fitted anew at 25 levels, a few.
-FAMILY = Family("boosting", ("QR_GBDT",), tune, n_curves=3, fewer_splits=SLOW_SPLITS)
+FAMILY = Family(
+    "boosting",
+    1,
+    ("QR_GBDT",),
+    tune,
+    most_splits=10,
+    most_splits_of=dict.fromkeys((*LARGE, *VERY_LARGE), 5),
+    n_curves=2,  # each is fitted anew at 25 levels
+)

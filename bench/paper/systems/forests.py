@@ -1,13 +1,14 @@
 """HDI-Forest and quantile regression forests: two readings of the same scikit-learn forests.
 
-Each by itself, as the paper compares them, and padded, as the systems without levels are.
+Each by itself, as the paper compares them, and with a pad where that is narrower, as the systems
+without levels of their own have.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -16,8 +17,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 
-from .interface import LEVELS, Candidate, Family, Fitted, Part, out_of_fold
-from .padding import Base, padded_candidate
+from .interface import LEVELS, Candidate, Family, Fitted, Levelled, Part, out_of_fold
+from .padding import Base, Padded
 
 KINDS = {"HDI-Forest": "hdi", "QRF": "equal_tailed"}
 _PADDED = ", padded"
@@ -38,16 +39,15 @@ def fit_forest(part: Part, n_trees: int, settings: dict[str, Any]) -> HDIForestR
 def tune(part: Part) -> dict[str, list[Candidate]]:
     """Read both kinds of intervals of every forest of the grid."""
 
-    # The targets of an evaluation rarely choose more than three.
-    @lru_cache(maxsize=3)
+    @cache
     def fitted(config: int) -> tuple[HDIForestRegressor, float]:
-        start = time.perf_counter()
+        start = time.process_time()
         model = fit_forest(part, part.effort.n_trees, GRID[config])
-        return model, time.perf_counter() - start
+        return model, time.process_time() - start
 
-    def fit(config: int, kind: Any) -> Fitted:
+    def fit(config: int, kind: Any, levels: np.ndarray) -> Fitted:
         model, seconds = fitted(config)
-        return Fitted(partial(_read, model, kind), seconds)
+        return Fitted(lambda X: model.predict_interval(X, levels, kind=kind), seconds)
 
     def fit_base(config: int, kind: Any, level: float) -> tuple[Base, float]:
         model, seconds = fitted(config)
@@ -58,12 +58,14 @@ def tune(part: Part) -> dict[str, list[Candidate]]:
         read = _unseen(part, settings, lambda config=config: fitted(config)[0])
         for system, kind in KINDS.items():
             intervals = read(kind)
-            found[system].append(Candidate(settings, LEVELS, intervals, partial(fit, config, kind)))
+            pure = Levelled(settings, part.y, LEVELS, intervals, partial(fit, config, kind))
+            found[system].append(pure)
+            found[system + _PADDED].append(pure)
             found[system + _PADDED] += [
-                padded_candidate(
+                Padded(
                     {**settings, "level": level},
-                    intervals[..., np.searchsorted(LEVELS, level)],
                     part.y,
+                    intervals[..., np.searchsorted(LEVELS, level)].copy(),
                     partial(fit_base, config, kind, level),
                 )
                 for level in _PADDED_LEVELS
@@ -87,13 +89,11 @@ def _unseen(
 
     def read(kind: Any) -> np.ndarray:
         left = iter(models)
-        return out_of_fold(part, lambda _: partial(_read, next(left), kind), LEVELS)
+        return out_of_fold(
+            part, lambda _: partial(next(left).predict_interval, coverage=LEVELS, kind=kind)
+        )
 
     return read
 
 
-def _read(model: HDIForestRegressor, kind: Any, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    return model.predict_interval(X, levels, kind=kind)
-
-
-FAMILY = Family("forests", SYSTEMS, tune)
+FAMILY = Family("forests", 1, SYSTEMS, tune)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch import Tensor
 
-from .interface import LEVELS, SLOW_SPLITS, Candidate, Family, Fitted, Part
+from .interface import LEVELS, SLOW_SPLITS, Candidate, Family, Fitted, Levelled, Part
 from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
 
 _N_HIDDEN = 50
@@ -36,8 +37,9 @@ class Normal(NamedTuple):
     variance: np.ndarray
 
     def misfit(self, y: np.ndarray) -> float:
-        """Return the mean negative log-likelihood, up to a constant."""
-        return float((np.log(self.variance) + (y - self.mean) ** 2 / self.variance).mean() / 2)
+        """Return the mean negative log-likelihood, up to a constant; inf where nets failed."""
+        of_rows = np.log(self.variance) + (y - self.mean) ** 2 / self.variance
+        return float(np.nan_to_num(of_rows.mean() / 2, nan=np.inf))
 
     def intervals(self, levels: np.ndarray) -> np.ndarray:
         """Return (n, 2, k) central intervals."""
@@ -90,7 +92,7 @@ _MVE = Method(
     likelihood_loss,
     mixture,
     [{"rate": r, "l2": w} for r, w in product((0.003, 0.01), (0.0, 1e-3, 1e-2))],
-    (20, 60, 200),
+    (20, 80, 240),
 )
 _DROPOUT = Method(
     "MC dropout",
@@ -102,7 +104,7 @@ _DROPOUT = Method(
         {"rate": r, "l2": w, "dropout": p}
         for r, w, p in product((0.003, 0.01), (1e-5, 1e-3), (0.02, 0.05, 0.15))
     ],
-    (40, 120, 400),
+    (50, 200, 600),
 )
 
 
@@ -123,7 +125,7 @@ def _candidate(method: Method, part: Part) -> Candidate:
     torch.manual_seed(part.seed)
 
     # Every trial with one net a fold, all at once.
-    kept = _train(method, data, repeated_rows(rows, n), trials * len(rows), epochs)
+    kept = _train(method, data, repeated_rows(rows, n, part.seed), trials * len(rows), epochs)
     found: dict[tuple[int, int], float] = {}
     for epoch, nets in zip(epochs, kept, strict=True):
         for i, trial in enumerate(trials):
@@ -133,7 +135,7 @@ def _candidate(method: Method, part: Part) -> Candidate:
     trial = trials[best]
 
     # The ensembles of the folds, whose intervals the level is tuned on.
-    fold_rows = repeated_rows(rows, method.members)
+    fold_rows = repeated_rows(rows, method.members, part.seed)
     longer = epochs_of_equal_steps(epoch, len(y), fold_rows.shape[1])
     nets = _train(method, data, fold_rows, [trial] * len(fold_rows), [longer])[0]
     firsts = range(0, len(fold_rows), method.members)
@@ -142,21 +144,26 @@ def _candidate(method: Method, part: Part) -> Candidate:
     settings = {**trial, "epochs": epoch, "noise": round(noise, 6)}
     intervals = normal.intervals(LEVELS) * data.unit + data.centre
 
-    def fit() -> Fitted:
-        start = time.perf_counter()
+    @cache
+    def whole() -> tuple[Nets, float]:
+        start = time.process_time()
         torch.manual_seed(part.seed)
-        whole = repeated_rows([np.arange(len(y))], method.members)
-        nets = _train(method, data, whole, [trial] * len(whole), [epoch])[0]
+        rows = repeated_rows([np.arange(len(y))], method.members, part.seed)
+        nets = _train(method, data, rows, [trial] * len(rows), [epoch])[0]
+        return nets, time.process_time() - start
 
-        def model(X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    def fit(levels: np.ndarray) -> Fitted:
+        nets, seconds = whole()
+
+        def answer(X: np.ndarray) -> np.ndarray:
             torch.manual_seed(part.seed)
             normal = method.read(nets, data.features(X), trial.get("dropout", 0.0))
             normal = normal._replace(variance=normal.variance + noise)
             return normal.intervals(levels) * data.unit + data.centre
 
-        return Fitted(model, time.perf_counter() - start)
+        return Fitted(answer, seconds)
 
-    return Candidate(settings, LEVELS, intervals, fit)
+    return Levelled(settings, part.y, LEVELS, intervals, fit)
 
 
 def _train(
@@ -169,7 +176,7 @@ def _train(
 
     nets = new_nets(len(rows), data.X.shape[1], _N_HIDDEN, [0.0] * method.n_outputs, _SCALE)
     schedule = Schedule(each("rate"), 1.0, each("l2"))
-    dropout = each("dropout") if method is _DROPOUT else 0.0
+    dropout = each("dropout") if method is _DROPOUT else None
     return train(nets, data.X, data.y, rows, method.loss, schedule, epochs, dropout)
 
 
@@ -206,4 +213,4 @@ def _with_noise(method: Method, normal: Normal, y: np.ndarray) -> tuple[Normal, 
     return normal._replace(variance=normal.variance + noise), noise
 
 
-FAMILY = Family("gaussian", ("MVE", "MC dropout"), tune, fewer_splits=SLOW_SPLITS)
+FAMILY = Family("gaussian", 1, ("MVE", "MC dropout"), tune, most_splits_of=SLOW_SPLITS)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
+
+from hdiforest.metrics import coverage_score, mean_width_score
+from matching import level_reaching
 
 # Twenty-five nominal levels: of the trade-off curves, and those a system is tuned over if a level
 # costs it little.
@@ -18,15 +21,12 @@ LEVELS = np.concatenate(
     ]
 )
 
-# Intervals (n, 2, k) for the rows of a matrix at k levels.
-Model = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
 
 class Effort(NamedTuple):
     """How much work a run may be; what differs between the whole run and a quick one."""
 
     n_trees: int = 300
-    n_rounds: int = 240  # of boosting
+    n_rounds: int = 600  # of boosting
     share_of_epochs: float = 1.0
     n_trials: int = 8  # settings tried where none are published
 
@@ -59,46 +59,85 @@ class Part(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A model and what it cost."""
+    """A model of the whole training part for some levels, and what it took to fit."""
 
-    intervals: Model
-    seconds: float
+    intervals: Callable[[np.ndarray], np.ndarray]  # rows (n, n_features) -> (n, 2, k)
+    seconds: float  # of one core
 
 
-class Candidate(NamedTuple):
-    """One way to set up a system, and how it did on the training part."""
+class Choice(NamedTuple):
+    """The level at which a candidate covers a target, and how it does on the training part."""
+
+    level: float
+    picp: float
+    mpiw: float
+
+
+class Levelled:
+    """A way to set up a system whose intervals have levels of their own."""
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        y: np.ndarray,
+        levels: np.ndarray,
+        intervals: np.ndarray,
+        fit: Callable[[np.ndarray], Fitted],
+    ) -> None:
+        """Take intervals (n, 2, k) for the part's rows, each from rows that it is not among."""
+        self.settings = settings
+        self.fit = fit
+        self._levels = levels
+        self._picp = np.asarray(coverage_score(y, intervals))
+        self._mpiw = np.asarray(mean_width_score(intervals))
+
+    def reach(self, target: float) -> Choice:
+        """Find the level that covers the target, between the levels that were tried."""
+        level = level_reaching(self._levels, self._picp, target)
+        picp, mpiw = (np.interp(level, self._levels, of) for of in (self._picp, self._mpiw))
+        return Choice(level, float(picp), float(mpiw))
+
+
+class Candidate(Protocol):
+    """One way to set up a system, as it did on the training part."""
 
     settings: dict[str, Any]
-    levels: np.ndarray  # (k,) ascending
-    intervals: np.ndarray  # (n, 2, k) for the part's rows, each from rows that it is not among
-    fit: Callable[[], Fitted]  # on the whole part
+
+    @property
+    def fit(self) -> Callable[[np.ndarray], Fitted]:
+        """Fit the whole training part for these levels (k,)."""
+
+    def reach(self, target: float) -> Choice:
+        """Find the level that covers the target on the training part."""
 
 
 class Family(NamedTuple):
     """Systems that are tuned together, because they share what they fit."""
 
     name: str
+    version: int  # to be raised whenever results would change: older ones then count as missing
     systems: tuple[str, ...]
     tune: Callable[[Part], dict[str, list[Candidate]]]
-    fewer_splits: Mapping[str, int] = MappingProxyType({})  # on these data sets, for its cost
+    most_splits: int = 20
+    most_splits_of: Mapping[str, int] = MappingProxyType({})  # on these data sets, for its cost
     n_curves: int = 20  # splits whose whole trade-off curve is measured
 
 
-# Of systems whose training is slow: splits of the data sets with more than 4,000 rows.
-SLOW_SPLITS = {
-    "parkinsons": 10,
-    "parkinsons_new_subjects": 10,
-    "naval": 10,
-    "power_plant": 10,
-    "protein": 5,
-    "online_news": 5,
-    "online_news_whole": 5,
-}
+# Data sets of more than 4,000 rows, and how many splits systems that are slow to train get there.
+LARGE = ("parkinsons", "parkinsons_new_subjects", "naval", "power_plant")
+VERY_LARGE = ("protein", "online_news", "online_news_whole")
+SLOW_SPLITS = {**dict.fromkeys(LARGE, 10), **dict.fromkeys(VERY_LARGE, 5)}
 
 
-def out_of_fold(part: Part, fit: Callable[[Part], Model], levels: np.ndarray) -> np.ndarray:
-    """Return intervals (n, 2, k) for the part's rows, each from the folds it is not in."""
-    found = np.empty((len(part.y), 2, len(levels)))
+def out_of_fold(
+    part: Part, fit: Callable[[Part], Callable[[np.ndarray], np.ndarray]]
+) -> np.ndarray:
+    """Return intervals (n, 2, ...) for the part's rows, each from the folds it is not in."""
+    found: np.ndarray | None = None
     for learned, held_out in part.folds():
-        found[held_out] = fit(part.take(learned))(part.X[held_out], levels)
+        answers = fit(part.take(learned))(part.X[held_out])
+        if found is None:
+            found = np.empty((len(part.y), *answers.shape[1:]))
+        found[held_out] = answers
+    assert found is not None
     return found

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +12,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 from .design import standardised
-from .interface import SLOW_SPLITS, Candidate, Family, Fitted, Part
-from .padding import padded_candidate
+from .interface import SLOW_SPLITS, Candidate, Family, Fitted, Levelled, Part, out_of_fold
+from .padding import Base, Padded
 from .quantile_lines import fit_lines, read_lines
 
-_QR_LEVELS = np.array([0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.997])
-_INTPRED_LEVELS = np.array([0.6, 0.8, 0.9, 0.95])
+_QR_LEVELS = np.array([0.3, 0.6, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 0.997])
+_BASE_LEVELS = np.array([0.3, 0.6, 0.8, 0.95])  # to be padded
+_HIGHEST = 0.999  # quantiles 0 and 1 have no line
 # Terms of pairs of features are tried below this number of features: so says a comment in the
 # paper's source.
 _PAIRS_BELOW = 25
 _N_WAVES = 200
-_WAVE_RIDGES = (0.1, 1.0, 10.0)
+_WAVE_RIDGES = (0.3, 3.0, 30.0)
 
 
 class Basis(NamedTuple):
@@ -40,6 +40,7 @@ class Band:
         self._prepare = make_pipeline(standardised(part), _terms(basis.terms, part.seed))
         X = self._prepare.fit_transform(part.X.astype(np.float64))
         self._centre, self._unit = part.y.mean(), part.y.std() or 1.0
+        levels = np.minimum(levels, _HIGHEST)
         quantiles = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
         self._lines = fit_lines(X, (part.y - self._centre) / self._unit, quantiles, basis.ridge)
 
@@ -57,15 +58,16 @@ def tune(part: Part) -> dict[str, list[Candidate]]:
         bases.append(Basis("pairs"))
     found: dict[str, list[Candidate]] = {"QR": [], "IntPred": []}
     for basis in bases:
-        bands = _out_of_fold(part, basis, _QR_LEVELS)
-        settings = {"terms": basis.terms}
+        bands = out_of_fold(part, lambda inner, basis=basis: Band(inner, basis, _QR_LEVELS))
         fit = partial(_fit_levels, part, basis)
-        found["QR"].append(Candidate(settings, _QR_LEVELS, bands, fit))
-        at = np.searchsorted(_QR_LEVELS, _INTPRED_LEVELS)
-        found["IntPred"] += _padded(part, basis, bands[..., at])
+        found["QR"].append(Levelled({"terms": basis.terms}, part.y, _QR_LEVELS, bands, fit))
+        padded = _padded(part, basis, bands[..., np.searchsorted(_QR_LEVELS, _BASE_LEVELS)])
+        found["QR"] += padded
+        found["IntPred"] += padded
     for ridge in _WAVE_RIDGES:
         basis = Basis("waves", ridge)
-        found["IntPred"] += _padded(part, basis, _out_of_fold(part, basis, _INTPRED_LEVELS))
+        bands = out_of_fold(part, lambda inner, basis=basis: Band(inner, basis, _BASE_LEVELS))
+        found["IntPred"] += _padded(part, basis, bands)
     return found
 
 
@@ -79,43 +81,29 @@ def _terms(terms: str, seed: int) -> Any:
     return FunctionTransformer()
 
 
-def _out_of_fold(part: Part, basis: Basis, levels: np.ndarray) -> np.ndarray:
-    found = np.empty((len(part.y), 2, len(levels)))
-    for learned, held_out in part.folds():
-        found[held_out] = Band(part.take(learned), basis, levels)(part.X[held_out])
-    return found
+def _fit_levels(part: Part, basis: Basis, levels: np.ndarray) -> Fitted:
+    start = time.process_time()
+    band = Band(part, basis, levels)
+    return Fitted(band, time.process_time() - start)
 
 
-def _fit_levels(part: Part, basis: Basis) -> Fitted:
-    """Fit lines when a level is asked for; the time is that of one level."""
-    start = time.perf_counter()
-    Band(part, basis, np.array([0.9]))
-    seconds = time.perf_counter() - start
-    return Fitted(lambda X, levels: Band(part, basis, _below_one(levels))(X), seconds)
+def _padded(part: Part, basis: Basis, bands: np.ndarray) -> list[Padded]:
+    """Return the band of each base level, padded."""
 
-
-def _below_one(levels: np.ndarray) -> np.ndarray:
-    """Quantiles 0 and 1 have no line."""
-    return np.minimum(levels, 0.999)
-
-
-def _padded(part: Part, basis: Basis, bands: np.ndarray) -> list[Candidate]:
-    """IntPred's candidates: the band of each level, padded."""
-
-    def fit(level: float) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
-        start = time.perf_counter()
-        band = Band(part, basis, np.array([level]))
-        return (lambda X: band(X)[..., 0]), time.perf_counter() - start
+    @cache
+    def fit(level: float) -> tuple[Base, float]:
+        band, seconds = _fit_levels(part, basis, np.array([level]))
+        return (lambda X: band(X)[..., 0]), seconds
 
     return [
-        padded_candidate(
-            {"terms": basis.terms, "ridge": basis.ridge, "level": float(level)},
-            bands[..., i],
+        Padded(
+            {"terms": basis.terms, "ridge": basis.ridge, "level": level},
             part.y,
+            bands[..., i],
             partial(fit, level),
         )
-        for i, level in enumerate(_INTPRED_LEVELS)
+        for i, level in enumerate(_BASE_LEVELS.tolist())
     ]
 
 
-FAMILY = Family("linear", ("QR", "IntPred"), tune, fewer_splits=SLOW_SPLITS)
+FAMILY = Family("linear", 1, ("QR", "IntPred"), tune, most_splits_of=SLOW_SPLITS)

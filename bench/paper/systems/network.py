@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from .design import standardised
 from .interface import Part
 
-_BATCH = 100
+BATCH = 100
 _HIDDEN_BIAS = 0.1
 # Adam's usual constants (Kingma and Ba, 2015).
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
@@ -44,10 +44,13 @@ class Nets(NamedTuple):
     output: Tensor  # (n_nets, n_hidden, n_outputs)
     output_bias: Tensor  # (n_nets, 1, n_outputs)
 
-    def __call__(self, X: Tensor, dropout: float | Tensor = 0.0) -> Tensor:
-        """Return the outputs (n_nets, n, n_outputs) for rows (n, n_inputs) or (n_nets, n, ...)."""
+    def __call__(self, X: Tensor, dropout: Tensor | None = None) -> Tensor:
+        """Return the outputs (n_nets, n, n_outputs) for rows (n, n_inputs) or (n_nets, n, ...).
+
+        `dropout` is the share of hidden units left out, (n_nets, 1, 1).
+        """
         units = torch.relu(X @ self.hidden + self.hidden_bias)
-        if isinstance(dropout, Tensor):
+        if dropout is not None:
             kept = (torch.rand_like(units) >= dropout).to(units.dtype)
             units = units * kept / (1 - dropout)
         return units @ self.output + self.output_bias
@@ -87,7 +90,7 @@ def train(
     loss: Loss,
     schedule: Schedule,
     epochs: Sequence[int],
-    dropout: float | Tensor = 0.0,
+    dropout: Tensor | None = None,
 ) -> list[Nets]:
     """Train each net on its rows (n_nets, n) of X and y; return copies after these epochs.
 
@@ -95,10 +98,7 @@ def train(
     """
     n_nets, n = rows.shape
     rate, decay, l2 = (_each(value, n_nets) for value in schedule)
-    if not isinstance(dropout, Tensor) and dropout == 0:
-        drop: float | Tensor = 0.0
-    else:
-        drop = _each(dropout, n_nets)
+    drop = None if dropout is None else _each(dropout, n_nets)
     weights = [value.detach().clone().requires_grad_(True) for value in nets]
     first = [torch.zeros_like(value) for value in weights]
     second = [torch.zeros_like(value) for value in weights]
@@ -129,13 +129,21 @@ def epochs_of_equal_steps(epochs: int, n: int, n_fold: int) -> int:
     return round(epochs * _n_batches(n) / _n_batches(n_fold))
 
 
-def repeated_rows(parts: Sequence[np.ndarray], members: int) -> Tensor:
+def repeated_rows(parts: Sequence[np.ndarray], members: int, seed: int) -> Tensor:
     """Return rows (len(parts) x members, n) to train on, the members of a part side by side.
 
-    Parts that are longer than the shortest lose their last rows: folds differ by one row.
+    All have as many as the smallest part: larger ones lose rows at random.
     """
     n = min(len(part) for part in parts)
-    return torch.from_numpy(np.stack([part[:n] for part in parts])).repeat_interleave(members, 0)
+    rng = np.random.default_rng(seed)
+    rows = np.stack([rng.choice(part, n, replace=False) for part in parts])
+    return torch.from_numpy(rows).repeat_interleave(members, 0)
+
+
+def ensembles(nets: Nets, members: int) -> Iterator[Nets]:
+    """Yield the nets of each part of `repeated_rows`."""
+    for at in torch.arange(len(nets.hidden)).split(members):
+        yield nets.take(at)
 
 
 def _each(value: float | Tensor, n_nets: int) -> Tensor:
@@ -145,4 +153,4 @@ def _each(value: float | Tensor, n_nets: int) -> Tensor:
 
 def _n_batches(n: int) -> int:
     """As near to 100 rows as batches of one size can be: a small last one would be noise."""
-    return max(1, round(n / _BATCH))
+    return max(1, round(n / BATCH))

@@ -7,33 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from .interface import LEVELS, Candidate, Fitted, Model
+from hdiforest.metrics import coverage_score, mean_width_score
 
-# What a system without levels gives: lower and upper ends (n, 2).
+from .interface import Choice, Fitted
+
+# What a system without levels gives: lower and upper ends (n, 2) for rows.
 Base = Callable[[np.ndarray], np.ndarray]
 
 
-def padded_candidate(
-    settings: dict[str, Any], base: np.ndarray, y: np.ndarray, fit: Callable[[], tuple[Base, float]]
-) -> Candidate:
-    """Make a candidate of base intervals for the training rows, found without these rows.
+class Padded:
+    """A way to set up a system, and pads that make its intervals cover what is asked for.
 
     At level c, both ends move out by the c-quantile of how far y lies outside its base interval
     (inwards, where that is negative): the scores of conformalised quantile regression (Romano,
-    Patterson, Candes, 2019), here of the training part.
+    Patterson, Candes, 2019), here of the training part, each row's base from rows it is not among.
     """
-    scores = _missed_by(base, y)
 
-    def fitted() -> Fitted:
-        model, seconds = fit()
-        return Fitted(padded(model, scores), seconds)
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        y: np.ndarray,
+        base: np.ndarray,
+        fit_base: Callable[[], tuple[Base, float]],
+    ) -> None:
+        """Take base intervals (n, 2) for the part's rows."""
+        self.settings = settings
+        self._y, self._base, self._fit_base = y, base, fit_base
+        self._scores = missed_by(base, y)
 
-    return Candidate(settings, LEVELS, pad(base, scores, LEVELS), fitted)
+    def reach(self, target: float) -> Choice:
+        """Pad to the target itself: at least so many of the training rows are covered."""
+        intervals = pad(self._base, self._scores, np.array([target]))[..., 0]
+        return Choice(target, coverage_score(self._y, intervals), mean_width_score(intervals))
 
-
-def padded(base: Base, scores: np.ndarray) -> Model:
-    """Return the model that pads the base's intervals for the level that is asked for."""
-    return lambda X, levels: pad(base(X), scores, levels)
+    def fit(self, levels: np.ndarray) -> Fitted:
+        """Fit the base to the whole training part."""
+        model, seconds = self._fit_base()
+        return Fitted(lambda X: pad(model(X), self._scores, levels), seconds)
 
 
 def pad(base: np.ndarray, scores: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -46,10 +56,13 @@ def pad(base: np.ndarray, scores: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def padded_width(base: np.ndarray, y: np.ndarray, coverage: float) -> float:
-    """Return the mean width of the base's intervals (n, 2) once padded to cover y so often."""
-    ends = pad(base, _missed_by(base, y), np.array([coverage]))
-    return float((ends[:, 1] - ends[:, 0]).mean())
+    """Return the mean width of base intervals (n, 2) once padded to cover y so often."""
+    if not np.isfinite(base).all():
+        return float("inf")
+    intervals = pad(base, missed_by(base, y), np.array([coverage]))
+    return float((intervals[:, 1] - intervals[:, 0]).mean())
 
 
-def _missed_by(base: np.ndarray, y: np.ndarray) -> np.ndarray:
+def missed_by(base: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return how far each y lies outside its interval, negative inside."""
     return np.maximum(base[:, 0] - y, y - base[:, 1])

@@ -8,7 +8,8 @@ are those of the authors' code, which differs from the article in the factor of 
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,18 @@ import torch
 from torch import Tensor
 
 from .interface import SLOW_SPLITS, Candidate, Family, Part
-from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
-from .padding import Base, padded_candidate, padded_width
+from .network import (
+    BATCH,
+    Data,
+    Nets,
+    Schedule,
+    ensembles,
+    epochs_of_equal_steps,
+    new_nets,
+    repeated_rows,
+    train,
+)
+from .padding import Base, Padded, padded_width
 
 _COVERAGE = 0.95
 _SOFTEN = 160.0
@@ -92,21 +103,22 @@ def tune(part: Part) -> dict[str, list[Candidate]]:
     settings = settings._replace(epochs=epochs)
     rows, held_out = zip(*part.folds(), strict=True)
     data = Data(part)
-    fold_rows = repeated_rows(rows, _MEMBERS)
+    fold_rows = repeated_rows(rows, _MEMBERS, part.seed)
     # The rate falls by the step: with fewer of them, the nets of the folds would be less trained.
     longer = epochs_of_equal_steps(epochs, len(part.y), fold_rows.shape[1])
     nets = _train(data, fold_rows, settings._replace(epochs=longer))
     base = np.empty((len(part.y), 2))
-    for i, fold in enumerate(held_out):
-        members = nets.take(torch.arange(i * _MEMBERS, (i + 1) * _MEMBERS))
+    for fold, members in zip(held_out, ensembles(nets, _MEMBERS), strict=True):
         base[fold] = _intervals(data, members, part.X[fold])
 
+    @cache
     def fit() -> tuple[Base, float]:
-        start = time.perf_counter()
-        whole = _train(data, repeated_rows([np.arange(len(part.y))], _MEMBERS), settings)
-        return partial(_intervals, data, whole), time.perf_counter() - start
+        start = time.process_time()
+        rows = repeated_rows([np.arange(len(part.y))], _MEMBERS, part.seed)
+        whole = _train(data, rows, settings)
+        return partial(_intervals, data, whole), time.process_time() - start
 
-    return {"QD-Ens": [padded_candidate(settings._asdict(), base, part.y, fit)]}
+    return {"QD-Ens": [Padded(settings._asdict(), part.y, base, fit)]}
 
 
 def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
@@ -118,30 +130,28 @@ def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
 def _train(data: Data, rows: Tensor, settings: Settings) -> Nets:
     """Train a net on each row of `rows`; those that fail again, from other initial weights."""
     torch.manual_seed(data.seed)
-    penalty = torch.tensor(settings.penalty)
-    nets = None
-    missing = torch.arange(len(rows))
-    for _ in range(_ATTEMPTS):
-        new = new_nets(
-            len(missing), data.X.shape[1], settings.n_hidden, _OUTPUT_BIAS, settings.scale
-        )
-        schedule = Schedule(settings.rate, settings.decay)
-        goal = partial(loss, penalty=penalty)
-        new = train(new, data.X, data.y, rows[missing], goal, schedule, [settings.epochs])[0]
-        if nets is None:
-            nets = new
-        else:
-            for old, value in zip(nets, new, strict=True):
-                old[missing] = value
-        reached = torch.stack(
-            [
-                goal(nets.take(torch.tensor([i]))(data.X[r]), data.y[r][None])[0]
-                for i, r in enumerate(rows)
-            ]
-        )
-        missing = torch.nonzero(~(reached.abs() <= _FAILED))[:, 0]
-        if len(missing) == 0:
+    goal = partial(loss, penalty=torch.tensor(settings.penalty))
+    schedule = Schedule(settings.rate, settings.decay)
+
+    def trained(rows: Tensor) -> tuple[Nets, Tensor]:
+        shape = len(rows), data.X.shape[1], settings.n_hidden
+        nets = new_nets(*shape, _OUTPUT_BIAS, settings.scale)
+        nets = train(nets, data.X, data.y, rows, goal, schedule, [settings.epochs])[0]
+        # The penalty of a batch of the training: the loss has its number of rows as a factor.
+        per_batch = settings.penalty * (BATCH / rows.shape[1]) ** 0.5
+        reached = loss(nets(data.X[rows]), data.y[rows], torch.tensor(per_batch))
+        return nets, reached.abs().nan_to_num(torch.inf)
+
+    nets, reached = trained(rows)
+    for _ in range(_ATTEMPTS - 1):
+        failed = torch.nonzero(reached > _FAILED)[:, 0]
+        if len(failed) == 0:
             break
+        again, now = trained(rows[failed])
+        better = now < reached[failed]
+        reached[failed[better]] = now[better]
+        for old, new in zip(nets, again, strict=True):
+            old[failed[better]] = new[better]
     return nets
 
 
@@ -149,7 +159,7 @@ def _tried(part: Part) -> Settings:
     """Choose settings by the width at which single nets of the folds reach the coverage."""
     rng = np.random.default_rng(part.seed)
     n = part.effort.n_trials
-    grid = [(r, d, p) for r in _RATES for d in _DECAYS for p in _PENALTIES]
+    grid = list(product(_RATES, _DECAYS, _PENALTIES))
     trials = [grid[i] for i in rng.choice(len(grid), n, replace=False)]
     rows, held_out = zip(*part.folds(), strict=True)
     rate, decay, penalty = (
@@ -159,21 +169,22 @@ def _tried(part: Part) -> Settings:
     data = Data(part)
     torch.manual_seed(part.seed)
     nets = new_nets(len(rate), data.X.shape[1], 50, _OUTPUT_BIAS, _TRIED_SCALE)
-    epochs = [max(1, round(e * part.effort.share_of_epochs)) for e in _TRIED_EPOCHS]
+    # In a quick run several numbers of epochs become the same.
+    shortened = {max(1, round(e * part.effort.share_of_epochs)): e for e in _TRIED_EPOCHS}
     goal = partial(loss, penalty=penalty)
+    fold_rows = repeated_rows(rows, n, part.seed)
     schedule = Schedule(rate, decay)
-    kept = train(nets, data.X, data.y, repeated_rows(rows, n), goal, schedule, sorted(set(epochs)))
+    kept = train(nets, data.X, data.y, fold_rows, goal, schedule, list(shortened))
+    y = data.y.double().numpy()
     widths = {}
-    for epoch, trained in zip(_TRIED_EPOCHS, kept, strict=False):
-        ends = np.empty((n, len(part.y), 2))
-        for i, fold in enumerate(held_out):
-            outputs = trained.take(torch.arange(i * n, (i + 1) * n))(data.features(part.X[fold]))
-            ends[:, fold] = outputs.double().numpy()[..., ::-1]
-        y = data.y.double().numpy()
+    for epochs, after in zip(shortened.values(), kept, strict=True):
+        ends = np.empty((n, len(y), 2))
+        for fold, trained in zip(held_out, ensembles(after, n), strict=True):
+            ends[:, fold] = trained(data.features(part.X[fold])).double().numpy()[..., ::-1]
         for trial, end in zip(trials, ends, strict=True):
-            widths[(epoch, *trial)] = padded_width(end, y, _COVERAGE)
-    epoch, *trial = min(widths, key=widths.get)
-    return Settings(epoch, *trial, _TRIED_SCALE)
+            widths[(epochs, *trial)] = padded_width(end, y, _COVERAGE)
+    epochs, rate, decay, penalty = min(widths, key=lambda key: widths[key])
+    return Settings(epochs, rate, decay, penalty, _TRIED_SCALE)
 
 
-FAMILY = Family("quality_driven", ("QD-Ens",), tune, fewer_splits=SLOW_SPLITS)
+FAMILY = Family("quality_driven", 1, ("QD-Ens",), tune, most_splits_of=SLOW_SPLITS)

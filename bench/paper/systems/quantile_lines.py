@@ -12,6 +12,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 _MAX_STEPS = 100
 _GAP = 1e-9
+# Columns that depend on each other but for the rounding of float32 are dependent.
+_RANK = 1e-7
 
 
 def fit_lines(
@@ -26,22 +28,25 @@ def fit_lines(
     y : (n,) array
     quantiles : (n_quantiles,) array, each in (0, 1)
     ridge : float
-        Added to the sum of the pinball losses: ridge / 2 times the squared coefficients of an
-        orthonormal basis of the features, scaled to unit variance.
+        Added to the sum of the pinball losses: ridge / 2 times the squared coefficients.
     """
     centre = X.mean(axis=0)
-    left, scale, right = np.linalg.svd(X - centre, full_matrices=False)
-    rank = int((scale > 1e-9 * scale[0]).sum())
-    # Columns of unit variance, so that the normal equations are well conditioned.
-    unit = np.sqrt(len(y))
-    basis = np.column_stack([np.ones(len(y)), left[:, :rank] * unit])
-    back = right[:rank].T * (unit / scale[:rank])
+    basis, back = _orthogonal(X - centre) if ridge == 0 else (X - centre, np.eye(X.shape[1]))
+    basis = np.column_stack([np.ones(len(y)), basis])
     lines = []
     for quantile in quantiles:
         found = interior_point(basis, y, quantile, ridge)
         slopes = back @ found[1:]
         lines.append(np.concatenate([[found[0] - centre @ slopes], slopes]))
     return np.stack(lines)
+
+
+def _orthogonal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns of unit variance that span those of X, and what takes coefficients back."""
+    left, scale, right = np.linalg.svd(X, full_matrices=False)
+    rank = int((scale > _RANK * scale[0]).sum())
+    unit = np.sqrt(len(X))
+    return left[:, :rank] * unit, right[:rank].T * (unit / scale[:rank])
 
 
 def read_lines(lines: np.ndarray, X: np.ndarray) -> np.ndarray:
