@@ -170,6 +170,7 @@ def test_pairs_are_compared_on_shared_splits_and_marked(paper):
             "seed": seed,
             "n_train": 80,
             "n_test": 20,
+            "target": 0.92,
             "picp": picp,
             "mpiw": mpiw * (1 + 0.01 * seed),
         }
@@ -182,20 +183,37 @@ def test_pairs_are_compared_on_shared_splits_and_marked(paper):
     assert pair.ratio == pytest.approx((0.5, 0.5, 0.5))
     assert pair.verdict == "narrower"
     assert not pair.is_matched
+    is_close = paper["comparing"].is_close
+    assert is_close(0.905, 0.9, 0.9)
+    assert not is_close(0.985, 0.99, 0.99)  # half as many again are missed
 
 
-def test_curves_are_compared_where_both_cover_as_much(paper):
+def test_pairs_are_compared_where_both_cover_as_much(paper):
     pd = pytest.importorskip("pandas")
-    picp = np.linspace(0.7, 0.98, 8)
+    levels = np.linspace(0.5, 0.98, 9)
     frames = [
         pd.DataFrame(
-            {"task": "wine", "system": system, "level": picp, "picp": picp, "mpiw": factor * picp}
+            {
+                "task": "wine",
+                "system": system,
+                "seed": seed,
+                "level": levels,
+                "picp": levels + shift + noise,
+                "mpiw": factor * (levels + shift) * np.exp(noise),
+            }
         )
-        for system, factor in (("A", 1.0), ("B", 2.0))
+        for system, shift, factor in (("A", -0.05, 1.0), ("B", 0.0, 2.0))
+        for seed, noise in enumerate((-0.02, 0.0, 0.02))
     ]
-    ratio = paper["comparing"].ratio_at_equal_picp
-    assert ratio(pd.concat(frames), "wine", "A", "B") == pytest.approx(0.5)
-    assert np.isnan(ratio(pd.concat(frames), "wine", "A", "C"))
+    compare = paper["comparing"].pairs_at_equal_picp
+    curves = pd.concat(frames)
+    (pair,) = compare(curves, "A", "B", lambda _: 0.9)
+    # A needs a higher level than B for the same coverage, and has half the width there.
+    assert (pair.picp, pair.other_picp) == pytest.approx((0.9, 0.9))
+    assert pair.ratio == pytest.approx((0.5, 0.5, 0.5), rel=1e-3)
+    assert pair.n_splits == 3
+    assert compare(curves, "A", "B", lambda _: 0.97) == []  # A covers 0.93 at most
+    assert compare(curves, "A", "C", lambda _: 0.9) == []
 
 
 def test_figure_1_has_the_intervals_of_the_gamma_distribution(paper):

@@ -15,7 +15,7 @@ from published import SYSTEMS
 from systems import FAMILIES
 from systems.interface import LEVELS
 
-_STRATA = ("zero", "narrow", "middle", "wide")
+STRATA = ("zero", "narrow", "middle", "wide")
 # The paper's systems in its order, then the others.
 _RESULTS = [system for family in FAMILIES.values() for system in results_of(family)]
 ORDER = [*SYSTEMS, *(system for system in _RESULTS if system not in SYSTEMS)]
@@ -25,12 +25,14 @@ def read_scores(folder: Path) -> pd.DataFrame:
     """Return the measures on the test part, a row for each target PICP."""
     rows = []
     for keys, result in _results(folder):
-        shared = {name: result[name] for name in ("n_train", "n_test", "unit_seconds")}
+        shared = {
+            name: result[name] for name in ("n_train", "n_test", "tuning_seconds", "unit_seconds")
+        }
         for target, found in result["targets"].items():
             strata = {
                 f"{measure}_{stratum}": value
-                for measure in ("picp", "mpiw")
-                for stratum, value in zip(_STRATA, found["strata"][measure], strict=True)
+                for measure in ("rows", "picp")
+                for stratum, value in zip(STRATA, found["strata"][measure], strict=True)
             }
             rows.append(
                 {
