@@ -140,7 +140,7 @@ def signed_rank(compared: list[Pair]) -> float:
 def along_curve(
     curves: pd.DataFrame, task: str, system: str, measure: str, value: float, wanted: str
 ) -> float:
-    """Return one measure of the mean trade-off curve where the other has a value; NaN if nowhere."""
+    """Return a measure of the mean trade-off curve where the other has a value; NaN if nowhere."""
     mine = curves[(curves["task"] == task) & (curves["system"] == system)]
     curve = mine.groupby("level", observed=True)[["picp", "mpiw"]].mean().sort_values(measure)
     if curve.empty or not curve[measure].min() <= value <= curve[measure].max():
