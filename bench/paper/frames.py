@@ -60,6 +60,17 @@ def read_curves(folder: Path) -> pd.DataFrame:
     return _ordered(pd.DataFrame(rows))
 
 
+def read_settings(folder: Path) -> pd.DataFrame:
+    """Return what was chosen, a row for each target and setting."""
+    rows = [
+        {**keys, "target": float(target), "setting": setting, "value": value}
+        for keys, result in _results(folder)
+        for target, found in result["targets"].items()
+        for setting, value in found["settings"].items()
+    ]
+    return _ordered(pd.DataFrame(rows))
+
+
 _NESTED = ("settings", "strata", "training")
 
 

@@ -19,7 +19,7 @@ import store
 import tables
 import words
 from comparing import at_matched_target
-from frames import ORDER, read_curves, read_scores
+from frames import ORDER, read_curves, read_scores, read_settings
 from protocol import CANONICAL, results_of
 from published import SYSTEMS
 from systems import FAMILIES
@@ -54,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def write(folder: Path) -> Path:
     """Render all results of a folder and return where."""
-    scores, curves = read_scores(folder), read_curves(folder)
+    scores, curves, settings = read_scores(folder), read_curves(folder), read_settings(folder)
     shown = folder / "report"
     shown.mkdir(exist_ok=True)
-    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores, curves).items()]
+    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores, curves, settings).items()]
     parts.insert(0, _HOW_TO_READ)
     (shown / "tables.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     figures.figure_1().savefig(shown / "figure_1.png", dpi=130)
@@ -65,7 +65,7 @@ def write(folder: Path) -> Path:
     return shown
 
 
-def _sections(scores: pd.DataFrame, curves: pd.DataFrame) -> dict[str, str]:
+def _sections(scores: pd.DataFrame, curves: pd.DataFrame, settings: pd.DataFrame) -> dict[str, str]:
     sections = {
         "In plain words": "\n\n".join(words.summary(scores, curves)),
         "Table 1: the data sets": _markdown(tables.table_1()),
@@ -101,6 +101,7 @@ def _sections(scores: pd.DataFrame, curves: pd.DataFrame) -> dict[str, str]:
     sections["Seconds of one core to tune its family / to fit / to predict the test part"] = (
         _markdown(tables.seconds(scores))
     )
+    sections["Settings chosen, tuned for the paper's PICP"] = _markdown(tables.choices(settings))
     families = {name: results_of(family) for name, family in FAMILIES.items()}
     sections["Work: `python bench/paper/run.py`"] = _markdown(tables.hours(scores, families))
     return sections

@@ -28,6 +28,7 @@ FOREST_PAIRS = {
     "same forest": ("HDI-Forest", SAME_FOREST),
     "both padded": ("HDI-Forest, padded", "QRF, padded"),
 }
+_MOST_VALUES = 12  # of a setting that is tried on a grid
 _SHORT = 0.002  # by which the training part may miss its target without a mark
 _LEVELLED = ["HDI-Forest", "QRF", "MVE", "MC dropout"]
 _MARKS = {"online_news": "online_news (a fifth of the rows)"}
@@ -186,6 +187,20 @@ def seconds(scores: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def choices(settings: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each value of a setting was chosen at the matched target."""
+    chosen = at_matched_target(settings)
+    rows = []
+    for (system, setting), mine in chosen.groupby(["system", "setting"], observed=True):
+        counts = mine["value"].map(_setting_text).value_counts()
+        if system == SAME_FOREST or not 1 < len(counts) <= _MOST_VALUES:
+            continue
+        values = sorted(counts.index, key=_in_size)
+        shown = ", ".join(f"{value}: {counts[value]}" for value in values)
+        rows.append({"system": system, "setting": setting, "value: times chosen": shown})
+    return pd.DataFrame(rows)
+
+
 def hours(scores: pd.DataFrame, systems_of: dict[str, list[str]]) -> pd.DataFrame:
     """Return the work in the results: units, splits where they are fewer, and hours of a core."""
     rows = []
@@ -251,6 +266,18 @@ def _in_order(rows: dict[str, dict[str, str]]) -> list[dict[str, str]]:
 
 def _with_error(mean: float, error: float) -> str:
     return f"{mean:.3f}" if math.isnan(error) else f"{mean:.3f} ± {error:.3f}"
+
+
+def _setting_text(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _in_size(text: str) -> tuple[float, str]:
+    """Sort numbers by their size, after words."""
+    try:
+        return float(text), text
+    except ValueError:
+        return -math.inf, text
 
 
 def _three(value: float) -> str:
