@@ -214,6 +214,11 @@ def test_pairs_are_compared_where_both_cover_as_much(paper):
     assert pair.n_splits == 3
     assert compare(curves, "A", "B", lambda _: 0.97) == []  # A covers 0.93 at most
     assert compare(curves, "A", "C", lambda _: 0.9) == []
+    # Where splits disagree on the coverage of one system, its level and so the ratio is uncertain.
+    apart = curves.copy()
+    apart.loc[(apart["system"] == "A") & (apart["seed"] == 0), "picp"] -= 0.03
+    (unsure,) = compare(apart, "A", "B", lambda _: 0.9)
+    assert unsure.ratio.lower < unsure.ratio.mean < unsure.ratio.upper
 
 
 def test_figure_1_has_the_intervals_of_the_gamma_distribution(paper):

@@ -99,36 +99,56 @@ def pairs_at_equal_picp(
 ) -> list[Pair]:
     """Compare two systems where both cover the target on the test parts, pooled over the splits.
 
-    The level at which each does is found on its mean trade-off curve; the widths of each split at
-    these two levels are paired. Data sets are left out where a curve does not reach the target.
+    The level at which each does is found on its mean trade-off curve, and the widths of each split
+    at these two levels are paired. The interval is by the jackknife over splits, so that finding
+    the levels is in it, corrected for training parts that overlap as in `width_ratio`. Data sets
+    are left out that have fewer than three splits, or whose curves do not reach the target.
     """
     found = []
     for task, rows in curves.groupby("task", observed=True):
         target = target_of(str(task))
-        tables = []
-        for name in (system, other):
-            mine = rows[rows["system"] == name].dropna()
-            tables.append(
-                [
-                    mine.pivot_table("picp", "seed", "level"),
-                    mine.pivot_table("mpiw", "seed", "level"),
-                ]
-            )
+        tables = [_by_level(rows[rows["system"] == name]) for name in (system, other)]
         shared = tables[0][0].index.intersection(tables[1][0].index)
-        if len(shared) < 2:
+        n = len(shared)
+        if n < 3:
             continue
-        widths, picps = [], []
-        for picp, mpiw in tables:
-            picp, mpiw = picp.loc[shared], mpiw.loc[shared]
-            levels = picp.columns.to_numpy()
-            level = level_reaching(levels, picp.mean().to_numpy(), target)
-            picps.append(float(np.interp(level, levels, picp.mean())))
-            widths.append([float(np.interp(level, levels, row)) for row in mpiw.to_numpy()])
-        if max(abs(picp - target) for picp in picps) > _UNREACHED or min(map(min, widths)) <= 0:
+        estimates = [
+            _at_target(tables, shared.delete(left_out), target)
+            for left_out in ([], *([i] for i in range(n)))
+        ]
+        if any(estimate is None for estimate in estimates):
             continue
-        ratio = width_ratio(np.array(widths[0]), np.array(widths[1]), _TEST_SHARE)
-        found.append(Pair(str(task), target, len(shared), *picps, ratio))
+        (log_ratio, picps), *without = estimates
+        spread = np.array([estimate[0] for estimate in without])
+        variance = (n - 1) / n * ((spread - spread.mean()) ** 2).sum() * (1 + n * _TEST_SHARE)
+        reach = stats.t.ppf(0.975, n - 1) * np.sqrt(variance)
+        ratio = Ratio(*np.exp([log_ratio, log_ratio - reach, log_ratio + reach]).tolist())
+        found.append(Pair(str(task), target, n, *picps, ratio))
     return found
+
+
+def _by_level(curves: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return PICP and MPIW, a row for each split and a column for each level."""
+    whole = curves.dropna()
+    picp, mpiw = (whole.pivot_table(of, "seed", "level") for of in ("picp", "mpiw"))
+    return picp, mpiw
+
+
+def _at_target(
+    tables: list[tuple[pd.DataFrame, pd.DataFrame]], seeds: pd.Index, target: float
+) -> tuple[float, list[float]] | None:
+    """Return the mean log ratio of widths at the target, and both PICPs; None if out of reach."""
+    picps, logs = [], []
+    for picp, mpiw in tables:
+        levels = picp.columns.to_numpy()
+        mean = picp.loc[seeds].mean().to_numpy()
+        level = level_reaching(levels, mean, target)
+        picps.append(float(np.interp(level, levels, mean)))
+        widths = np.array([np.interp(level, levels, row) for row in mpiw.loc[seeds].to_numpy()])
+        if abs(picps[-1] - target) > _UNREACHED or widths.min() <= 0:
+            return None
+        logs.append(np.log(widths))
+    return float((logs[0] - logs[1]).mean()), picps
 
 
 def signed_rank(compared: list[Pair]) -> float:
