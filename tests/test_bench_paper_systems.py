@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import QuantileRegressor
+from threadpoolctl import threadpool_limits
 
 from hdiforest import HDIForestRegressor
 
@@ -28,12 +29,18 @@ MODULES = (
 
 @pytest.fixture(scope="module")
 def systems():
-    """The modules of bench/paper/systems."""
-    pytest.importorskip("torch")
-    with pytest.MonkeyPatch.context() as patch:
+    """The modules of bench/paper/systems, on one thread as the evaluation runs them.
+
+    Small networks and matrices are many times slower on two threads that wait for each other.
+    """
+    torch = pytest.importorskip("torch")
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         patch.syspath_prepend(ROOT / "bench" / "paper")
         patch.syspath_prepend(ROOT / "bench")
         yield {name: importlib.import_module(f"systems.{name}") for name in MODULES}
+    torch.set_num_threads(n_threads)
 
 
 def part_of(systems, X, y, *, groups=None, name="", quick=False):
@@ -145,11 +152,11 @@ def test_columns_that_differ_by_rounding_alone_are_one(systems):
 
 
 def test_linear_systems_find_the_band_of_uniform_noise(systems):
-    X, y = uniform_noise(1500)
+    X, y = uniform_noise(600)
     tuned = systems["linear"].tune(part_of(systems, X, y))
     for candidate in (tuned["QR"][0], tuned["IntPred"][0]):
         fitted = candidate.fit(np.array([0.9]))
-        assert np.allclose(fitted.intervals(X[:50])[..., 0], [-0.9, 0.9], atol=0.08)
+        assert np.allclose(fitted.intervals(X[:50])[..., 0], [-0.9, 0.9], atol=0.12)
 
 
 # Forests
