@@ -382,7 +382,7 @@ def test_failed_members_are_trained_again_and_the_better_attempt_kept(systems, m
     X, y = uniform_noise(200)
     data = network.Data(part_of(systems, X, y))
     rows = torch.arange(200).repeat(2, 1)
-    nets = quality._train(data, rows, quality.PUBLISHED["boston"])
+    nets = quality._train(data, rows, 300, quality.PUBLISHED["boston"])
     assert attempts == [2, 2, 1, 1]
     assert nets.output_bias[0].flatten().tolist() == [3.0, -3.0]
 

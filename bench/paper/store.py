@@ -28,7 +28,7 @@ def write(path: Path, result: dict[str, Any]) -> None:
 
 def is_done(path: Path, made_by: str) -> bool:
     """Whether the result is there, and by the same version and effort."""
-    return path.exists() and json.loads(path.read_text())["made_by"] == made_by
+    return path.exists() and json.loads(path.read_text()).get("made_by") == made_by
 
 
 def read(folder: Path, task: str, system: str, n_splits: int) -> dict[int, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -244,7 +245,11 @@ def _targets(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _wide(
-    means: pd.DataFrame, systems: list[str], cell: object, *, with_target: bool = False
+    means: pd.DataFrame,
+    systems: list[str],
+    cell: Callable[[pd.Series], str],
+    *,
+    with_target: bool = False,
 ) -> pd.DataFrame:
     """Return a row for each data set and a column for each system."""
     rows: dict[str, dict[str, str]] = {}
@@ -253,7 +258,7 @@ def _wide(
             row = rows.setdefault(str(task), {"data set": label(str(task))})
             if with_target:
                 row["target"] = f"{mean['target']:.2f}"
-            row[system] = cell(mean)  # type: ignore[operator]
+            row[system] = cell(mean)
     frame = pd.DataFrame(_in_order(rows))
     shown = [name for name in ("data set", "target", *systems) if name in frame]
     return frame[shown].fillna("")

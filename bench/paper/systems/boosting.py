@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
+from tasks import LARGE, VERY_LARGE
+
 from .interface import (
-    LARGE,
-    VERY_LARGE,
     Candidate,
     Family,
     Fitted,

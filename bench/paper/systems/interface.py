@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from hdiforest.metrics import coverage_score, mean_width_score
 from matching import level_reaching
+from tasks import LARGE, VERY_LARGE
 
 # Twenty-five nominal levels: of the trade-off curves, and those a system is tuned over if a level
 # costs it little.
@@ -123,9 +124,7 @@ class Family(NamedTuple):
     n_curves: int = 20  # splits whose whole trade-off curve is measured
 
 
-# Data sets of more than 4,000 rows, and how many splits systems that are slow to train get there.
-LARGE = ("parkinsons", "parkinsons_new_subjects", "naval", "power_plant")
-VERY_LARGE = ("protein", "online_news", "online_news_whole")
+# Of systems that are slow to train, on the larger data sets.
 SLOW_SPLITS = {**dict.fromkeys(LARGE, 10), **dict.fromkeys(VERY_LARGE, 5)}
 
 

@@ -7,25 +7,15 @@ no gradient; annealing starts from networks that have learned the two quantiles.
 
 from __future__ import annotations
 
-import time
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .ends import padded_ensemble
 from .interface import SLOW_SPLITS, Candidate, Family, Part
-from .network import (
-    Data,
-    Nets,
-    Schedule,
-    ensembles,
-    epochs_of_equal_steps,
-    new_nets,
-    repeated_rows,
-    train,
-)
-from .padding import Base, Padded
+from .network import Data, Nets, Schedule, new_nets, train
 
 _COVERAGE = 0.95
 _PENALTY = 50.0
@@ -88,27 +78,12 @@ def _replaced(
 
 
 def tune(part: Part) -> dict[str, list[Candidate]]:
-    """Train the networks of the folds, from which the pads of every level are read."""
-    data = Data(part)
-    rows, held_out = zip(*part.folds(), strict=True)
+    """Pad the ensemble of annealed networks."""
     epochs = max(1, round(_EPOCHS * part.effort.share_of_epochs))
     n_steps = max(1, round(_STEPS * part.effort.share_of_epochs))
-    fold_rows = repeated_rows(rows, _MEMBERS, part.seed)
-    longer = epochs_of_equal_steps(epochs, len(part.y), fold_rows.shape[1])
-    nets = _train(data, fold_rows, longer, n_steps)
-    base = np.empty((len(part.y), 2))
-    for fold, members in zip(held_out, ensembles(nets, _MEMBERS), strict=True):
-        base[fold] = _intervals(data, members, part.X[fold])
-
-    @cache
-    def fit() -> tuple[Base, float]:
-        start = time.process_time()
-        rows = repeated_rows([np.arange(len(part.y))], _MEMBERS, part.seed)
-        whole = _train(data, rows, epochs, n_steps)
-        return partial(_intervals, data, whole), time.process_time() - start
-
+    train_nets = partial(_train, n_steps=n_steps)
     settings = {"n_hidden": _N_HIDDEN, "penalty": _PENALTY, "coverage": _COVERAGE}
-    return {"LUBE": [Padded(settings, part.y, base, fit)]}
+    return {"LUBE": [padded_ensemble(part, settings, _MEMBERS, epochs, train_nets, _intervals)]}
 
 
 def _train(data: Data, rows: Tensor, epochs: int, n_steps: int) -> Nets:

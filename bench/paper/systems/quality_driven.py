@@ -7,8 +7,7 @@ are those of the authors' code, which differs from the article in the factor of 
 
 from __future__ import annotations
 
-import time
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .ends import padded_ensemble
 from .interface import SLOW_SPLITS, Candidate, Family, Part
 from .network import (
     BATCH,
@@ -23,12 +23,11 @@ from .network import (
     Nets,
     Schedule,
     ensembles,
-    epochs_of_equal_steps,
     new_nets,
     repeated_rows,
     train,
 )
-from .padding import Base, Padded, padded_width
+from .padding import padded_width
 
 _COVERAGE = 0.95
 _SOFTEN = 160.0
@@ -97,28 +96,13 @@ def combine(upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
 
 
 def tune(part: Part) -> dict[str, list[Candidate]]:
-    """Train ensembles of the folds, from which the pads of every level are read."""
+    """Take the published settings, or those that do best on folds, and pad the ensemble."""
     settings = PUBLISHED.get(part.name) or _tried(part)
     epochs = max(1, round(settings.epochs * part.effort.share_of_epochs))
     settings = settings._replace(epochs=epochs)
-    rows, held_out = zip(*part.folds(), strict=True)
-    data = Data(part)
-    fold_rows = repeated_rows(rows, _MEMBERS, part.seed)
-    # The rate falls by the step: with fewer of them, the nets of the folds would be less trained.
-    longer = epochs_of_equal_steps(epochs, len(part.y), fold_rows.shape[1])
-    nets = _train(data, fold_rows, settings._replace(epochs=longer))
-    base = np.empty((len(part.y), 2))
-    for fold, members in zip(held_out, ensembles(nets, _MEMBERS), strict=True):
-        base[fold] = _intervals(data, members, part.X[fold])
-
-    @cache
-    def fit() -> tuple[Base, float]:
-        start = time.process_time()
-        rows = repeated_rows([np.arange(len(part.y))], _MEMBERS, part.seed)
-        whole = _train(data, rows, settings)
-        return partial(_intervals, data, whole), time.process_time() - start
-
-    return {"QD-Ens": [Padded(settings._asdict(), part.y, base, fit)]}
+    train_nets = partial(_train, settings=settings)
+    shown = settings._asdict()
+    return {"QD-Ens": [padded_ensemble(part, shown, _MEMBERS, epochs, train_nets, _intervals)]}
 
 
 def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
@@ -127,7 +111,7 @@ def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
     return combine(upper, lower) * data.unit + data.centre
 
 
-def _train(data: Data, rows: Tensor, settings: Settings) -> Nets:
+def _train(data: Data, rows: Tensor, epochs: int, settings: Settings) -> Nets:
     """Train a net on each row of `rows`; those that fail again, from other initial weights."""
     torch.manual_seed(data.seed)
     goal = partial(loss, penalty=torch.tensor(settings.penalty))
@@ -136,7 +120,7 @@ def _train(data: Data, rows: Tensor, settings: Settings) -> Nets:
     def trained(rows: Tensor) -> tuple[Nets, Tensor]:
         shape = len(rows), data.X.shape[1], settings.n_hidden
         nets = new_nets(*shape, _OUTPUT_BIAS, settings.scale)
-        nets = train(nets, data.X, data.y, rows, goal, schedule, [settings.epochs])[0]
+        nets = train(nets, data.X, data.y, rows, goal, schedule, [epochs])[0]
         # The penalty of a batch of the training: the loss has its number of rows as a factor.
         per_batch = settings.penalty * (BATCH / rows.shape[1]) ** 0.5
         reached = loss(nets(data.X[rows]), data.y[rows], torch.tensor(per_batch))
