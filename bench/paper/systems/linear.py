@@ -106,4 +106,4 @@ def _padded(part: Part, basis: Basis, bands: np.ndarray) -> list[Padded]:
     ]
 
 
-FAMILY = Family("linear", 1, ("QR", "IntPred"), tune, most_splits_of=SLOW_SPLITS)
+FAMILY = Family("linear", 2, ("QR", "IntPred"), tune, most_splits_of=SLOW_SPLITS)

@@ -70,7 +70,11 @@ def interior_point(X: np.ndarray, y: np.ndarray, quantile: float, ridge: float =
     penalty[0] = 0.0
     share, rest = np.full(n, 1 - quantile), np.full(n, quantile)
     wanted = X.T @ share
-    b = np.linalg.lstsq(X, y, rcond=None)[0]
+    # Dependent columns would give least squares without the ridge huge coefficients to begin with.
+    if ridge > 0:
+        b = np.linalg.solve(X.T @ X + np.diag(penalty), X.T @ y)
+    else:
+        b = np.linalg.lstsq(X, y, rcond=None)[0]
     residual = y - X @ b
     floor = 1e-3 * np.abs(residual).mean() + 1e-12
     below = np.maximum(-residual, 0) + floor  # prices of a >= 0 and of a <= 1
