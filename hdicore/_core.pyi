@@ -26,6 +26,7 @@ class _LeafIndexArrays(TypedDict):
     ranks: NDArray[np.uint16] | NDArray[np.uint32]  # (n_entries,)
     # (n_entries,), or none if the entries of each leaf weigh alike
     units: NotRequired[NDArray[np.uint32] | NDArray[np.uint64]]
+    seen: NotRequired[NDArray[np.uint64]]  # a bit a leaf, or none if all exist
 
 class Forest:
     def __init__(
@@ -82,6 +83,16 @@ class LeafIndex:
         keep_row_weights: bool = False,
         n_threads: int = 0,
     ) -> None: ...
+    @staticmethod
+    def from_leaves(
+        leaves: ArrayLike,  # (n, n_trees)
+        y: ArrayLike,  # (n,) or (n, n_outputs)
+        *,
+        counts: ArrayLike | None = None,  # (n, n_trees)
+        sample_weight: ArrayLike | None = None,  # (n,)
+        keep_row_weights: bool = False,
+        n_threads: int = 0,
+    ) -> LeafIndex: ...
     @staticmethod
     def from_arrays(arrays: _LeafIndexArrays, scalar_output: bool) -> LeafIndex: ...
     def arrays(self) -> _LeafIndexArrays: ...

@@ -32,6 +32,16 @@ def units_of(index, leaves):
     return np.rint(dense * totals).astype(np.int64)
 
 
+def known(index, leaves):
+    """Leaves, with -1 for those in which no training row lies."""
+    arrays = index.arrays()
+    if "seen" not in arrays:
+        return leaves
+    bits = np.unpackbits(arrays["seen"].view(np.uint8), bitorder="little")
+    exists = bits[arrays["leaf_offsets"][:-1] + np.maximum(leaves, 0)]
+    return np.where(exists, leaves, -1)
+
+
 def leaf_sums(index):
     """Sum of the units of every leaf that holds rows."""
     arrays = index.arrays()
@@ -42,7 +52,7 @@ def leaf_sums(index):
         queries = np.full((len(every_leaf), index.n_trees), -1)
         numbers = [np.arange(n) for n in index.n_leaves]
         queries[np.arange(len(every_leaf)), every_leaf] = np.concatenate(numbers)
-        sums = units_of(index, queries).sum(axis=1)
+        sums = units_of(index, known(index, queries)).sum(axis=1)
         return sums[sums > 0].tolist()
     sums = []
     for block in range(len(arrays["tree_begin"]) - 1):
@@ -482,7 +492,33 @@ def test_hostile_leaves_to_score_are_refused(leaves, message):
         LeafIndex([[0], [1]], [1.0, 2.0]).intervals(leaves)
 
 
-@pytest.fixture(scope="module", params=["alike", "weighted", "wide", "two outputs"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_leaf_ids_of_other_libraries_need_not_follow_each_other(counted):
+    rng = np.random.default_rng(21)
+    leaves, y = random_rows(rng)
+    counts = rng.integers(0, 2, leaves.shape) if counted else None
+    ids = leaves * 70 + rng.integers(0, 1000, leaves.shape[1])
+    index = LeafIndex.from_leaves(ids, y, counts=counts)
+    expected = LeafIndex(leaves, y, counts=counts).intervals(leaves, [0.3, 0.9])
+    for again in (index, pickle.loads(pickle.dumps(index))):
+        np.testing.assert_array_equal(again.intervals(ids, [0.3, 0.9]), expected)
+        ids[5, 2] += 1
+        with pytest.raises(ValueError, match=r"leaves\[5, 2\] .* tree 2, in which a training row"):
+            again.intervals(ids)
+        ids[5, 2] -= 1
+
+
+def test_a_leaf_whose_rows_do_not_count_is_silent_and_not_unknown():
+    index = LeafIndex.from_leaves([[0], [7], [7]], [1.0, 2.0, 3.0], counts=[[0], [1], [1]])
+    assert np.isnan(index.intervals([[0]])).all()
+    assert index.intervals([[7]], 1.0).tolist() == [[2.0, 3.0]]
+    with pytest.raises(ValueError, match="tree 0, in which"):
+        index.intervals([[6]])
+    with pytest.raises(ValueError, match="tree 0, below 8"):
+        index.intervals([[8]])
+
+
+@pytest.fixture(scope="module", params=["alike", "weighted", "wide", "two outputs", "seen"])
 def small_index(request):
     rng = np.random.default_rng(13)
     leaves, y = random_rows(rng, 20, 3, n_leaves=4)
@@ -490,6 +526,8 @@ def small_index(request):
         y = np.stack([y, rng.normal(size=20)], axis=1)
     counts = rng.integers(0, 2**25, leaves.shape) if request.param == "wide" else None
     weights = rng.random(20) if request.param == "weighted" else None
+    if request.param == "seen":
+        return LeafIndex.from_leaves(leaves * 30, y)
     return LeafIndex(leaves, y, counts=counts, sample_weight=weights)
 
 
@@ -527,7 +565,7 @@ def test_thousands_of_damaged_arrays_are_refused_or_score_safely(small_index):
             refused += 1
             continue
         assert set(leaf_sums(index)) <= {2**index.shift}
-        query = rng.integers(-1, index.n_leaves, (6, index.n_trees))
+        query = known(index, rng.integers(-1, index.n_leaves, (6, index.n_trees)))
         intervals = index.intervals(query, [0.5, 1.0], n_threads=1)
         lower, upper = np.moveaxis(intervals, -2, 0)
         assert np.all((lower <= upper) | np.isnan(lower))
@@ -540,7 +578,7 @@ def test_missing_or_mistyped_arrays_are_refused(small_index):
         arrays = dict(small_index.arrays())
         with pytest.raises(ValueError, match=f"{name} must have dtype"):
             LeafIndex.from_arrays(arrays | {name: array.astype(np.float32)}, scalar_output=False)
-        if name == "units":  # they may be missing
+        if name in ("units", "seen"):  # they may be missing
             continue
         del arrays[name]
         with pytest.raises(ValueError, match=f"must contain '{name}'"):

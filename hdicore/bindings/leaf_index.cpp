@@ -11,8 +11,8 @@ namespace {
 
 std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::object& y,
                                        const py::object& counts, const py::object& sample_weight,
-                                       const py::object& n_leaves, bool keep_row_weights,
-                                       const py::object& n_threads) {
+                                       const py::object& n_leaves, bool only_seen,
+                                       bool keep_row_weights, const py::object& n_threads) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const auto targets = reals(y, "y");
@@ -33,7 +33,8 @@ std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::objec
                       targets.data(),
                       nullptr,
                       nullptr,
-                      {}};
+                      {},
+                      only_seen};
     py::array_t<std::int32_t> count_array;
     if (!counts.is_none()) {
         count_array = integers<std::int32_t>(counts, "counts");
@@ -58,6 +59,21 @@ std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::objec
         BoundIndex{std::make_shared<LeafIndex>(rows, keep_row_weights, threads), scalar_output});
 }
 
+std::shared_ptr<BoundIndex> from_numbers(const py::object& leaves, const py::object& y,
+                                         const py::object& counts, const py::object& sample_weight,
+                                         const py::object& n_leaves, bool keep_row_weights,
+                                         const py::object& n_threads) {
+    return make_index(leaves, y, counts, sample_weight, n_leaves, false, keep_row_weights,
+                      n_threads);
+}
+
+std::shared_ptr<BoundIndex> from_leaves(const py::object& leaves, const py::object& y,
+                                        const py::object& counts, const py::object& sample_weight,
+                                        bool keep_row_weights, const py::object& n_threads) {
+    return make_index(leaves, y, counts, sample_weight, py::none(), true, keep_row_weights,
+                      n_threads);
+}
+
 std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_output) {
     LeafIndexArrays found;
     found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets");
@@ -78,6 +94,9 @@ std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_outp
         } else {
             found.units = adopt<std::uint32_t>(units, "units");
         }
+    }
+    if (arrays.contains("seen")) {
+        found.seen = adopt<std::uint64_t>(entry(arrays, "seen"), "seen");
     }
     auto index = std::make_shared<BoundIndex>(
         BoundIndex{std::make_shared<LeafIndex>(std::move(found)), scalar_output});
@@ -103,6 +122,7 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.units);
+    if (held.seen.size() > 0) arrays["seen"] = view_of(held.seen, self);
     return arrays;
 }
 
@@ -129,10 +149,11 @@ void register_leaf_index(py::module_& module) {
         module, "LeafIndex",
         R"(Which training targets lie in each leaf, and what they weigh there.
 
-Built from leaf ids alone, so any forest that reports leaves can use it. In each
-leaf a row weighs its share of the leaf's total; a row's weight is the mean over
-trees (Zhu, Lu, Chen 2019, eq. 7 and 12). Shares are whole numbers of units,
-2**shift to a leaf, so sums are exact and do not depend on their order.
+Built from the leaves of the training rows alone: as `Forest.leaves` numbers them,
+or, with `from_leaves`, as another library does. In each leaf a row weighs its share
+of the leaf's total; a row's weight is the mean over trees (Zhu, Lu, Chen 2019, eq. 7
+and 12). Shares are whole numbers of units, 2**shift to a leaf, so sums are exact and
+do not depend on their order.
 
 Parameters
 ----------
@@ -160,10 +181,36 @@ Notes
 -----
 Immutable, so safe to share between threads.
 Building is O(n_outputs * n * (log n + n_trees)).)");
-    cls.def(py::init(&make_index), py::arg("leaves"), py::arg("y"), py::kw_only(),
+    cls.def(py::init(&from_numbers), py::arg("leaves"), py::arg("y"), py::kw_only(),
             py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
             py::arg("n_leaves") = py::none(), py::arg("keep_row_weights") = false,
             py::arg("n_threads") = 0)
+        .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
+                    py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
+                    py::arg("keep_row_weights") = false, py::arg("n_threads") = 0,
+                    R"(Index of a forest of any library, from the leaf ids that it reports.
+
+The same as the class, but the leaves are those in which a training row lies, and
+a query that names another one is refused: it comes from another forest, or the
+training rows are not those of its fit.
+
+Parameters
+----------
+leaves : (n, n_trees) array of whole numbers
+    Leaf id of each training row in each tree, from 0 and below 2**28, of any integer
+    or float type and memory layout.
+y, counts, sample_weight, keep_row_weights, n_threads
+    See the class.
+
+Examples
+--------
+>>> from hdicore import LeafIndex
+>>> index = LeafIndex.from_leaves([[3, 5], [3, 9], [7, 9]], y=[0.0, 1.0, 5.0])
+>>> index.intervals([[3, 9]], coverage=0.7)
+array([[0., 1.]])
+>>> index.intervals([[3, 6]])
+Traceback (most recent call last):
+ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6)")
         .def_static(
             "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
             "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")

@@ -167,6 +167,9 @@ void LeafIndex::validate() const {
         arrays_.leaf_begin.size() / (n_leaves() + m) != n_outputs()) {
         refuse("leaf_begin must have an element for each output and leaf, and one more per tree");
     }
+    if (arrays_.seen.size() != 0 && arrays_.seen.size() != (n_leaves() + 63) / 64) {
+        refuse("seen must have a bit for each leaf, 64 to an element");
+    }
     for (std::size_t o = 0; o < n_outputs(); ++o) {
         const std::span<const double> z = atoms(o);
         if (z.size() > std::numeric_limits<rank_t>::max()) {
@@ -193,6 +196,11 @@ void LeafIndex::validate() const {
     }
     std::visit([&](const auto& ranks, const auto& units) { check_entries(*this, ranks, units); },
                arrays_.ranks, arrays_.units);
+    for_each_leaf(*this, [&](std::size_t, std::size_t t, std::size_t leaf, Range range) {
+        if (range.begin == range.end || exists(t, static_cast<leaf_t>(leaf))) return;
+        refuse("seen is damaged: leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +
+               " holds rows");
+    });
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
@@ -214,6 +222,7 @@ std::size_t LeafIndex::nbytes() const noexcept {
         arrays_.units);
     return arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() + arrays_.atoms.nbytes() +
            arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + ranks + units +
+           arrays_.seen.nbytes() +
            (alike_units_.size() + alike_begin_.size()) * sizeof(std::uint32_t) +
            (bucket_counts_ ? bucket_counts_->nbytes() : 0);
 }

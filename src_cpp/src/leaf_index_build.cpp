@@ -256,6 +256,20 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
     return whole_weights(weights, static_cast<std::size_t>(std::max(copies, 1)));
 }
 
+// A bit for each leaf: whether a row lies in it.
+std::vector<std::uint64_t> seen_leaves(const TrainingRows& rows,
+                                       std::span<const offset_t> leaf_offsets) {
+    std::vector<std::uint64_t> seen((static_cast<std::size_t>(leaf_offsets.back()) + 63) / 64, 0);
+    for (std::size_t i = 0; i < rows.n_rows; ++i) {
+        for (std::size_t t = 0; t < rows.n_trees; ++t) {
+            const auto bit =
+                static_cast<std::size_t>(leaf_offsets[t] + rows.leaves[i * rows.n_trees + t]);
+            seen[bit / 64] |= std::uint64_t{1} << bit % 64;
+        }
+    }
+    return seen;
+}
+
 // What decides how entries are stored, over all trees; n_counted of each tree on its own.
 Survey survey_all(const TrainingRows& rows, std::span<const offset_t> leaf_offsets,
                   std::span<const Order> orders, std::span<const count_t> row_weights,
@@ -380,6 +394,7 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
         row_weights_ = RowWeights{Array(std::move(entry_weights)), Array(std::move(row_ranks)),
                                   Array(std::move(row_weights))};
     }
+    if (rows.only_seen) arrays_.seen = Array(seen_leaves(rows, leaf_offsets));
     arrays_.leaf_offsets = Array(std::move(leaf_offsets));
     arrays_.atom_offsets = Array(std::move(atom_offsets));
     arrays_.atoms = Array(std::move(atoms));

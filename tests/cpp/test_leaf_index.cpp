@@ -267,6 +267,33 @@ void hostile_rows_are_refused() {
     CHECK_REFUSED(LeafIndex(rows, false, 1), "n_leaves");
 }
 
+// Without a row, a leaf does not exist; with rows that do not count, it does.
+void leaves_without_rows_do_not_exist() {
+    Random random(8);
+    Training rows = random_training(random, 40, 3, 5);
+    for (leaf_t& leaf : rows.leaves) leaf *= 50;
+    rows.counts.assign(rows.leaves.size(), 1);
+    for (std::size_t i = 0; i < rows.leaves.size(); i += 2) rows.counts[i] = 0;
+    TrainingRows given = rows.rows();
+    CHECK(LeafIndex(given, false, 1).exists(1, 49));
+    given.only_seen = true;
+    const LeafIndex index(given, false, 1);
+    for (std::size_t t = 0; t < 3; ++t) {
+        for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
+            bool seen = false;
+            for (std::size_t i = 0; i < 40; ++i) {
+                seen = seen || rows.leaves[i * 3 + t] == static_cast<leaf_t>(l);
+            }
+            CHECK(index.exists(t, static_cast<leaf_t>(l)) == seen);
+        }
+    }
+    LeafIndexArrays bad = index.arrays();
+    bad.seen = Array(std::vector<std::uint64_t>(bad.seen.size(), 0));
+    CHECK_REFUSED(LeafIndex(bad), "seen is damaged");
+    bad.seen = Array(std::vector<std::uint64_t>(bad.seen.size() + 1, 0));
+    CHECK_REFUSED(LeafIndex(bad), "a bit for each leaf");
+}
+
 }  // namespace
 
 int main() {
@@ -275,5 +302,6 @@ int main() {
     thread_counts_change_nothing();
     damaged_arrays_are_refused_or_whole();
     hostile_rows_are_refused();
+    leaves_without_rows_do_not_exist();
     return check::finish();
 }

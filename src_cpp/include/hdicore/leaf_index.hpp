@@ -30,6 +30,7 @@ struct TrainingRows {
     const std::int32_t* counts;              // (n_rows, n_trees) times a row counts, or null: once
     const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
     std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf seen + 1
+    bool only_seen = false;  // leaves in which no row lies, whether it counts or not, do not exist
 };
 
 // The flat arrays of an index, as stored and mapped.
@@ -48,6 +49,9 @@ struct LeafIndexArrays {
     // (n_entries,) of shift 31 or 40. Or none: the entries of a leaf weigh alike, and a target
     // stands as often as it counts.
     std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
+    // (n_leaves / 64, rounded up) bit leaf_offsets[t] + l tells whether leaf l of tree t exists. Or
+    // empty: all do.
+    Array<std::uint64_t> seen;
 };
 
 // Entries that a leaf may have if their units are to follow from their number.
@@ -83,6 +87,13 @@ class LeafIndex {
     std::size_t n_leaves(std::size_t tree) const noexcept {
         return static_cast<std::size_t>(arrays_.leaf_offsets[tree + 1] -
                                         arrays_.leaf_offsets[tree]);
+    }
+    // Whether a number from 0 to n_leaves(tree) - 1 is a leaf of a tree.
+    bool exists(std::size_t tree, leaf_t leaf) const noexcept {
+        if (arrays_.seen.size() == 0) return true;
+        const auto bit =
+            static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + static_cast<std::size_t>(leaf);
+        return (arrays_.seen[bit / 64] >> bit % 64 & 1) != 0;
     }
     std::size_t n_entries() const noexcept {
         return static_cast<std::size_t>(arrays_.tree_begin.view().back());
