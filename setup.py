@@ -26,7 +26,7 @@ core = Pybind11Extension(
     "hdicore._core",
     sorted(glob("src_cpp/src/*.cpp") + glob("hdicore/bindings/*.cpp")),
     include_dirs=["src_cpp/include"],
-    depends=sorted(glob("src_cpp/include/hdicore/*.hpp") + glob("hdicore/bindings/*.hpp")),
+    depends=sorted(glob("src_cpp/include/hdicore/*.h*") + glob("hdicore/bindings/*.hpp")),
     cxx_std=20,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

@@ -1,2 +1,2 @@
 # __init__.pxd: what `from hdicore cimport ...` finds
-from hdicore._core cimport weighted_hdi_c
+from hdicore._core cimport weighted_hdi_c, weighted_quantile_c

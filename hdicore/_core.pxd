@@ -6,3 +6,10 @@
 cdef int weighted_hdi_c(
     const double *values, const double *weights, Py_ssize_t n, double coverage, double *interval
 ) noexcept nogil
+
+# Quantile of the same at a level in [0, 1], into quantile (1,). interpolation is a number of
+# hdicore_interpolation in hdicore/c_api.h: 0 is the inverse of the distribution function, 2 linear.
+cdef int weighted_quantile_c(
+    const double *values, const double *weights, Py_ssize_t n, double level, int interpolation,
+    double *quantile
+) noexcept nogil

@@ -1,9 +1,10 @@
 """Types of the compiled module; array shapes stand beside arguments and results."""
 
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import CapsuleType
 
 _Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 _Interpolation = Literal[
@@ -96,6 +97,7 @@ class LeafIndex:
     @staticmethod
     def from_arrays(arrays: _LeafIndexArrays, scalar_output: bool) -> LeafIndex: ...
     def arrays(self) -> _LeafIndexArrays: ...
+    def __hdicore_index__(self) -> CapsuleType: ...
     def atoms(self, output: int = 0) -> _Floats: ...  # (n_atoms,)
     @property
     def n_trees(self) -> int: ...
@@ -248,4 +250,5 @@ def weighted_hdi(
     n_threads: int = 0,
 ) -> _Floats: ...  # (2,), (2, k), (n, 2) or (n, 2, k)
 
-__pyx_capi__: Final[dict[str, Any]]  # C functions by name, for Cython
+c_api: Final[CapsuleType]  # const hdicore_api *, see hdicore/c_api.h
+__pyx_capi__: Final[dict[str, CapsuleType]]  # C functions by name, for Cython

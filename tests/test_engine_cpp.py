@@ -12,7 +12,7 @@ from .oracle import ROOT
 
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
 SOURCES = sorted((ROOT / "src_cpp" / "src").glob("*.cpp"))
-HEADERS = sorted((ROOT / "src_cpp" / "include" / "hdicore").glob("*.hpp"))
+HEADERS = sorted((ROOT / "src_cpp" / "include" / "hdicore").glob("*.h*"))
 TESTS = sorted((ROOT / "tests" / "cpp").glob("test_*.cpp"))
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include"]
 SANITIZE = ["-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -7,7 +7,7 @@ import pytest
 
 from .oracle import ROOT, run_python
 
-SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp"}
+SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".h", ".c"}
 FOLDERS = ("src_cpp", "hdicore", "python", "tests", "bench")
 FILES = sorted(
     [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
@@ -45,7 +45,8 @@ def test_the_engine_knows_only_itself_and_the_standard_library(path):
     for include in includes:
         # What is neither C++ nor ours is an instruction set and a system call, used where they are.
         assert re.fullmatch(
-            r'<[a-z_]+>|"hdicore/[a-z_]+\.hpp"|<immintrin\.h>|<sys/mman\.h>', include
+            r'<[a-z_]+>|<stdint\.h>|"hdicore/[a-z_]+\.(hpp|h)"|<immintrin\.h>|<sys/mman\.h>',
+            include,
         )
 
 

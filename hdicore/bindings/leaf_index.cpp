@@ -4,6 +4,8 @@
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "hdicore/c_api.h"
+#include "hdicore/c_index.hpp"
 #include "queries.hpp"
 
 namespace hdicore::bindings {
@@ -142,6 +144,15 @@ py::array_t<double> atoms(const py::object& self, const py::object& output) {
     return view_of(found.data(), {static_cast<py::ssize_t>(found.size())}, self);
 }
 
+// The index for C, which keeps it alive on its own.
+py::capsule c_index(const BoundIndex& index) {
+    const auto release = [](PyObject* capsule) {
+        hdicore_get_api()->index_release(
+            static_cast<hdicore_index*>(PyCapsule_GetPointer(capsule, "hdicore.index")));
+    };
+    return py::capsule(new hdicore_index{index.engine}, "hdicore.index", release);
+}
+
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
@@ -230,6 +241,7 @@ ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies,
         .def_property_readonly(
             "nbytes", [](const BoundIndex& i) { return i.engine->nbytes(); },
             "Memory of all arrays, in bytes.")
+        .def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
         .def(py::pickle(
             [](const py::object& self) {

@@ -9,15 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "hdicore/processors.hpp"
+
 namespace hdicore {
 
-unsigned available_threads() noexcept {
-    return std::max(1u, std::thread::hardware_concurrency());
-}
-
 unsigned usable_threads(unsigned n_threads) noexcept {
-    const unsigned available = available_threads();
-    return n_threads == 0 ? available : std::min(n_threads, std::max(64u, 4 * available));
+    if (n_threads == 0) return available_threads();
+    return std::min(n_threads, std::max(64u, 4 * std::thread::hardware_concurrency()));
 }
 
 void parallel_for(std::size_t n_blocks, unsigned n_threads,

@@ -15,7 +15,8 @@ namespace {
 // Threads for so many rows: starting one takes as long as walking some thousand trees.
 unsigned threads_for(std::size_t n_rows, std::size_t n_trees, const Run& run) {
     const std::size_t worth = n_rows * n_trees / 10000;
-    return static_cast<unsigned>(std::clamp<std::size_t>(worth, 1, usable_threads(run.n_threads)));
+    if (worth <= 1) return 1;  // finding out how many there are takes as long as some rows
+    return static_cast<unsigned>(std::min<std::size_t>(worth, usable_threads(run.n_threads)));
 }
 
 // Where the blocks of rows begin, and the end: as large as the source likes, but smaller towards

@@ -7,9 +7,6 @@
 
 namespace hdicore {
 
-// Processors this process may run on (its affinity mask where the platform has one), at least 1.
-unsigned available_threads() noexcept;
-
 // Threads to use when n_threads are asked for: 0 means available_threads(), and no more than 64 or
 // four times as many as there are processors, as more only cost memory.
 unsigned usable_threads(unsigned n_threads) noexcept;

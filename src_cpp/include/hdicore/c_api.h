@@ -1,0 +1,136 @@
+// hdicore/c_api.h: the engine as a table of C functions; C99, and no other header of ours
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Table. hdicore_get_api returns the table of the engine that a program contains; the Python module
+// publishes its own as the capsule "hdicore._core.c_api". Functions are only ever appended to it,
+// and none changes, so code compiled for version v runs with every table whose `version` is at
+// least v.
+//
+// Errors. Every function that can fail returns hdicore_ok or another status, and in the other case
+// writes a sentence to `error`, if that is not null. No exception leaves a function. What a call
+// that fails has written to its results means nothing.
+//
+// Memory. Arrays belong to the caller, are in C order and aligned, and are used only during the
+// call. An index belongs to the caller too, who releases it once; it holds copies of what it was
+// built from.
+//
+// Threads. Any function may be called from any thread at any time, with the same index too, since
+// an index never changes; only its last release must come after its last use. None needs Python's
+// lock. n_threads is the number of threads that a call may use, its own among them, and 0 means all
+// that this process may use. Results do not depend on it.
+#ifndef HDICORE_C_API_H
+#define HDICORE_C_API_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HDICORE_API_VERSION 1
+
+typedef enum hdicore_status {
+    hdicore_ok = 0,
+    hdicore_invalid = 1,    // an argument is out of range: the message names it
+    hdicore_no_memory = 2,  // the system gave no more
+    hdicore_failed = 3      // anything else
+} hdicore_status;
+
+typedef struct hdicore_error {
+    char message[256];  // ends with a zero, and is cut where it would be longer
+} hdicore_error;
+
+typedef enum hdicore_kind {
+    hdicore_hdi = 0,           // shortest closed interval that holds the coverage
+    hdicore_equal_tailed = 1,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
+    hdicore_lower = 2,         // largest lower bound; the upper end is infinity
+    hdicore_upper = 3          // smallest upper bound; the lower end is -infinity
+} hdicore_kind;
+
+// How to read quantiles between atoms; the names are numpy's.
+typedef enum hdicore_interpolation {
+    hdicore_inverted_cdf = 0,
+    hdicore_averaged_inverted_cdf = 1,
+    hdicore_linear = 2,
+    hdicore_lower_atom = 3,   // numpy's "lower"
+    hdicore_higher_atom = 4,  // numpy's "higher"
+    hdicore_midpoint = 5,
+    hdicore_nearest = 6
+} hdicore_interpolation;
+
+// Which training targets lie in each leaf of a forest. Python's hdicore.LeafIndex has a method
+// __hdicore_index__, which returns a capsule "hdicore.index" that points to one.
+typedef struct hdicore_index hdicore_index;
+
+// What an index is built from.
+typedef struct hdicore_training_rows {
+    int64_t n_rows;
+    int64_t n_trees;
+    int64_t n_outputs;
+    const int32_t* leaves;        // (n_rows, n_trees) leaf ids from 0 on, below 2^28
+    const double* y;              // (n_rows, n_outputs) finite targets
+    const int32_t* counts;        // (n_rows, n_trees) times a row counts in a tree; null: once
+    const double* sample_weight;  // (n_rows,) weights of the rows; null: 1
+} hdicore_training_rows;
+
+typedef struct hdicore_api {
+    uint32_t version;  // HDICORE_API_VERSION of whoever made the table
+    uint32_t size;     // and sizeof(hdicore_api)
+
+    // Since version 1:
+
+    // Shortest intervals, (2, n_levels), that hold shares in (0, 1] of a sample (n,) in any order.
+    // weights (n,) are not negative; null: all alike. O(n log n).
+    int (*weighted_hdi)(const double* values, const double* weights, int64_t n,
+                        const double* coverages, int64_t n_levels, double* intervals,
+                        hdicore_error* error);
+
+    // Quantiles, (n_levels,), of the same at levels in [0, 1]. O(n log n).
+    int (*weighted_quantiles)(const double* values, const double* weights, int64_t n,
+                              const double* levels, int64_t n_levels, int interpolation,
+                              double* quantiles, hdicore_error* error);
+
+    // Builds an index; queries may name the leaves in which a training row lies.
+    // O(n_outputs * n_rows * (log n_rows + n_trees)).
+    int (*index_build)(const hdicore_training_rows* rows, int n_threads, hdicore_index** index,
+                       hdicore_error* error);
+
+    // The same index once more, to be released on its own; null if there is no memory.
+    hdicore_index* (*index_share)(const hdicore_index* index);
+    // Null is allowed.
+    void (*index_release)(hdicore_index* index);
+
+    int64_t (*index_n_trees)(const hdicore_index* index);
+    int64_t (*index_n_outputs)(const hdicore_index* index);
+
+    // Queries read the conditional distribution of rows that lie in the given leaves, (n_rows,
+    // n_trees); -1 silences a tree. Where all are silent, results are NaN.
+
+    // Means, (n_rows, n_outputs).
+    int (*index_mean)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                      int n_threads, double* means, hdicore_error* error);
+
+    // Intervals of a kind, (n_rows, n_outputs, 2, n_levels), at coverages in (0, 1].
+    int (*index_intervals)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                           const double* coverages, int64_t n_levels, int kind, int n_threads,
+                           double* intervals, hdicore_error* error);
+
+    // Quantiles, (n_rows, n_outputs, n_levels), at levels in [0, 1].
+    int (*index_quantiles)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                           const double* levels, int64_t n_levels, int interpolation, int n_threads,
+                           double* quantiles, hdicore_error* error);
+
+    // P(Y <= point) at points (n_rows, n_outputs, n_points), of the same shape.
+    int (*index_cdf)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
+                     const double* points, int64_t n_points, int n_threads, double* cdf,
+                     hdicore_error* error);
+} hdicore_api;
+
+// For programs that contain the engine.
+const hdicore_api* hdicore_get_api(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // HDICORE_C_API_H

@@ -1,0 +1,241 @@
+// test_c_api.cpp: the C table gives what the engine gives, and errors instead of exceptions
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "hdicore/c_api.h"
+#include "hdicore/hdi.hpp"
+#include "hdicore/quantile.hpp"
+#include "hdicore/scorer.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+const hdicore_api& api = *hdicore_get_api();
+
+struct Index {
+    Index(const Training& rows, int n_threads = 1) {
+        const hdicore_training_rows given{static_cast<std::int64_t>(rows.n_rows),
+                                          static_cast<std::int64_t>(rows.n_trees),
+                                          static_cast<std::int64_t>(rows.n_outputs),
+                                          rows.leaves.data(),
+                                          rows.y.data(),
+                                          nullptr,
+                                          nullptr};
+        CHECK(api.index_build(&given, n_threads, &handle, nullptr) == hdicore_ok);
+    }
+    ~Index() { api.index_release(handle); }
+    Index(const Index&) = delete;
+    Index& operator=(const Index&) = delete;
+
+    hdicore_index* handle = nullptr;
+};
+
+void samples_are_read_as_the_engine_reads_them() {
+    Random random(1);
+    const std::vector<double> levels{0.1, 0.5, 0.9, 1.0};
+    for (int round = 0; round < 100; ++round) {
+        std::vector<double> values(1 + below(random, 30));
+        std::vector<double> weights(values.size());
+        for (double& value : values) value = static_cast<double>(below(random, 9));
+        for (double& weight : weights) weight = 0.1 + uniform(random);
+        const bool weighted = below(random, 2) == 0;
+        WeightedSample sample;
+        sample.assign(values,
+                      weighted ? std::span<const double>(weights) : std::span<const double>());
+        const double* given = weighted ? weights.data() : nullptr;
+        const auto n = static_cast<std::int64_t>(values.size());
+        std::vector<double> found(8);
+        CHECK(api.weighted_hdi(values.data(), given, n, levels.data(), 4, found.data(), nullptr) ==
+              hdicore_ok);
+        for (std::size_t k = 0; k < 4; ++k) {
+            const Atoms atoms = sample.atoms();
+            const Interval hdi = shortest_interval(atoms, atoms.needed(levels[k]));
+            CHECK(found[k] == hdi.lower && found[4 + k] == hdi.upper);
+        }
+        for (int way = 0; way <= hdicore_nearest; ++way) {
+            CHECK(api.weighted_quantiles(values.data(), given, n, levels.data(), 4, way,
+                                         found.data(), nullptr) == hdicore_ok);
+            for (std::size_t k = 0; k < 4; ++k) {
+                CHECK(found[k] ==
+                      quantile(sample.atoms(), levels[k], static_cast<Interpolation>(way)));
+            }
+        }
+    }
+}
+
+void an_index_answers_as_the_engine_does() {
+    Random random(2);
+    const Training rows = random_training(random, 200, 7, 6, 2);
+    const LeafIndex engine(rows.rows(), false, 1);
+    const Index index(rows, 2);
+    CHECK(api.index_n_trees(index.handle) == 7 && api.index_n_outputs(index.handle) == 2);
+
+    const std::vector<double> levels{0.2, 0.9};
+    std::vector<double> points(200 * 2 * 2);
+    for (double& point : points) point = uniform(random);
+    std::vector<double> mean(400), intervals(1600), quantiles(800), cdf(800), found(1600);
+    const GivenLeaves source(engine, rows.leaves.data(), 200);
+    const auto same = [&](const std::vector<double>& expected) {
+        return std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) == 0;
+    };
+    const std::int32_t* leaves = rows.leaves.data();
+    score(engine, source, nullptr, {.mean = mean.data()}, {});
+    CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
+    for (int kind = 0; kind <= hdicore_upper; ++kind) {
+        score(engine, source, nullptr,
+              {.coverages = levels, .kind = static_cast<Kind>(kind), .intervals = intervals.data()},
+              {});
+        CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2, kind, 0,
+                                  found.data(), nullptr) == 0);
+        CHECK(same(intervals));
+    }
+    score(engine, source, nullptr,
+          {.levels = levels, .interpolation = Interpolation::linear, .quantiles = quantiles.data()},
+          {});
+    CHECK(api.index_quantiles(index.handle, leaves, 200, levels.data(), 2, hdicore_linear, 1,
+                              found.data(), nullptr) == 0);
+    CHECK(same(quantiles));
+    score(engine, source, nullptr, {.n_points = 2, .points = points.data(), .cdf = cdf.data()}, {});
+    CHECK(api.index_cdf(index.handle, leaves, 200, points.data(), 2, 1, found.data(), nullptr) ==
+          0);
+    CHECK(same(cdf));
+}
+
+void a_shared_index_outlives_the_first() {
+    Random random(3);
+    const Training rows = random_training(random, 50, 3, 4);
+    hdicore_index* shared = nullptr;
+    std::vector<double> expected(50), found(50);
+    {
+        const Index index(rows);
+        CHECK(api.index_mean(index.handle, rows.leaves.data(), 50, 1, expected.data(), nullptr) ==
+              0);
+        shared = api.index_share(index.handle);
+    }
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 4; ++k) {
+        threads.emplace_back([&] {
+            std::vector<double> mine(50);
+            const int status =
+                api.index_mean(shared, rows.leaves.data(), 50, 2, mine.data(), nullptr);
+            if (status != 0 || mine != expected) std::abort();
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    api.index_release(shared);
+    api.index_release(nullptr);
+    CHECK(api.index_share(nullptr) == nullptr);
+}
+
+// Runs a call that must be refused, with `text` in its message.
+template <class Call>
+void refused(const std::string& text, const Call& call) {
+    hdicore_error error{};
+    CHECK(call(&error) == hdicore_invalid);
+    const std::string message = error.message;
+    if (message.find(text) == std::string::npos) check::fail(__FILE__, __LINE__, message);
+    CHECK(call(nullptr) == hdicore_invalid);
+}
+
+void hostile_samples_are_refused() {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const double one = 1, bad = nan, zero = 0, level = 0.9, too_much = 1.5;
+    double found[2];
+    const auto hdi = [&](const double* values, const double* weights, std::int64_t n,
+                         const double* levels, std::int64_t n_levels, double* to) {
+        return [=](hdicore_error* error) {
+            return api.weighted_hdi(values, weights, n, levels, n_levels, to, error);
+        };
+    };
+    refused("values must not be null", hdi(nullptr, nullptr, 1, &level, 1, found));
+    refused("values must hold at least one", hdi(&one, nullptr, 0, &level, 1, found));
+    refused("n must not be negative", hdi(&one, nullptr, -1, &level, 1, found));
+    refused("values must be finite", hdi(&bad, nullptr, 1, &level, 1, found));
+    refused("weights must be finite", hdi(&one, &bad, 1, &level, 1, found));
+    refused("all be zero", hdi(&one, &zero, 1, &level, 1, found));
+    refused("coverages must lie in (0, 1], got 1.5", hdi(&one, nullptr, 1, &too_much, 1, found));
+    refused("coverages must lie in (0, 1]", hdi(&one, nullptr, 1, &zero, 1, found));
+    refused("coverages must not be null", hdi(&one, nullptr, 1, nullptr, 1, found));
+    refused("n_levels", hdi(&one, nullptr, 1, &level, -1, found));
+    refused("intervals must not be null", hdi(&one, nullptr, 1, &level, 1, nullptr));
+    for (const int way : {-1, 7}) {
+        refused("interpolation", [&](hdicore_error* error) {
+            return api.weighted_quantiles(&one, nullptr, 1, &level, 1, way, found, error);
+        });
+    }
+    CHECK(api.weighted_quantiles(&one, nullptr, 1, &zero, 1, 0, found, nullptr) == hdicore_ok);
+    CHECK(found[0] == 1);
+}
+
+void hostile_rows_and_queries_are_refused() {
+    Random random(4);
+    Training rows = random_training(random, 6, 2, 3);
+    const hdicore_training_rows good{6, 2, 1, rows.leaves.data(), rows.y.data(), nullptr, nullptr};
+    hdicore_index* index = nullptr;
+    const auto build = [&](auto spoil) {
+        return [&index, good, spoil](hdicore_error* error) {
+            hdicore_training_rows bad = good;
+            spoil(bad);
+            return hdicore_get_api()->index_build(&bad, 1, &index, error);
+        };
+    };
+    using Rows = hdicore_training_rows;
+    refused("leaves must not be null", build([](Rows& r) { r.leaves = nullptr; }));
+    refused("y must not be null", build([](Rows& r) { r.y = nullptr; }));
+    refused("n_rows", build([](Rows& r) { r.n_rows = -1; }));
+    refused("at least one training row", build([](Rows& r) { r.n_rows = 0; }));
+    refused("trees", build([](Rows& r) { r.n_trees = 0; }));
+    refused("n_trees", build([](Rows& r) { r.n_trees = std::int64_t{1} << 62; }));
+    refused("output", build([](Rows& r) { r.n_outputs = 0; }));
+    CHECK(index == nullptr);
+    refused("rows must not be null",
+            [&](hdicore_error* error) { return api.index_build(nullptr, 1, &index, error); });
+    refused("index must not be null",
+            [&](hdicore_error* error) { return api.index_build(&good, 1, nullptr, error); });
+    refused("n_threads",
+            [&](hdicore_error* error) { return api.index_build(&good, -1, &index, error); });
+
+    const Index real(rows);
+    const double level = 0.9;
+    double found[2];
+    const std::int32_t unseen[2]{-1, 17}, silent[2]{-1, -1};
+    const auto intervals = [&](const hdicore_index* of, const std::int32_t* leaves,
+                               std::int64_t n_rows, int kind, double* to) {
+        return [=, &level](hdicore_error* error) {
+            return api.index_intervals(of, leaves, n_rows, &level, 1, kind, 1, to, error);
+        };
+    };
+    refused("index must not be null", intervals(nullptr, unseen, 1, 0, found));
+    refused("leaves[0, 1] must be a leaf of tree 1", intervals(real.handle, unseen, 1, 0, found));
+    refused("leaves must not be null", intervals(real.handle, nullptr, 1, 0, found));
+    refused("n_rows", intervals(real.handle, unseen, -1, 0, found));
+    refused("kind", intervals(real.handle, silent, 1, 4, found));
+    refused("intervals must not be null", intervals(real.handle, silent, 1, 0, nullptr));
+    refused("points must not be null", [&](hdicore_error* error) {
+        return api.index_cdf(real.handle, silent, 1, nullptr, 1, 1, found, error);
+    });
+    CHECK(intervals(real.handle, silent, 1, 0, found)(nullptr) == hdicore_ok);
+    CHECK(std::isnan(found[0]) && std::isnan(found[1]));
+    CHECK(intervals(real.handle, nullptr, 0, 0, nullptr)(nullptr) == hdicore_ok);
+}
+
+}  // namespace
+
+int main() {
+    CHECK(api.version == HDICORE_API_VERSION && api.size == sizeof(hdicore_api));
+    samples_are_read_as_the_engine_reads_them();
+    an_index_answers_as_the_engine_does();
+    a_shared_index_outlives_the_first();
+    hostile_samples_are_refused();
+    hostile_rows_and_queries_are_refused();
+    return check::finish();
+}
