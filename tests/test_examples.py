@@ -11,7 +11,7 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import RandomForestRegressor
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-MODULES = ["hdicore._core", "hdiforest.estimator", "hdiforest.metrics"]
+MODULES = ["hdicore._core", "hdiforest.estimator", "hdiforest.leaves", "hdiforest.metrics"]
 
 
 def test_readme_code_runs():

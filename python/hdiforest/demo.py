@@ -12,7 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from hdiforest.atomic import replacing
-from hdiforest.estimator import HDIForestRegressor, Kind
+from hdiforest.distributions import Kind
+from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
 from hdiforest.fitting import read_training_table
 from hdiforest.report import comparison

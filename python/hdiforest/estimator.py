@@ -6,9 +6,8 @@ import os
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
@@ -21,15 +20,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Scorer
 from hdiforest import model_file
+from hdiforest.distributions import ConditionalDistributions, Kind
 from hdiforest.importing import TrainingRows, Weighting, import_forest
-
-Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
-Interpolation = Literal[
-    "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
-]
+from hdiforest.threads import thread_count
 
 
-class HDIForestRegressor(RegressorMixin, BaseEstimator):
+class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
@@ -197,90 +193,6 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         self.n_training_rows_ = len(X)
         self._training_rows: TrainingRows | None = rows
         self.__dict__.pop("_row_scorer", None)
-
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Mean of the conditional distribution, (n,) or (n, n_outputs).
-
-        Equal to the forest's own prediction only with ``weights="inbag"`` and a criterion whose
-        leaves predict means.
-        """
-        rows = self._checked_rows(X)
-        return self.scorer_.mean(rows, n_threads=self._n_threads(len(rows)))
-
-    def predict_interval(
-        self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
-    ) -> NDArray[np.float64]:
-        """Prediction intervals.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-        coverage : float or list of k floats, default=0.9
-            Shares in (0, 1] of the conditional distribution to hold.
-        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
-            "hdi" is the shortest interval (Algorithm 1 of the paper); "equal_tailed" runs between
-            the (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower
-            bound, with infinity as the upper end; "upper" the smallest upper bound.
-
-        Returns
-        -------
-        (n, 2) or (n, 2, k) float64
-            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where no tree has a row to show (possible with ``weights="oob"`` only).
-
-        Notes
-        -----
-        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
-        """
-        rows = self._checked_rows(X)
-        return self.scorer_.intervals(rows, coverage, kind, n_threads=self._n_threads(len(rows)))
-
-    def predict_quantiles(
-        self,
-        X: ArrayLike,
-        quantiles: float | ArrayLike,
-        *,
-        interpolation: Interpolation = "inverted_cdf",
-    ) -> NDArray[np.float64]:
-        """Quantiles of the conditional distribution.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-        quantiles : float or list of k floats
-            Levels in [0, 1].
-        interpolation : str, default="inverted_cdf"
-            One of "inverted_cdf" (smallest target with distribution function >= level),
-            "averaged_inverted_cdf", and numpy's family of "linear", "lower", "higher", "midpoint"
-            and "nearest", with the lightest target's weight in place of one observation's: where
-            all rows weigh alike these are numpy's quantiles (of two equally near targets, "nearest"
-            takes the lower).
-
-        Returns
-        -------
-        (n,) or (n, k) float64
-            (n, n_outputs[, k]) with several outputs.
-        """
-        rows = self._checked_rows(X)
-        return self.scorer_.quantiles(
-            rows, quantiles, interpolation, n_threads=self._n_threads(len(rows))
-        )
-
-    def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """P(Y <= y given x), eq. (14) of the paper.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-        y : (n,) or (n, k) array
-            One or several points per row; (n, n_outputs[, k]) with several outputs.
-
-        Returns
-        -------
-        array of the shape of y, float64
-        """
-        rows = self._checked_rows(X)
-        return self.scorer_.cdf(rows, y, n_threads=self._n_threads(len(rows)))
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -462,6 +374,10 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
             )
         return self._training_rows
 
+    def _given(self, X: ArrayLike) -> tuple[Scorer, NDArray[np.floating[Any]], int]:
+        rows = self._checked_rows(X)
+        return self.scorer_, rows, self._n_threads(len(rows))
+
     def _row_format(self) -> dict[str, Any]:
         finite: bool | str = "allow-nan" if self._allow_nan else True
         return {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
@@ -497,12 +413,7 @@ class HDIForestRegressor(RegressorMixin, BaseEstimator):
         n_jobs = self.n_jobs
         if n_jobs is None:
             n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
-        n_threads: int = joblib.effective_n_jobs(n_jobs)
-        # Workers of other pools are told their share of the processors by this variable alone.
-        limit = os.environ.get("OMP_NUM_THREADS", "")
-        if n_jobs is not None and n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
-            n_threads = min(n_threads, int(limit))
-        return n_threads
+        return thread_count(n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scorer_")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.estimator import HDIForestRegressor, Kind
+from hdiforest.distributions import Kind
+from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import MissingPackageError, need
 from hdiforest.tables import (
     BATCH_ROWS,

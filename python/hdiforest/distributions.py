@@ -1,0 +1,106 @@
+"""What can be asked of the conditional distributions of rows, whoever found their leaves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdicore import LeafIndex, Scorer
+
+Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+Interpolation = Literal[
+    "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
+]
+
+
+class ConditionalDistributions(ABC):
+    """Predictions that are read from the training rows that share leaves with a row."""
+
+    @abstractmethod
+    def _given(self, X: ArrayLike) -> tuple[Scorer | LeafIndex, NDArray[Any], int]:
+        """Return who answers, the checked rows or leaves to give it, and a number of threads."""
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Mean of the conditional distribution, (n,) or (n, n_outputs).
+
+        Equal to the prediction of a scikit-learn forest only with ``weights="inbag"`` and a
+        criterion whose leaves predict means.
+        """
+        engine, rows, n_threads = self._given(X)
+        return engine.mean(rows, n_threads=n_threads)
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
+    ) -> NDArray[np.float64]:
+        """Prediction intervals.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        coverage : float or list of k floats, default=0.9
+            Shares in (0, 1] of the conditional distribution to hold.
+        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+            "hdi" is the shortest interval (Algorithm 1 of the paper); "equal_tailed" runs between
+            the (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower
+            bound, with infinity as the upper end; "upper" the smallest upper bound.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64
+            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
+            NaN where no tree has a row to show (possible with ``weights="oob"`` only).
+
+        Notes
+        -----
+        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
+        """
+        engine, rows, n_threads = self._given(X)
+        return engine.intervals(rows, coverage, kind, n_threads=n_threads)
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        quantiles: float | ArrayLike,
+        *,
+        interpolation: Interpolation = "inverted_cdf",
+    ) -> NDArray[np.float64]:
+        """Quantiles of the conditional distribution.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        quantiles : float or list of k floats
+            Levels in [0, 1].
+        interpolation : str, default="inverted_cdf"
+            One of "inverted_cdf" (smallest target with distribution function >= level),
+            "averaged_inverted_cdf", and numpy's family of "linear", "lower", "higher", "midpoint"
+            and "nearest", with the lightest target's weight in place of one observation's: where
+            all rows weigh alike these are numpy's quantiles (of two equally near targets, "nearest"
+            takes the lower).
+
+        Returns
+        -------
+        (n,) or (n, k) float64
+            (n, n_outputs[, k]) with several outputs.
+        """
+        engine, rows, n_threads = self._given(X)
+        return engine.quantiles(rows, quantiles, interpolation, n_threads=n_threads)
+
+    def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """P(Y <= y given x), eq. (14) of the paper.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        y : (n,) or (n, k) array
+            One or several points per row; (n, n_outputs[, k]) with several outputs.
+
+        Returns
+        -------
+        array of the shape of y, float64
+        """
+        engine, rows, n_threads = self._given(X)
+        return engine.cdf(rows, y, n_threads=n_threads)

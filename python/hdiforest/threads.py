@@ -1,0 +1,21 @@
+"""How many threads a call may use: scikit-learn's n_jobs, read as joblib reads it."""
+
+from __future__ import annotations
+
+import os
+
+import joblib
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` stands for.
+
+    None means 1, or what ``joblib.parallel_config`` says; -1 means all processors that the process
+    was given: joblib heeds its affinity and control group.
+    """
+    n_threads: int = joblib.effective_n_jobs(n_jobs)
+    # Workers of other pools are told their share of the processors by this variable alone.
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if n_jobs is not None and n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
+        n_threads = min(n_threads, int(limit))
+    return n_threads
