@@ -514,7 +514,7 @@ def test_a_leaf_whose_rows_do_not_count_is_silent_and_not_unknown():
     assert index.intervals([[7]], 1.0).tolist() == [[2.0, 3.0]]
     with pytest.raises(ValueError, match="tree 0, in which"):
         index.intervals([[6]])
-    with pytest.raises(ValueError, match="tree 0, below 8"):
+    with pytest.raises(ValueError, match="tree 0, in which"):
         index.intervals([[8]])
 
 

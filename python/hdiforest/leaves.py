@@ -42,6 +42,7 @@ def from_leaves(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    n_leaves: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LeafModel:
     """Use a fitted forest of any library, without fitting anything.
@@ -58,6 +59,9 @@ def from_leaves(
         Their targets. Every row counts in each of its leaves (the paper's definition).
     sample_weight : (n,) array, optional
         What rows weigh in their leaves.
+    n_leaves : (n_trees,) int array, optional
+        Leaves of each tree, if trees have leaves in which no row of X lies, as symmetric trees do:
+        they are then silent for new rows there. By default such leaves are errors.
     n_jobs : int, default=None
         Threads for the intervals; `apply` has its own. None means 1, or what
         ``joblib.parallel_config`` says; -1 all processors.
@@ -72,7 +76,8 @@ def from_leaves(
     ------
     ValueError
         If leaves, y or sample_weight are out of range or of different lengths. Later, if a new row
-        lies in a leaf that no row of X lies in: then X are not the rows of the fit.
+        lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the trees
+        are of a kind that needs `n_leaves`.
 
     Notes
     -----
@@ -92,9 +97,14 @@ def from_leaves(
     >>> bool((lower <= [3, 33]).all() and (upper >= [3, 33]).all())
     True
     """
-    index = LeafIndex.from_leaves(
-        _leaves(apply, X), y, sample_weight=sample_weight, n_threads=thread_count(n_jobs)
-    )
+    leaves = _leaves(apply, X)
+    n_threads = thread_count(n_jobs)
+    if n_leaves is None:
+        index = LeafIndex.from_leaves(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
+    else:
+        index = LeafIndex(
+            leaves, y, sample_weight=sample_weight, n_leaves=n_leaves, n_threads=n_threads
+        )
     return LeafModel(apply, index, n_jobs)
 
 

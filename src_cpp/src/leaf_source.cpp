@@ -66,11 +66,10 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block) co
     for (std::size_t i = begin; i < end; ++i) {
         for (std::size_t t = 0; t < m; ++t) {
             const leaf_t leaf = leaves_[i * m + t];
-            const bool in_range =
-                leaf >= no_leaf && leaf < static_cast<std::int64_t>(index_.n_leaves(t));
-            if (in_range && (leaf == no_leaf || index_.exists(t, leaf))) continue;
-            const std::string why = in_range ? ", in which a training row lies"
-                                             : ", below " + std::to_string(index_.n_leaves(t));
+            if (leaf == no_leaf || index_.exists(t, leaf)) continue;
+            const std::string why = index_.only_seen()
+                                        ? ", in which a training row lies"
+                                        : ", below " + std::to_string(index_.n_leaves(t));
             throw std::invalid_argument("leaves[" + std::to_string(i) + ", " + std::to_string(t) +
                                         "] must be a leaf of tree " + std::to_string(t) + why +
                                         ", or -1, got " + std::to_string(leaf));

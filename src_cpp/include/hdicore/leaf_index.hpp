@@ -88,9 +88,12 @@ class LeafIndex {
         return static_cast<std::size_t>(arrays_.leaf_offsets[tree + 1] -
                                         arrays_.leaf_offsets[tree]);
     }
-    // Whether a number from 0 to n_leaves(tree) - 1 is a leaf of a tree.
+    // Whether leaves in which no training row lies do not exist.
+    bool only_seen() const noexcept { return arrays_.seen.size() > 0; }
+    // Whether a number is a leaf of a tree.
     bool exists(std::size_t tree, leaf_t leaf) const noexcept {
-        if (arrays_.seen.size() == 0) return true;
+        if (leaf < 0 || static_cast<std::size_t>(leaf) >= n_leaves(tree)) return false;
+        if (!only_seen()) return true;
         const auto bit =
             static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + static_cast<std::size_t>(leaf);
         return (arrays_.seen[bit / 64] >> bit % 64 & 1) != 0;
