@@ -4,7 +4,7 @@ from importlib.metadata import version as _version
 from pathlib import Path as _Path
 
 try:
-    from hdicore._core import Forest, LeafIndex, Scorer, weighted_hdi
+    from hdicore._core import Forest, LeafIndex, Scorer, available_threads, weighted_hdi
 except ModuleNotFoundError as error:
     if error.name == "hdicore._core":
         error.add_note(
@@ -12,7 +12,15 @@ except ModuleNotFoundError as error:
         )
     raise
 
-__all__ = ["Forest", "LeafIndex", "Scorer", "__version__", "get_include", "weighted_hdi"]
+__all__ = [
+    "Forest",
+    "LeafIndex",
+    "Scorer",
+    "__version__",
+    "available_threads",
+    "get_include",
+    "weighted_hdi",
+]
 __version__ = _version("hdicore")
 
 

@@ -242,6 +242,7 @@ class Scorer:
         block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
 
+def available_threads() -> int: ...
 def weighted_hdi(
     values: ArrayLike,  # (s,) or (n, s)
     weights: ArrayLike | None = None,  # (s,) or (n, s)

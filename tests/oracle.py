@@ -114,6 +114,13 @@ def damaged(rng, arrays):
     return copies
 
 
+def run(*command, **options):
+    """Run a command; what it prints. Fails with all that it said."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def run_python(code, *arguments, timeout=120, **options):
     """Run code in a fresh interpreter; what it prints. Fails with what it said on stderr."""
     command = [sys.executable, "-P", "-c", code, *map(str, arguments)]

@@ -1,18 +1,17 @@
-"""What extension authors are promised: a whole wheel, headers that compile, a Cython function."""
+"""What extension authors are promised: headers that compile, a C table, functions for Cython."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 import hdicore
 
-from .oracle import ROOT, run_python
+from .oracle import ROOT, run, run_python
 
 CONSUMER = Path(__file__).parent / "consumer"
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
@@ -20,74 +19,6 @@ COMPILER = os.environ.get("CXX") or shutil.which("c++")
 needs_compiler = pytest.mark.skipif(
     COMPILER is None or sys.platform == "win32", reason="no C++ compiler (c++ or $CXX) found"
 )
-
-
-def run(*command, **options):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel built from a copy of the sources, so that nothing built before can slip in."""
-    pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
-    folder = tmp_path_factory.mktemp("wheel")
-    leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
-    for name in ("hdicore", "python", "src_cpp"):
-        shutil.copytree(ROOT / name, folder / "source" / name, ignore=leave)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / "source")
-    # Unoptimised, as that switch leaves it, for the build is on trial here and not the code.
-    environment = os.environ | {"HDICORE_COVERAGE": "1"}
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
-    run(*pip, "-w", folder, folder / "source", env=environment)
-    return next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
-def target(wheel, tmp_path_factory):
-    """Folder with the wheel installed in it."""
-    folder = tmp_path_factory.mktemp("target")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
-
-
-@pytest.fixture
-def environment(target):
-    """In which hdicore is the installed one."""
-    return os.environ | {"PYTHONPATH": str(target)}
-
-
-@needs_compiler
-def test_the_wheel_holds_what_users_need_and_no_sources(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    packages = {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    assert packages == {"hdicore", "hdiforest"}
-    headers = {path.name for path in (ROOT / "src_cpp" / "include" / "hdicore").iterdir()}
-    assert {f"hdicore/include/hdicore/{name}" for name in headers} <= names
-    files = "__init__.py __init__.pxd _core.pxd c_api.pxd _core.pyi _reference.py py.typed"
-    assert {f"hdicore/{name}" for name in files.split()} <= names
-    assert {"hdiforest/__init__.py", "hdiforest/py.typed"} <= names
-    modules = {path.name for path in (ROOT / "python" / "hdiforest").glob("*.py")}
-    assert {f"hdiforest/{name}" for name in modules} <= names
-    assert len([name for name in names if re.match(r"hdicore/_core\..*(so|pyd)$", name)]) == 1
-    unwanted = re.compile(r"\.(cpp|c|pyx|o)$|bindings|tests|bench/|__pycache__")
-    assert not [name for name in names if unwanted.search(name)]
-
-
-@needs_compiler
-def test_the_installed_package_works_and_finds_its_headers(target, environment, tmp_path):
-    code = (
-        "import hdicore; print(hdicore.__file__); print(hdicore.get_include()); "
-        "print(hdicore.weighted_hdi([0.0, 1.0, 9.0], coverage=0.5).tolist())"
-    )
-    file, include, interval = run_python(code, env=environment, cwd=tmp_path).splitlines()
-    assert Path(file).is_relative_to(target)
-    assert Path(include) == target / "hdicore" / "include"
-    assert interval == "[0.0, 1.0]"
 
 
 @needs_compiler

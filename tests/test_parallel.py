@@ -154,3 +154,51 @@ def test_a_spawned_process_receives_a_scorer(tmp_path):
     body = "\n".join(f"    {line}" if line else "" for line in lines[5:])
     script.write_text("\n".join([*lines[:5], 'if __name__ == "__main__":', body]))
     assert run_python("import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')", script)
+
+
+THREADS = "import os, hdicore; {}\nprint(hdicore.available_threads())"
+
+
+@pytest.mark.parametrize("limit", ["1", "1,2"])
+def test_the_default_number_of_threads_heeds_openmp(limit):
+    everyone = os.environ | {"OMP_NUM_THREADS": "100000"}
+    assert int(run_python(THREADS.format(""), env=everyone)) >= 1
+    assert run_python(THREADS.format(""), env=os.environ | {"OMP_NUM_THREADS": limit}) == "1\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this platform")
+def test_the_default_number_of_threads_heeds_affinity():
+    one = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    assert run_python(THREADS.format(one)) == "1\n"
+
+
+LOKY = """
+import joblib
+import numpy as np
+from hdicore import Forest, LeafIndex, Scorer, available_threads
+
+tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
+X = np.random.default_rng(0).random((20_000, 1))  # large enough to be mapped into the workers
+
+def score(scorer, X):
+    return available_threads(), X.flags.writeable, scorer.intervals(X).tobytes()
+
+if __name__ == "__main__":
+    forest = Forest(*tree, [0, 3], 1)
+    scorer = Scorer(forest, LeafIndex(forest.leaves(X[:500]), X[:500, 0]))
+    expected = scorer.intervals(X).tobytes()
+    calls = [joblib.delayed(score)(scorer, X)] * 4
+    for n_threads, writeable, found in joblib.Parallel(joblib.cpu_count(), max_nbytes=1000)(calls):
+        assert n_threads == 1 and found == expected
+        assert joblib.cpu_count() == 1 or not writeable
+    for _, _, found in joblib.Parallel(2, backend="threading")(calls):
+        assert found == expected
+    print("done")
+"""
+
+
+def test_workers_of_joblib_score_with_their_share_of_the_processors(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(LOKY)
+    run_script = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+    assert run_python(run_script, script) == "done\n"

@@ -3,10 +3,15 @@
 #include <pybind11/pybind11.h>
 
 #include "bound.hpp"
+#include "hdicore/processors.hpp"
 
 // Everything is immutable after construction, so no lock is needed without the GIL either.
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
+    module.def(
+        "available_threads", &hdicore::available_threads,
+        "Threads that n_threads=0 stands for now: as many as the processors this process may "
+        "run on,\nbut no more than the quota of its control group or OMP_NUM_THREADS allow.");
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);

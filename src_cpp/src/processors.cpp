@@ -10,8 +10,23 @@
 #include <limits>
 #include <thread>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 namespace hdicore {
 namespace {
+
+// Those in the affinity mask, which hardware_concurrency looks at with some C libraries only.
+unsigned processors_in_reach() noexcept {
+#if defined(__linux__)
+    cpu_set_t mask;
+    if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+        return static_cast<unsigned>(std::max(1, CPU_COUNT(&mask)));
+    }
+#endif
+    return std::max(1u, std::thread::hardware_concurrency());
+}
 
 std::optional<unsigned> smaller(std::optional<unsigned> a, std::optional<unsigned> b) {
     return a && b ? std::min(a, b) : a ? a : b;
@@ -54,7 +69,7 @@ std::optional<unsigned> along(const std::string& root, std::string group, Read r
 }  // namespace
 
 unsigned available_threads() noexcept {
-    unsigned found = std::max(1u, std::thread::hardware_concurrency());
+    unsigned found = processors_in_reach();
     try {
         if (const char* list = std::getenv("OMP_NUM_THREADS")) {
             found = std::min(found, first_count(list).value_or(found));

@@ -16,8 +16,9 @@ static PyObject* hdi(PyObject* Py_UNUSED(module), PyObject* arguments) {
     hdicore_error error;
     int status;
     Py_BEGIN_ALLOW_THREADS;
-    status = api->weighted_hdi((const double*)(const void*)values, NULL,
-                               n_bytes / (Py_ssize_t)sizeof(double), &coverage, 1, interval, &error);
+    status =
+        api->weighted_hdi((const double*)(const void*)values, NULL,
+                          n_bytes / (Py_ssize_t)sizeof(double), &coverage, 1, interval, &error);
     Py_END_ALLOW_THREADS;
     if (status != hdicore_ok) return PyErr_Format(PyExc_ValueError, "%s", error.message);
     return Py_BuildValue("dd", interval[0], interval[1]);

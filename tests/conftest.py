@@ -1,0 +1,47 @@
+"""The wheel that several test files take apart, install and build on; made once."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from .oracle import ROOT
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """A wheel built from a copy of the sources, so that nothing built before can slip in."""
+    pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
+    if sys.platform != "win32" and not (os.environ.get("CXX") or shutil.which("c++")):
+        pytest.skip("no C++ compiler (c++ or $CXX) found")
+    folder = tmp_path_factory.mktemp("wheel")
+    leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
+    for name in ("hdicore", "python", "src_cpp"):
+        shutil.copytree(ROOT / name, folder / "source" / name, ignore=leave)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "source")
+    # Unoptimised, as that switch leaves it, for the build is on trial here and not the code.
+    environment = os.environ | {"HDICORE_COVERAGE": "1"}
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
+    command = [*pip, "-w", str(folder), str(folder / "source")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def target(wheel, tmp_path_factory):
+    """Folder with the wheel installed in it."""
+    folder = tmp_path_factory.mktemp("target")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def environment(target):
+    """In which hdicore is the installed one."""
+    return os.environ | {"PYTHONPATH": str(target)}

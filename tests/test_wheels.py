@@ -1,0 +1,87 @@
+"""What is shipped: the contents of a wheel, what it links with, and how all wheels are built."""
+
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from .oracle import ROOT, run, run_python
+
+
+def tool(name):
+    found = shutil.which(name, path=Path(sys.executable).parent) or shutil.which(name)
+    return found or pytest.skip(f"needs {name}")
+
+
+def test_the_wheel_holds_what_users_need_and_no_sources(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    packages = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert packages == {"hdicore", "hdiforest"}
+    headers = {path.name for path in (ROOT / "src_cpp" / "include" / "hdicore").iterdir()}
+    assert {f"hdicore/include/hdicore/{name}" for name in headers} <= names
+    files = "__init__.py __init__.pxd _core.pxd c_api.pxd _core.pyi _reference.py py.typed"
+    assert {f"hdicore/{name}" for name in files.split()} <= names
+    assert {"hdiforest/__init__.py", "hdiforest/py.typed"} <= names
+    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+    modules = {path.name for path in (ROOT / "python" / "hdiforest").glob("*.py")}
+    assert {f"hdiforest/{name}" for name in modules} <= names
+    assert len([name for name in names if re.match(r"hdicore/_core\..*(so|pyd)$", name)]) == 1
+    unwanted = re.compile(r"\.(cpp|c|pyx|o)$|bindings|tests|bench/|__pycache__")
+    assert not [name for name in names if unwanted.search(name)]
+
+
+def test_the_installed_package_works_and_finds_its_headers(target, environment, tmp_path):
+    code = (
+        "import hdicore; print(hdicore.__file__); print(hdicore.get_include()); "
+        "print(hdicore.weighted_hdi([0.0, 1.0, 9.0], coverage=0.5).tolist())"
+    )
+    file, include, interval = run_python(code, env=environment, cwd=tmp_path).splitlines()
+    assert Path(file).is_relative_to(target)
+    assert Path(include) == target / "hdicore" / "include"
+    assert interval == "[0.0, 1.0]"
+
+
+def test_the_wheel_has_nothing_to_complain_of(wheel):
+    run(tool("check-wheel-contents"), "--config", ROOT / "pyproject.toml", wheel)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="auditwheel reads Linux wheels")
+def test_the_compiled_module_needs_the_c_and_cpp_runtime_alone(wheel, tmp_path):
+    elffile = pytest.importorskip("elftools.elf.elffile", reason="needs pyelftools of auditwheel")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".so"))
+        with archive.open(name) as file:
+            tags = list(elffile.ELFFile(file).get_section_by_name(".dynamic").iter_tags())
+    needed = {tag.needed.split(".")[0] for tag in tags if tag.entry.d_tag == "DT_NEEDED"}
+    # The loader and threads are parts of the C library.
+    assert needed <= {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "ld-linux-x86-64"}
+    assert "manylinux" in run(tool("auditwheel"), "show", wheel)
+
+
+def test_the_configuration_is_valid():
+    run(tool("validate-pyproject"), ROOT / "pyproject.toml")
+
+
+@pytest.mark.parametrize("platform", ["linux", "macos", "windows"])
+def test_wheels_are_built_for_every_supported_python(platform):
+    listed = run(
+        tool("cibuildwheel"), "--print-build-identifiers", "--platform", platform, cwd=ROOT
+    ).split()
+    pythons = ["cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t"]
+    machines = {
+        "linux": ["manylinux_x86_64", "manylinux_aarch64"],
+        "macos": ["macosx_x86_64", "macosx_arm64"],
+        "windows": ["win_amd64", "win_arm64"],
+    }
+    expected = {f"{python}-{m}" for python in pythons for m in machines[platform]}
+    assert set(listed) == expected
+
+
+def test_workflows_are_well_formed():
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert [path.name for path in workflows] == ["tests.yml", "wheels.yml"]
+    run(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *workflows)
