@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ import numpy as np
 from hdicore import Forest, LeafIndex
 
 ROOT = Path(__file__).resolve().parent.parent
+SKLEARN = tuple(map(int, version("scikit-learn").split(".")[:2]))
+# Before, what `apply` says of rows with missing values is not what the forest was fitted with.
+SKLEARN_ROUTES_NAN_AS_IT_TRAINED = SKLEARN >= (1, 8)
 TREE_FIELDS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 

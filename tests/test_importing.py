@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.ensemble import (
     AdaBoostRegressor,
     BaggingRegressor,
@@ -22,7 +21,8 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from hdiforest import HDIForestRegressor
 
-SKLEARN_ROUTES_NAN_AS_IT_TRAINED = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
+
 N = 240
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 5))

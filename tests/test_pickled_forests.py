@@ -5,12 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
 from hdiforest import HDIForestRegressor
 
-from .oracle import ROOT
+from .oracle import ROOT, SKLEARN
 
 FILES = sorted((ROOT / "tests" / "pickled").glob("*.pkl"))
 KINDS = ("forest", "weighted forest", "part of the rows", "extra trees", "bags")
@@ -18,7 +17,7 @@ KINDS = ("forest", "weighted forest", "part of the rows", "extra trees", "bags")
 
 def is_older(path):
     parts = path.stem.partition("_")[2].split(".")
-    return tuple(map(int, parts[:2])) <= tuple(map(int, sklearn.__version__.split(".")[:2]))
+    return tuple(map(int, parts[:2])) <= SKLEARN
 
 
 def load(path, kind):

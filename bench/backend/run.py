@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
@@ -28,7 +29,6 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
 from tabulate import tabulate
 
-from hdicore import LeafIndex
 from hdiforest import LeafModel, from_leaves
 
 RESULTS = Path(__file__).parent / "results"
@@ -172,28 +172,23 @@ def entries(rows: Rows, n_jobs: int) -> Iterator[Entry]:
         quantiles = RandomForestQuantileRegressor(
             min_samples_leaf=5, max_samples_leaf=most, random_state=0, **shared
         ).fit(X, y)
+        again = predictor(quantiles)
         yield Entry(
             "quantile-forest",
-            f"its stored leaves ({name}) and `apply`, int64",
-            LeafModel(quantiles.apply, stored_leaves(quantiles), n_jobs),
+            f"its stored leaves ({name}) and trees",
+            LeafModel(again.forest.apply, again.index, n_jobs),
             lambda X, q=quantiles: q.predict(X, quantiles="mean", weighted_leaves=True),
             "`predict` of two quantiles",
             lambda X, q=quantiles: q.predict(X, quantiles=ENDS),
         )
 
 
-def stored_leaves(forest: RandomForestQuantileRegressor) -> LeafIndex:
-    """Index the training rows that a quantile-forest keeps, with the counts it keeps of them."""
-    stored = np.asarray(forest.forest_.y_train_leaves)[:, :, 0]
-    y = np.asarray(forest.forest_.y_train)[0]
-    tree, leaf, _ = np.nonzero(stored)
-    row = stored[stored > 0] - 1
-    counts = np.zeros((len(y), len(stored)), dtype=np.int32)
-    np.add.at(counts, (row, tree), 1)
-    # Rows that are not stored in a tree count 0 there, in whichever of its leaves.
-    leaves = np.tile(leaf[np.searchsorted(tree, np.arange(len(stored)))], (len(y), 1))
-    leaves[row, tree] = leaf
-    return LeafIndex.from_leaves(leaves, y, counts=counts)
+def predictor(forest: RandomForestQuantileRegressor) -> Any:
+    """Make what the page for authors shows: quantile-forest's predict on our backend."""
+    page = (Path(__file__).parents[2] / "docs" / "backend.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(re.search(r"```python\n((?:(?!```).)*class Predictor.*?)```", page, re.DOTALL)[1], names)
+    return names["Predictor"](forest)
 
 
 def measure(entry: Entry, rows: Rows, turns: int) -> dict[str, Any]:
@@ -216,6 +211,7 @@ def measure(entry: Entry, rows: Rows, turns: int) -> dict[str, Any]:
             ways[name]()
             seconds[name].append(time.perf_counter() - start)
     lower, upper = entry.model.predict_interval(rows.X_new, 0.9).T
+    own_lower, own_upper = np.asarray(entry.own(rows.X_new)).reshape(len(rows.X_new), -1).T[[0, -1]]
     ratios = np.array(seconds["own"]) / seconds["ours"]
     return {
         "library": f"{entry.library} {version(PACKAGES.get(entry.library, entry.library))}",
@@ -223,6 +219,8 @@ def measure(entry: Entry, rows: Rows, turns: int) -> dict[str, Any]:
         "mean_apart": apart,
         "picp": float(np.mean((lower <= rows.y_new) & (rows.y_new <= upper))),
         "mpiw": float(np.mean(upper - lower) / unit),
+        "own_picp": float(np.mean((own_lower <= rows.y_new) & (rows.y_new <= own_upper))),
+        "own_mpiw": float(np.mean(own_upper - own_lower) / unit),
         "own_way": entry.own_way,
         "rows_per_second": {k: len(rows.X_new) / float(np.median(v)) for k, v in seconds.items()},
         "times_as_fast": [float(np.median(ratios)), float(ratios.min()), float(ratios.max())],
@@ -234,7 +232,7 @@ PACKAGES = {"xgboost": "xgboost-cpu"}
 
 def table_of(found: list[dict[str, Any]]) -> str:
     headers = ["library", "entry", "means apart, of sd(y)", "our rows/s", "leaf ids alone"]
-    headers += ["its own way", "its rows/s", "ours / its", "PICP", "MPIW"]
+    headers += ["its own way", "its rows/s", "ours / its", "our PICP, MPIW", "its"]
     lines = []
     for one in found:
         speed = {name: f"{value:,.0f}" for name, value in one["rows_per_second"].items()}
@@ -242,7 +240,9 @@ def table_of(found: list[dict[str, Any]]) -> str:
         apart = "no such mean" if one["mean_apart"] is None else f"{one['mean_apart']:.0e}"
         ratio = f"{middle:.2f} ({low:.2f}-{high:.2f})"
         line = [one["library"], one["leaves"], apart, speed["ours"], speed["leaves"]]
-        line += [one["own_way"], speed["own"], ratio, f"{one['picp']:.3f}", f"{one['mpiw']:.3f}"]
+        line += [one["own_way"], speed["own"], ratio]
+        line += [f"{one['picp']:.3f}, {one['mpiw']:.2f}"]
+        line += [f"{one['own_picp']:.3f}, {one['own_mpiw']:.2f}" if one["own_mpiw"] > 0 else ""]
         lines.append(line)
     return tabulate(lines, headers, tablefmt="github", disable_numparse=True)
 
