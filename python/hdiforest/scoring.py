@@ -140,6 +140,9 @@ def _require_distinct(names: list[str]) -> None:
 @contextmanager
 def _progress(total: int | None) -> Iterator[Callable[[int], Any]]:
     """Show a bar on standard error if that is a terminal and rich is there."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
     try:
         progress, console = need("rich.progress"), need("rich.console")
     except MissingPackageError:
@@ -149,7 +152,6 @@ def _progress(total: int | None) -> Iterator[Callable[[int], Any]]:
         *progress.Progress.get_default_columns(),
         progress.TextColumn("{task.completed:,} rows"),
         console=console.Console(stderr=True),
-        disable=not sys.stderr.isatty(),
         transient=True,
     ) as bar:
         task = bar.add_task("scoring", total=total)
