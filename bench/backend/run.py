@@ -59,21 +59,21 @@ class Entry(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small, and leaves no files")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     n, n_new, turns = (1000, 500, 1) if options.quick else (20_000, 20_000, 5)
     X, y = make_friedman1(n + n_new, n_features=10, noise=1.0, random_state=0)
     rows = Rows(X[:n], y[:n], X[n:], y[n:])
-    n_threads = os.cpu_count() or 1
-    found = [measure(entry, rows, turns) for entry in entries(rows, n_threads)]
+    found = [measure(entry, rows, turns) for entry in entries(rows, options.threads)]
     table = table_of(found)
     print(table)
     if options.quick:
         return
     RESULTS.mkdir(exist_ok=True)
-    about = {"rows": n, "new_rows": n_new, "trees": N_TREES, "threads": n_threads}
+    about = {"rows": n, "new_rows": n_new, "trees": N_TREES, "threads": options.threads}
     (RESULTS / "results.json").write_text(json.dumps(about | {"entries": found}, indent=1) + "\n")
     (RESULTS / "table.md").write_text(
-        f"{N_TREES} trees on {n:,} rows of 10 features, {n_new:,} new rows, {n_threads} threads, "
+        f"{N_TREES} trees on {n:,} rows of 10 features, {n_new:,} new rows, {options.threads} threads, "
         f"medians of {turns} turns.\n\n{table}\n"
     )
 
