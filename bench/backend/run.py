@@ -73,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     about = {"rows": n, "new_rows": n_new, "trees": N_TREES, "threads": options.threads}
     (RESULTS / "results.json").write_text(json.dumps(about | {"entries": found}, indent=1) + "\n")
     (RESULTS / "table.md").write_text(
-        f"{N_TREES} trees on {n:,} rows of 10 features, {n_new:,} new rows, {options.threads} threads, "
-        f"medians of {turns} turns.\n\n{table}\n"
+        f"{N_TREES} trees on {n:,} rows of 10 features, {n_new:,} new rows, {options.threads} "
+        f"threads, medians of {turns} turns.\n\n{table}\n"
     )
 
 

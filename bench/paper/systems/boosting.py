@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
-from tasks import LARGE, VERY_LARGE
-
 from .interface import (
+    SLOW_SPLITS,
     Candidate,
     Family,
     Fitted,
@@ -147,6 +146,6 @@ FAMILY = Family(
     ("QR_GBDT",),
     tune,
     most_splits=10,
-    most_splits_of=dict.fromkeys((*LARGE, *VERY_LARGE), 5),
+    most_splits_of=SLOW_SPLITS,
     n_curves=2,  # each is fitted anew at 25 levels
 )

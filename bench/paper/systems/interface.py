@@ -125,7 +125,7 @@ class Family(NamedTuple):
 
 
 # Of systems that are slow to train, on the larger data sets.
-SLOW_SPLITS = {**dict.fromkeys(LARGE, 10), **dict.fromkeys(VERY_LARGE, 5)}
+SLOW_SPLITS = {**dict.fromkeys(LARGE, 5), **dict.fromkeys(VERY_LARGE, 3)}
 
 
 def out_of_fold(
