@@ -341,6 +341,10 @@ def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
         imported(n_jobs=0)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert imported(n_jobs=-1)._n_threads() == 1
+    with joblib.parallel_config(n_jobs=-1):
+        assert imported()._n_threads() == 1
+    with joblib.parallel_config(n_jobs=2):  # a number is meant as it stands
+        assert imported()._n_threads() == 2
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

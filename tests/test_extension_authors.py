@@ -153,6 +153,14 @@ def cython(request, tmp_path_factory):
     return [str(folder)]
 
 
+def test_published_signatures_stay():
+    assert re.findall(r'"(.*?)"', " ".join(map(repr, hdicore._core.__pyx_capi__.values()))) == [
+        "int (double const *, double const *, Py_ssize_t, double, double *)",
+        "int (double const *, double const *, Py_ssize_t, double, int, double *)",
+    ]
+    assert list(hdicore._core.__pyx_capi__) == ["weighted_hdi_c", "weighted_quantile_c"]
+
+
 @needs_compiler
 def test_cython_modules_call_the_installed_package(cython, target, environment, tmp_path):
     path = os.pathsep.join([*cython, str(target)])

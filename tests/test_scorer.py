@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from hdicore import LeafIndex, Scorer
+from hdicore import Forest, LeafIndex, Scorer
 
 from .oracle import as_forest, run_python
 
@@ -164,6 +164,13 @@ def test_other_bad_arguments_are_refused(scorer):
         scorer.intervals(X[:, :3])
     with pytest.raises(ValueError, match="leave_out needs an index"):
         scorer.intervals(X, leave_out=[0])
+
+
+def test_an_index_that_does_not_know_every_leaf_of_the_forest_is_refused():
+    forest = Forest([1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0], [0, 3], 1)
+    with pytest.raises(ValueError, match="no training row in leaf 0 of tree 0"):
+        Scorer(forest, LeafIndex.from_leaves([[1], [1]], [1.0, 2.0]))
+    Scorer(forest, LeafIndex.from_leaves([[0], [1]], [1.0, 2.0]))
 
 
 def test_a_forest_and_an_index_of_other_trees_are_refused(scorer):

@@ -179,7 +179,10 @@ def entries(rows: Rows, n_jobs: int) -> Iterator[Entry]:
             LeafModel(again.forest.apply, again.index, n_jobs),
             lambda X, q=quantiles: q.predict(X, quantiles="mean", weighted_leaves=True),
             "`predict` of two quantiles",
-            lambda X, q=quantiles: q.predict(X, quantiles=ENDS),
+            # The same weights: rows of a leaf share what it weighs. With one row it is no option.
+            lambda X, q=quantiles, shared=most is None: q.predict(
+                X, quantiles=ENDS, weighted_leaves=shared
+            ),
         )
 
 

@@ -209,7 +209,7 @@ Parameters
 ----------
 leaves : (n, n_trees) array of whole numbers
     Leaf id of each training row in each tree, from 0 and below 2**28, of any integer
-    or float type and memory layout.
+    or float type and memory layout. Memory grows with the largest id of each tree.
 y, counts, sample_weight, keep_row_weights, n_threads
     See the class.
 

@@ -51,7 +51,8 @@ class ConditionalDistributions(ABC):
         -------
         (n, 2) or (n, 2, k) float64
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where no tree has a row to show (possible with ``weights="oob"`` only).
+            NaN where no tree has a row to show: possible with ``weights="oob"``, and where leaves
+            may be empty.
 
         Notes
         -----

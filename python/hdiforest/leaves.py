@@ -52,7 +52,7 @@ def from_leaves(
     apply : callable
         Takes rows and returns the leaf of each in each tree, (n, n_trees), as whole numbers from 0
         and below 2**28 of any type: ``lambda X: booster.predict(X, pred_leaf=True)``. A forest of
-        one tree may return (n,).
+        one tree may return (n,). Memory grows with the largest id of each tree.
     X : rows, as `apply` takes them
         Training rows of the forest, or any others whose targets are to be shown.
     y : (n,) or (n, n_outputs) array

@@ -13,9 +13,10 @@ def thread_count(n_jobs: int | None) -> int:
     None means 1, or what ``joblib.parallel_config`` says; -1 means all processors that the process
     was given: joblib heeds its affinity and control group.
     """
+    asked = joblib.parallel.get_active_backend()[1] if n_jobs is None else n_jobs
     n_threads: int = joblib.effective_n_jobs(n_jobs)
     # Workers of other pools are told their share of the processors by this variable alone.
-    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if n_jobs is not None and n_jobs < 0 and limit.isdecimal() and int(limit) > 0:
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if asked is not None and asked < 0 and limit.isdecimal() and int(limit) > 0:
         n_threads = min(n_threads, int(limit))
     return n_threads

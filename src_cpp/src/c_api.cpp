@@ -3,6 +3,7 @@
 #include "hdicore/c_api.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <new>
 #include <span>
@@ -49,7 +50,17 @@ int guarded(hdicore_error* error, const Work& work) noexcept {
 
 std::size_t size(std::int64_t n, const char* name) {
     if (n < 0) refuse(std::string(name) + " must not be negative, got " + std::to_string(n));
+    // More than any memory holds; a product of two such numbers is still seen to be too large.
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    if (n > most) refuse(std::string(name) + " must be at most 2**40, got " + std::to_string(n));
     return static_cast<std::size_t>(n);
+}
+
+// a * b elements of an array, which memory could hold.
+std::size_t product(std::size_t a, std::size_t b, const char* name) {
+    constexpr std::size_t most = std::size_t{1} << 48;
+    if (b > 0 && a > most / b) refuse(std::string(name) + " would have more than 2**48 elements");
+    return a * b;
 }
 
 // n elements that may only be missing if there are none.
@@ -84,14 +95,25 @@ Enum word(int number, int last, const char* name) {
 }
 
 Interpolation interpolation_of(int number) {
-    static_assert(static_cast<int>(Interpolation::nearest) == hdicore_nearest &&
-                  static_cast<int>(Interpolation::lower) == hdicore_lower_atom);
+    constexpr auto same = [](Interpolation ours, hdicore_interpolation theirs) {
+        return static_cast<int>(ours) == static_cast<int>(theirs);
+    };
+    static_assert(same(Interpolation::inverted_cdf, hdicore_inverted_cdf) &&
+                  same(Interpolation::averaged_inverted_cdf, hdicore_averaged_inverted_cdf) &&
+                  same(Interpolation::linear, hdicore_linear) &&
+                  same(Interpolation::lower, hdicore_lower_atom) &&
+                  same(Interpolation::higher, hdicore_higher_atom) &&
+                  same(Interpolation::midpoint, hdicore_midpoint) &&
+                  same(Interpolation::nearest, hdicore_nearest));
     return word<Interpolation>(number, hdicore_nearest, "interpolation");
 }
 
 Kind kind_of(int number) {
-    static_assert(static_cast<int>(Kind::upper) == hdicore_upper &&
-                  static_cast<int>(Kind::equal_tailed) == hdicore_equal_tailed);
+    constexpr auto same = [](Kind ours, hdicore_kind theirs) {
+        return static_cast<int>(ours) == static_cast<int>(theirs);
+    };
+    static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
+                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper));
     return word<Kind>(number, hdicore_upper, "kind");
 }
 
@@ -147,8 +169,9 @@ int index_build(const hdicore_training_rows* rows, int n_threads, hdicore_index*
         given.n_trees = size(rows->n_trees, "n_trees");
         given.n_outputs = size(rows->n_outputs, "n_outputs");
         if (given.n_trees > most_trees) refuse("n_trees must be at most 2**22");
-        given.leaves = elements(rows->leaves, given.n_rows * given.n_trees, "leaves").data();
-        given.y = elements(rows->y, given.n_rows * given.n_outputs, "y").data();
+        given.leaves =
+            elements(rows->leaves, product(given.n_rows, given.n_trees, "leaves"), "leaves").data();
+        given.y = elements(rows->y, product(given.n_rows, given.n_outputs, "y"), "y").data();
         given.counts = rows->counts;
         given.sample_weight = rows->sample_weight;
         given.only_seen = true;
@@ -182,11 +205,11 @@ int query(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n
         if (index == nullptr) refuse("index must not be null");
         const LeafIndex& engine = *index->engine;
         const std::size_t n = size(n_rows, "n_rows");
-        const auto given = elements(leaves, n * engine.n_trees(), "leaves");
+        const auto given = elements(leaves, product(n, engine.n_trees(), "leaves"), "leaves");
         const Run run{thread_count(n_threads)};
         Wanted wanted;
         const std::size_t n_each = ask(wanted);
-        elements(results, n * engine.n_outputs() * n_each, name);
+        elements(results, product(product(n, engine.n_outputs(), name), n_each, name), name);
         score(engine, GivenLeaves(engine, given.data(), n), nullptr, wanted, run);
     });
 }
@@ -228,8 +251,13 @@ int index_cdf(const hdicore_index* index, const std::int32_t* leaves, std::int64
               hdicore_error* error) noexcept {
     return query(index, leaves, n_rows, n_threads, cdf, "cdf", error, [&](Wanted& wanted) {
         wanted.n_points = size(n_points, "n_points");
-        const std::size_t n = static_cast<std::size_t>(n_rows) * index->engine->n_outputs();
-        wanted.points = elements(points, n * wanted.n_points, "points").data();
+        const std::size_t n =
+            product(static_cast<std::size_t>(n_rows), index->engine->n_outputs(), "points");
+        const auto given = elements(points, product(n, wanted.n_points, "points"), "points");
+        for (const double point : given) {
+            if (std::isnan(point)) refuse("points must not hold NaN");
+        }
+        wanted.points = given.data();
         wanted.cdf = cdf;
         return wanted.n_points;
     });

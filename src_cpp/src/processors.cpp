@@ -86,7 +86,9 @@ unsigned available_threads() noexcept {
 }
 
 std::optional<unsigned> first_count(std::string_view list) noexcept {
-    const auto first = list.substr(0, list.find(','));
+    auto first = list.substr(0, list.find(','));
+    while (!first.empty() && first.front() == ' ') first.remove_prefix(1);
+    while (!first.empty() && first.back() == ' ') first.remove_suffix(1);
     unsigned count = 0;
     const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), count);
     const bool is_number = error == std::errc() && end == first.data() + first.size();

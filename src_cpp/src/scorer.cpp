@@ -301,6 +301,12 @@ Scorer::Scorer(std::shared_ptr<const Forest> forest, std::shared_ptr<const LeafI
                 "index has " + std::to_string(index_->n_leaves(t)) + " leaves in tree " +
                 std::to_string(t) + ", but the forest has " + std::to_string(forest_->n_leaves(t)));
         }
+        for (std::size_t l = 0; l < index_->n_leaves(t); ++l) {
+            if (index_->exists(t, static_cast<leaf_t>(l))) continue;
+            throw std::invalid_argument("index knows no training row in leaf " + std::to_string(l) +
+                                        " of tree " + std::to_string(t) +
+                                        "; build it with n_leaves for leaves that may be empty");
+        }
     }
 }
 

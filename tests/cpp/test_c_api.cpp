@@ -1,10 +1,12 @@
 // test_c_api.cpp: the C table gives what the engine gives, and errors instead of exceptions
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "check.hpp"
@@ -223,14 +225,83 @@ void hostile_rows_and_queries_are_refused() {
     refused("points must not be null", [&](hdicore_error* error) {
         return api.index_cdf(real.handle, silent, 1, nullptr, 1, 1, found, error);
     });
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    refused("points must not hold NaN", [&](hdicore_error* error) {
+        return api.index_cdf(real.handle, silent, 1, &nan, 1, 1, found, error);
+    });
+    // Products that would wrap around to nothing.
+    constexpr std::int64_t huge = std::int64_t{1} << 62;
+    refused("n_points must be at most", [&](hdicore_error* error) {
+        return api.index_cdf(real.handle, silent, 4, nullptr, huge, 1, nullptr, error);
+    });
+    refused("n_rows must be at most", intervals(real.handle, nullptr, huge, 0, nullptr));
+    constexpr std::int64_t large = std::int64_t{1} << 40;
+    refused("more than 2**48 elements", [&](hdicore_error* error) {
+        return api.index_cdf(real.handle, nullptr, 0, nullptr, large, 1, nullptr, error) ==
+                       hdicore_ok
+                   ? api.index_cdf(real.handle, silent, large, nullptr, large, 1, nullptr, error)
+                   : -1;
+    });
     CHECK(intervals(real.handle, silent, 1, 0, found)(nullptr) == hdicore_ok);
     CHECK(std::isnan(found[0]) && std::isnan(found[1]));
     CHECK(intervals(real.handle, nullptr, 0, 0, nullptr)(nullptr) == hdicore_ok);
 }
 
+// What was published never changes: the places of the functions, and the numbers of words.
+void the_table_is_as_it_was_published() {
+    static_assert(offsetof(hdicore_api, version) == 0 && offsetof(hdicore_api, size) == 4);
+    static_assert(HDICORE_API_VERSION >= 1 && sizeof(hdicore_error) == 256);
+    static_assert(hdicore_ok == 0 && hdicore_invalid == 1 && hdicore_no_memory == 2 &&
+                  hdicore_failed == 3);
+    static_assert(hdicore_hdi == 0 && hdicore_equal_tailed == 1 && hdicore_lower == 2 &&
+                  hdicore_upper == 3);
+    static_assert(hdicore_inverted_cdf == 0 && hdicore_averaged_inverted_cdf == 1 &&
+                  hdicore_linear == 2 && hdicore_lower_atom == 3 && hdicore_higher_atom == 4 &&
+                  hdicore_midpoint == 5 && hdicore_nearest == 6);
+    using Error = hdicore_error*;
+    using Index = const hdicore_index*;
+    using Reals = const double*;
+    using Leaves = const std::int32_t*;
+    using Size = std::int64_t;
+    struct Published {
+        std::uint32_t version;
+        std::uint32_t size;
+        int (*weighted_hdi)(Reals, Reals, Size, Reals, Size, double*, Error);
+        int (*weighted_quantiles)(Reals, Reals, Size, Reals, Size, int, double*, Error);
+        int (*index_build)(const hdicore_training_rows*, int, hdicore_index**, Error);
+        hdicore_index* (*index_share)(Index);
+        void (*index_release)(hdicore_index*);
+        Size (*index_n_trees)(Index);
+        Size (*index_n_outputs)(Index);
+        int (*index_mean)(Index, Leaves, Size, int, double*, Error);
+        int (*index_intervals)(Index, Leaves, Size, Reals, Size, int, int, double*, Error);
+        int (*index_quantiles)(Index, Leaves, Size, Reals, Size, int, int, double*, Error);
+        int (*index_cdf)(Index, Leaves, Size, Reals, Size, int, double*, Error);
+    };
+    const auto same = []<class T, class U>(T Published::*, U hdicore_api::*) {
+        return std::is_same_v<T, U>;
+    };
+#define CHECK_SAME(name)                               \
+    CHECK(same(&Published::name, &hdicore_api::name)); \
+    CHECK(offsetof(Published, name) == offsetof(hdicore_api, name))
+    CHECK_SAME(weighted_hdi);
+    CHECK_SAME(weighted_quantiles);
+    CHECK_SAME(index_build);
+    CHECK_SAME(index_share);
+    CHECK_SAME(index_release);
+    CHECK_SAME(index_n_trees);
+    CHECK_SAME(index_n_outputs);
+    CHECK_SAME(index_mean);
+    CHECK_SAME(index_intervals);
+    CHECK_SAME(index_quantiles);
+    CHECK_SAME(index_cdf);
+#undef CHECK_SAME
+}
+
 }  // namespace
 
 int main() {
+    the_table_is_as_it_was_published();
     CHECK(api.version == HDICORE_API_VERSION && api.size == sizeof(hdicore_api));
     samples_are_read_as_the_engine_reads_them();
     an_index_answers_as_the_engine_does();

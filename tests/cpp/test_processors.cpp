@@ -38,7 +38,8 @@ class Folder {
 void counts_are_read_from_lists() {
     CHECK(first_count("4") == 4u);
     CHECK(first_count("3,2,1") == 3u);
-    for (const char* none : {"", "0", "-1", "x", "4x", ",2", " 4", "99999999999999999999"}) {
+    CHECK(first_count(" 5 , 2") == 5u);
+    for (const char* none : {"", "0", "-1", "x", "4x", ",2", " ", "99999999999999999999"}) {
         CHECK(!first_count(none));
     }
 }

@@ -120,7 +120,7 @@ typedef struct hdicore_api {
                            const double* levels, int64_t n_levels, int interpolation, int n_threads,
                            double* quantiles, hdicore_error* error);
 
-    // P(Y <= point) at points (n_rows, n_outputs, n_points), of the same shape.
+    // P(Y <= point) at points (n_rows, n_outputs, n_points), none NaN; of the same shape.
     int (*index_cdf)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,
                      const double* points, int64_t n_points, int n_threads, double* cdf,
                      hdicore_error* error);
