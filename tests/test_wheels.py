@@ -50,7 +50,7 @@ def test_the_wheel_has_nothing_to_complain_of(wheel):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="auditwheel reads Linux wheels")
-def test_the_compiled_module_needs_the_c_and_cpp_runtime_alone(wheel, tmp_path):
+def test_the_compiled_module_needs_the_c_and_cpp_runtime_alone(wheel):
     elffile = pytest.importorskip("elftools.elf.elffile", reason="needs pyelftools of auditwheel")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".so"))
