@@ -1,7 +1,7 @@
 """Linear quantile regression: the exact minimum of the pinball loss, with or without a ridge.
 
 scikit-learn's ``QuantileRegressor(alpha=0)`` has the same minimum, which the tests compare, but
-hands a general solver a problem of two variables a row: 15 s for 4,700 rows and 252 terms, 0.5 s
+hands a general solver a problem of two variables a row: 15 s for 4,700 rows and 252 terms, 0.7 s
 here, and an evaluation needs tens of thousands of fits.
 """
 
