@@ -98,6 +98,24 @@ def test_lines_of_dependent_constant_and_too_many_features(systems):
     assert np.allclose(same, 1)
 
 
+def test_lines_of_targets_that_are_half_zeros(systems):
+    """Few rows decide the far quantiles of burnt areas: weights span twenty magnitudes."""
+    tasks = importlib.import_module("tasks")
+    lines = systems["quantile_lines"]
+    task = tasks.load("forest_fires")
+    rows, _ = list(tasks.splits(task, 3))[-1]
+    part = part_of(systems, task.X[rows], task.y[rows])
+    part = part._replace(seed=2, categorical=task.categorical)
+    for learned, _ in part.folds():
+        inner = part.take(learned)
+        prepare = importlib.import_module("systems.design").standardised(inner)
+        X = prepare.fit_transform(inner.X.astype(np.float64))
+        y = (inner.y - inner.y.mean()) / inner.y.std()
+        found = lines.read_lines(lines.fit_lines(X, y, np.array([0.98])), X)[:, 0]
+        peer = QuantileRegressor(quantile=0.98, alpha=0, solver="highs").fit(X, y).predict(X)
+        assert pinball(y - found, 0.98) == pytest.approx(pinball(y - peer, 0.98), rel=1e-6)
+
+
 def test_ridge_is_part_of_the_minimum(systems):
     lines = systems["quantile_lines"]
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 _MAX_STEPS = 100
@@ -130,8 +130,11 @@ class _Newton:
         self._shares, self._prices = shares, prices
         (share, rest), (below, above) = shares, prices
         self._weight = 1 / (below / share + above / rest)
-        normal = (X * self._weight[:, None]).T @ X + np.diag(penalty)
-        self._factor = cho_factor(normal)
+        try:
+            self._factor = cho_factor((X * self._weight[:, None]).T @ X + np.diag(penalty))
+        except LinAlgError:  # weights of many magnitudes; the factor without their squares is there
+            roots = np.sqrt(self._weight)[:, None] * X
+            self._factor = np.linalg.qr(np.vstack([roots, np.diag(np.sqrt(penalty))]), "r"), False
         self._stray = residual - above + below
 
     def step(
