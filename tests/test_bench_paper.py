@@ -10,7 +10,19 @@ import pytest
 
 from .oracle import ROOT
 
-MODULES = ("comparing", "figures", "matching", "protocol", "published", "tasks")
+MODULES = (
+    "comparing",
+    "figures",
+    "frames",
+    "in_hindsight",
+    "matching",
+    "protocol",
+    "published",
+    "store",
+    "tables",
+    "tasks",
+    "words",
+)
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +231,111 @@ def test_pairs_are_compared_where_both_cover_as_much(paper):
     apart.loc[(apart["system"] == "A") & (apart["seed"] == 0), "picp"] -= 0.03
     (unsure,) = compare(apart, "A", "B", lambda _: 0.9)
     assert unsure.ratio.lower < unsure.ratio.mean < unsure.ratio.upper
+
+
+@pytest.fixture
+def written(paper, tmp_path):
+    """Results of two systems on three splits of boston, the second twice as wide as the first."""
+    levels = importlib.import_module("systems.interface").LEVELS
+    store = paper["store"]
+    for system, mpiw, settings in (("HDI-Forest", 1.0, 1), ("QRF", 2.0, 3)):
+        for seed, by in enumerate((0.98, 1.0, 1.02)):
+            targets = {
+                f"{target:.2f}": {
+                    "settings": {"min_samples_leaf": settings + (seed == 2)},
+                    "level": target,
+                    "training": {"picp": target, "mpiw": mpiw},
+                    "fit_seconds": 1.0,
+                    "predict_seconds": 0.5,
+                    "picp": target + 0.001 * seed,
+                    "mpiw": mpiw * by,
+                    "interval_score": 3 * mpiw,
+                    "strata": {
+                        "rows": [0, 30, 40, 30],
+                        "picp": [None, 0.8, 0.9, 1.0],
+                        "mpiw": [None, 0.5, 1.0, 1.5],
+                    },
+                }
+                for target in paper["protocol"].targets_of("boston", system)
+            }
+            curve = {"picp": (levels * 0.99).tolist(), "mpiw": (mpiw * by * levels).tolist()}
+            shared = {"made_by": "x", "n_train": 400, "n_test": 100, "tuning_seconds": 7.0}
+            result = {**shared, "unit_seconds": 3600.0, "targets": targets, "curve": curve}
+            store.write(store.path_of(tmp_path, "boston", system, seed), result)
+    return tmp_path
+
+
+def test_tables_hold_what_the_results_say(paper, written):
+    tables, frames = paper["tables"], paper["frames"]
+    scores, curves = frames.read_scores(written), frames.read_curves(written)
+    hdi, qrf = tables.table_2(scores, curves).to_dict("records")
+    # Standard error of 0.98, 1 and 1.02: 0.02 / sqrt(3).
+    assert (hdi["MPIW"], hdi["paper's MPIW"], hdi["difference"]) == (
+        "1.000 ± 0.012",
+        "1.02",
+        "-2 %",
+    )
+    assert (hdi["PICP"], hdi["paper's PICP"], hdi["splits"]) == ("0.931 ± 0.001", "0.93", 3)
+    assert hdi["our MPIW at the paper's PICP"] == f"{0.93 / 0.99:.3f}"
+    assert (qrf["system"], qrf["paper's PICP"], qrf["difference"]) == ("QRF", "0.92", "+68 %")
+    # A share of 1.02 would need a level above 1.
+    assert (hdi["our PICP at the paper's MPIW"], qrf["our PICP at the paper's MPIW"]) == (
+        "",
+        f"{1.19 / 2 * 0.99:.3f}",
+    )
+    (widths,) = tables.widths(scores[scores["target"] == 0.95], ["HDI-Forest", "QRF"]).to_dict(
+        "records"
+    )
+    assert widths["QRF"] == "2.000 ± 0.023 @ 0.951"
+    (ratios,) = tables.forest_pairs(scores).to_dict("records")
+    assert ratios["each tuned, 0.90"] == "0.500 [0.500, 0.500]"
+    (ratios,) = tables.forest_pairs_at_equal_picp(curves).to_dict("records")
+    assert ratios["each tuned, paper's PICP"] == "0.500 [0.500, 0.500]"
+    (shares,) = tables.coverage_by_width(scores).to_dict("records")
+    assert shares["QRF"] == "- / 0.80 / 0.90 / 1.00"
+    (times,) = tables.seconds(scores).to_dict("records")
+    assert times["HDI-Forest"] == "7 / 1 / 0.5"
+    counted = tables.choices(frames.read_settings(written)).to_dict("records")
+    assert [row["value: times chosen"] for row in counted] == ["1: 2, 2: 1", "3: 2, 4: 1"]
+    (work,) = tables.hours(scores, {"forests": ["HDI-Forest", "QRF"]}).to_dict("records")
+    assert (work["units"], work["hours of one core"]) == (3, "3.0")
+    assert "boston 3" in work["fewer splits than planned for all"]
+
+
+def test_words_are_counted_from_the_results(paper, written):
+    frames = paper["frames"]
+    scores, curves = frames.read_scores(written), frames.read_curves(written)
+    said = "\n".join(paper["words"].summary(scores, curves))
+    assert (
+        "MPIW within 5 %: boston -2 % at PICP 0.931 for 0.93. Narrower than printed: none" in said
+    )
+    assert "Further apart: boston -8 %" in said  # 0.93 / 0.99 / 1.02
+    assert "narrower: boston 0.500 [0.500, 0.500]. no difference shown: none" in said
+    assert "over these 1 data sets 0.500." in said  # too few for a test
+    assert "* QRF. narrower: boston; no difference shown: none" in said
+
+
+def test_the_best_configuration_in_hindsight_by_hand(paper):
+    hindsight, levels = paper["in_hindsight"], importlib.import_module("systems.interface").LEVELS
+
+    def configuration(leaf, reach, width):
+        curve = {"picp": (reach * levels).tolist(), "mpiw": (width * levels).tolist()}
+        return {"settings": {"min_samples_leaf": leaf}, **curve}
+
+    # The narrowest never covers 0.9; means over both splits decide between the others.
+    first = [configuration(1, 0.8, 0.1), configuration(3, 1.0, 2.0), configuration(5, 1.0, 1.0)]
+    second = [configuration(1, 0.8, 0.1), configuration(3, 1.0, 2.0), configuration(5, 1.0, 5.0)]
+    width, settings = hindsight.best([first, second], 0.9)
+    assert settings == {"min_samples_leaf": 3}
+    assert width == pytest.approx(1.8)
+
+
+def test_every_forest_is_read_in_hindsight(paper, monkeypatch):
+    hindsight, tasks = paper["in_hindsight"], paper["tasks"]
+    monkeypatch.setattr(hindsight, "_N_TREES", 5)
+    found = hindsight.run_split(tasks.load("boston"), 0)
+    assert len({tuple(one["settings"].items()) for one in found}) == 30
+    assert all(np.all(np.diff(one["mpiw"]) >= 0) for one in found)
 
 
 def test_figure_1_has_the_intervals_of_the_gamma_distribution(paper):
