@@ -325,9 +325,15 @@ def test_the_best_configuration_in_hindsight_by_hand(paper):
     # The narrowest never covers 0.9; means over both splits decide between the others.
     first = [configuration(1, 0.8, 0.1), configuration(3, 1.0, 2.0), configuration(5, 1.0, 1.0)]
     second = [configuration(1, 0.8, 0.1), configuration(3, 1.0, 2.0), configuration(5, 1.0, 5.0)]
-    width, settings = hindsight.best([first, second], 0.9)
-    assert settings == {"min_samples_leaf": 3}
-    assert width == pytest.approx(1.8)
+    widths = hindsight.widths_at([first, second], 0.9)
+    assert widths == pytest.approx([np.inf, 1.8, 2.7])
+    row = hindsight.row("boston", [first, second])  # 1.02 @ 0.93
+    assert row["best forest at that PICP"] == "1.860 (+82%)"
+    assert row["at 0.005 less"] == "1.850 (+81%)"
+    assert row["settings of the best"] == "min_samples_leaf 3"
+    # On the first half alone the last is best.
+    assert row["of half of the splits, 5 to 95 %"] == "0.925 (-9%) to 1.850 (+81%)"
+    assert row["forest and level chosen anew on each test part"] == "1.388 (+36%)"
 
 
 def test_every_forest_is_read_in_hindsight(paper, monkeypatch):
