@@ -18,9 +18,10 @@ from comparing import (
     averaged,
     pairs,
     pairs_at_equal_picp,
+    target_rules,
 )
 from frames import STRATA
-from protocol import CANONICAL, SAME_FOREST, matched_target
+from protocol import CANONICAL, SAME_FOREST
 from published import SYSTEMS, TABLE_1, TABLE_2
 
 # The readings of the same forests that are compared: what differs between them is the rule.
@@ -130,11 +131,8 @@ def forest_pairs(scores: pd.DataFrame) -> pd.DataFrame:
 def forest_pairs_at_equal_picp(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the ratios of widths HDI / QRF where both cover as much on the test parts."""
     rows: dict[str, dict[str, str]] = {}
-    targets = {"paper's PICP": matched_target}
-    for target in CANONICAL:
-        targets[f"{target:.2f}"] = lambda _, target=target: target
     for heading, (system, other) in FOREST_PAIRS.items():
-        for title, target_of in targets.items():
+        for title, target_of in target_rules().items():
             for pair in pairs_at_equal_picp(curves, system, other, target_of):
                 rows.setdefault(pair.task, {"data set": label(pair.task)})
                 rows[pair.task][f"{heading}, {title}"] = ratio_text(pair)
