@@ -24,6 +24,8 @@ MODULES = (
     "quality_driven",
     "lube",
     "gaussian",
+    "mean_variance",
+    "dropout",
 )
 
 
@@ -288,7 +290,7 @@ def test_training_is_adam(systems):
     torch.manual_seed(0)
     X, y = torch.randn(60, 3), torch.randn(60)
     nets = network.new_nets(2, 3, 5, (1.0, -1.0), 0.3)
-    goal = systems["gaussian"].likelihood_loss
+    goal = systems["mean_variance"].likelihood_loss
     rows = torch.arange(60).repeat(2, 1)
     rate, decay, l2 = 0.02, 0.9, 0.01
     # One batch an epoch: the order of the rows does not matter.
@@ -319,7 +321,7 @@ def test_nets_do_not_disturb_each_other(systems):
     network = systems["network"]
     torch.manual_seed(0)
     X, y = torch.randn(40, 2), torch.randn(40)
-    goal = systems["gaussian"].squared_loss
+    goal = systems["dropout"].squared_loss
     nets = network.new_nets(3, 2, 4, (0.0,), 0.3)
     rates = torch.tensor([0.01, 0.05, 0.0])
     rows = torch.stack([torch.arange(20), torch.arange(20, 40), torch.arange(10, 30)])
@@ -434,13 +436,14 @@ def test_annealing_never_returns_worse_than_it_was_given(systems):
 def test_gaussian_losses_by_hand(systems):
     import torch
 
-    gaussian = systems["gaussian"]
-    outputs = torch.tensor([[[1.0, np.log(4.0)], [0.0, 0.0]]], dtype=torch.float32)
+    # softplus of log(e^4 - 1) is 4, of 0 it is log 2.
+    outputs = torch.tensor([[[1.0, np.log(np.expm1(4.0))], [0.0, 0.0]]], dtype=torch.float32)
     y = torch.tensor([[3.0, 1.0]])
-    expected = ((np.log(4) + 4 / 4) + (0 + 1)) / 2 / 2
-    assert gaussian.likelihood_loss(outputs, y).item() == pytest.approx(expected, rel=1e-5)
-    assert gaussian.squared_loss(outputs, y).item() == pytest.approx((4 + 1) / 4)
-    normal = gaussian.Normal(np.array([1.0]), np.array([4.0]))
+    expected = ((np.log(4) + 4 / 4) + (np.log(np.log(2)) + 1 / np.log(2))) / 2 / 2
+    found = systems["mean_variance"].likelihood_loss(outputs, y).item()
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert systems["dropout"].squared_loss(outputs, y).item() == pytest.approx((4 + 1) / 4)
+    normal = systems["gaussian"].Normal(np.array([1.0]), np.array([4.0]))
     assert np.allclose(normal.intervals(np.array([0.9]))[0, :, 0], 1 + 2 * 1.644854 * np.r_[-1, 1])
 
 
@@ -448,16 +451,18 @@ def test_normal_networks_find_mean_and_spread(systems):
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 800)
     y = 2 * x + rng.normal(size=800) * np.where(x > 0, 1.0, 0.2)
-    tuned = systems["gaussian"].tune(part_of(systems, x[:, None], y))
+    part = part_of(systems, x[:, None], y)
     X = np.array([[-0.5], [0.5]], dtype=np.float32)
-    for system, spreads in (("MVE", (0.2, 1.0)), ("MC dropout", (0.7, 0.7))):
-        interval = tuned[system][0].fit(np.array([0.6827])).intervals(X)[..., 0]
+    for module, spreads in (("mean_variance", (0.2, 1.0)), ("dropout", (0.7, 0.7))):
+        (candidates,) = systems[module].FAMILY.tune(part).values()
+        interval = candidates[0].fit(np.array([0.6827])).intervals(X)[..., 0]
         assert np.allclose(interval.mean(axis=1), [-1, 1], atol=0.15)
         assert np.allclose(np.diff(interval, axis=1)[:, 0] / 2, spreads, rtol=0.3)
 
 
 @pytest.mark.parametrize(
-    "module", ["forests", "linear", "boosting", "quality_driven", "lube", "gaussian"]
+    "module",
+    ["forests", "linear", "boosting", "quality_driven", "lube", "mean_variance", "dropout"],
 )
 def test_every_system_answers_for_all_levels(systems, module):
     """On rows with a constant and a missing feature, for levels up to 1."""
@@ -468,7 +473,7 @@ def test_every_system_answers_for_all_levels(systems, module):
     part = part_of(systems, X, rng.exponential(size=120), quick=True)
     levels = systems["interface"].LEVELS
     family = systems[module].FAMILY
-    tuned = systems[module].tune(part)
+    tuned = family.tune(part)
     assert tuple(tuned) == family.systems
     for candidates in tuned.values():
         for candidate in (candidates[0], candidates[-1]):

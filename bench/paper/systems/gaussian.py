@@ -1,16 +1,10 @@
-"""Networks that answer with a normal distribution: mean-variance estimation, dropout samples.
-
-Nix and Weigend, "Estimating the mean and variance of the target probability distribution", 1994,
-as the ensemble of Lakshminarayanan, Pritzel, Blundell (2017); Gal and Ghahramani, "Dropout as a
-Bayesian approximation", 2016.
-"""
+"""Networks that answer with a normal distribution: how they are tuned and read."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from functools import cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +13,12 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch import Tensor
 
-from .interface import LEVELS, SLOW_SPLITS, Candidate, Family, Fitted, Levelled, Part
+from .interface import LEVELS, Candidate, Fitted, Levelled, Part
 from .network import Data, Nets, Schedule, epochs_of_equal_steps, new_nets, repeated_rows, train
 
 _N_HIDDEN = 50
-_MEMBERS = 5
-_SAMPLES = 50
 _SCALE = 0.2
-_LOG_VARIANCES = (-12.0, 6.0)
+_LOG_NOISES = (-12.0, 6.0)
 _HIGHEST = 0.9999  # a normal distribution has no finite interval of level 1
 
 
@@ -48,7 +40,7 @@ class Normal(NamedTuple):
 
 
 class Method(NamedTuple):
-    """What one of the two systems does its own way."""
+    """What one of the systems does its own way."""
 
     system: str
     n_outputs: int
@@ -57,63 +49,11 @@ class Method(NamedTuple):
     read: Callable[[Nets, Tensor, float], Normal]
     grid: list[dict[str, float]]
     epochs: tuple[int, ...]  # one of them is chosen
+    lacks_noise: bool = False  # the variance read is that of the mean alone
 
 
-def likelihood_loss(outputs: Tensor, y: Tensor) -> Tensor:
-    """Return the mean negative log-likelihood of each net, outputs being mean and log-variance."""
-    log_variance = outputs[..., 1].clamp(*_LOG_VARIANCES)
-    error = y - outputs[..., 0]
-    return ((log_variance + error**2 * torch.exp(-log_variance)) / 2).mean(dim=1)
-
-
-def squared_loss(outputs: Tensor, y: Tensor) -> Tensor:
-    """Return half the mean squared error of each net."""
-    return ((y - outputs[..., 0]) ** 2 / 2).mean(dim=1)
-
-
-def mixture(nets: Nets, X: Tensor, _: float) -> Normal:
-    """Return mean and variance of the members' mixture."""
-    outputs = nets(X).double().numpy()
-    means, variances = outputs[..., 0], np.exp(np.clip(outputs[..., 1], *_LOG_VARIANCES))
-    return Normal(means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0))
-
-
-def dropout_samples(nets: Nets, X: Tensor, dropout: float) -> Normal:
-    """Return mean and variance over draws of the units that are left out; noise is not in it."""
-    drop = torch.full((1, 1, 1), dropout)
-    samples = np.stack([nets(X, drop)[0, :, 0].double().numpy() for _ in range(_SAMPLES)])
-    return Normal(samples.mean(axis=0), samples.var(axis=0))
-
-
-_MVE = Method(
-    "MVE",
-    2,
-    _MEMBERS,
-    likelihood_loss,
-    mixture,
-    [{"rate": r, "l2": w} for r, w in product((0.003, 0.01), (0.0, 1e-3, 1e-2))],
-    (20, 80, 240),
-)
-_DROPOUT = Method(
-    "MC dropout",
-    1,
-    1,
-    squared_loss,
-    dropout_samples,
-    [
-        {"rate": r, "l2": w, "dropout": p}
-        for r, w, p in product((0.003, 0.01), (1e-5, 1e-3), (0.02, 0.05, 0.15))
-    ],
-    (50, 200, 600),
-)
-
-
-def tune(part: Part) -> dict[str, list[Candidate]]:
-    """Choose the settings of both methods by likelihood out of fold."""
-    return {method.system: [_candidate(method, part)] for method in (_MVE, _DROPOUT)}
-
-
-def _candidate(method: Method, part: Part) -> Candidate:
+def tune(method: Method, part: Part) -> dict[str, list[Candidate]]:
+    """Choose the settings by likelihood out of fold."""
     data = Data(part)
     y = data.y.double().numpy()
     rows, held_out = zip(*part.folds(), strict=True)
@@ -163,7 +103,7 @@ def _candidate(method: Method, part: Part) -> Candidate:
 
         return Fitted(answer, seconds)
 
-    return Levelled(settings, part.y, LEVELS, intervals, fit)
+    return {method.system: [Levelled(settings, part.y, LEVELS, intervals, fit)]}
 
 
 def _train(
@@ -176,7 +116,7 @@ def _train(
 
     nets = new_nets(len(rows), data.X.shape[1], _N_HIDDEN, [0.0] * method.n_outputs, _SCALE)
     schedule = Schedule(each("rate"), 1.0, each("l2"))
-    dropout = each("dropout") if method is _DROPOUT else None
+    dropout = each("dropout") if "dropout" in trials[0] else None
     return train(nets, data.X, data.y, rows, method.loss, schedule, epochs, dropout)
 
 
@@ -202,15 +142,12 @@ def _joined(read: list[Normal], held_out: tuple[np.ndarray, ...]) -> Normal:
 
 
 def _with_noise(method: Method, normal: Normal, y: np.ndarray) -> tuple[Normal, float]:
-    """Add the variance of the noise, where the method has none, that makes y most likely."""
-    if method is not _DROPOUT:
+    """Add the variance of the noise, where the method lacks it, that makes y most likely."""
+    if not method.lacks_noise:
         return normal, 0.0
 
     def misfit(log_noise: Any) -> float:
         return normal._replace(variance=normal.variance + np.exp(log_noise)).misfit(y)
 
-    noise = float(np.exp(minimize_scalar(misfit, bounds=_LOG_VARIANCES, method="bounded").x))
+    noise = float(np.exp(minimize_scalar(misfit, bounds=_LOG_NOISES, method="bounded").x))
     return normal._replace(variance=normal.variance + noise), noise
-
-
-FAMILY = Family("gaussian", 1, ("MVE", "MC dropout"), tune, most_splits_of=SLOW_SPLITS)

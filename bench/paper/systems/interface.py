@@ -125,7 +125,7 @@ class Family(NamedTuple):
 
 
 # Of systems that are slow to train, on the larger data sets.
-SLOW_SPLITS = {**dict.fromkeys(LARGE, 5), **dict.fromkeys(VERY_LARGE, 3)}
+SLOW_SPLITS = {**dict.fromkeys(LARGE, 3), **dict.fromkeys(VERY_LARGE, 2)}
 
 
 def out_of_fold(

@@ -11,8 +11,10 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
+from tasks import LARGE, VERY_LARGE
+
 from .design import standardised
-from .interface import SLOW_SPLITS, Candidate, Family, Fitted, Levelled, Part, out_of_fold
+from .interface import Candidate, Family, Fitted, Levelled, Part, out_of_fold
 from .padding import Base, Padded
 from .quantile_lines import fit_lines, read_lines
 
@@ -106,4 +108,10 @@ def _padded(part: Part, basis: Basis, bands: np.ndarray) -> list[Padded]:
     ]
 
 
-FAMILY = Family("linear", 2, ("QR", "IntPred"), tune, most_splits_of=SLOW_SPLITS)
+FAMILY = Family(
+    "linear",
+    2,
+    ("QR", "IntPred"),
+    tune,
+    most_splits_of={**dict.fromkeys(LARGE, 8), **dict.fromkeys(VERY_LARGE, 5)},
+)
