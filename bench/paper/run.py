@@ -117,8 +117,7 @@ def _planned(options: argparse.Namespace) -> Iterator[Unit]:
     for seed in range(most):
         for family in families:
             for name in options.tasks:
-                most_here = family.most_splits_of.get(name, family.most_splits)
-                if seed < min(numbers[name], most_here):
+                if seed < family.most_splits_of.get(name, numbers[name]):
                     yield Unit(family, name, seed)
 
 

@@ -145,7 +145,6 @@ FAMILY = Family(
     1,
     ("QR_GBDT",),
     tune,
-    most_splits=5,
     most_splits_of=SLOW_SPLITS,
     n_curves=2,  # each is fitted anew at 25 levels
 )

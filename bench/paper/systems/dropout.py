@@ -49,6 +49,5 @@ FAMILY = Family(
     1,
     ("MC dropout",),
     partial(tune, _METHOD),
-    most_splits=10,
     most_splits_of=SLOW_SPLITS,
 )

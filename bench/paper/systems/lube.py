@@ -101,4 +101,4 @@ def _intervals(data: Data, members: Nets, X: np.ndarray) -> np.ndarray:
     return ends * data.unit + data.centre
 
 
-FAMILY = Family("lube", 1, ("LUBE",), tune, most_splits=10, most_splits_of=SLOW_SPLITS)
+FAMILY = Family("lube", 1, ("LUBE",), tune, most_splits_of=SLOW_SPLITS)

@@ -53,6 +53,5 @@ FAMILY = Family(
     1,
     ("MVE",),
     partial(tune, _METHOD),
-    most_splits=10,
     most_splits_of=SLOW_SPLITS,
 )

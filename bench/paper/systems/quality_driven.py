@@ -171,4 +171,4 @@ def _tried(part: Part) -> Settings:
     return Settings(epochs, rate, decay, penalty, _TRIED_SCALE)
 
 
-FAMILY = Family("quality_driven", 1, ("QD-Ens",), tune, most_splits=10, most_splits_of=SLOW_SPLITS)
+FAMILY = Family("quality_driven", 1, ("QD-Ens",), tune, most_splits_of=SLOW_SPLITS)
