@@ -1,14 +1,17 @@
-"""Shared by the tests: forests as arrays, hand-built trees, exact shares, fresh interpreters."""
+"""Shared by the tests: forests as arrays, hand-built trees, exact shares, interpreters, scripts."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from hdicore import Forest, LeafIndex
 
@@ -131,3 +134,18 @@ def run_python(code, *arguments, timeout=120, **options):
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextmanager
+def scripts_of(*folders: str) -> Iterator[None]:
+    """Let the scripts in folders of bench import each other; forget them at the end.
+
+    Scripts of different folders have the same names.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in folders:
+            patch.syspath_prepend(ROOT / "bench" / folder)
+        yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(ROOT / "bench")):
+            del sys.modules[name]

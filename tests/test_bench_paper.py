@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from .oracle import ROOT
+from .oracle import ROOT, scripts_of
 
 MODULES = (
     "comparing",
@@ -29,9 +29,7 @@ MODULES = (
 def paper():
     """The modules of bench/paper, which find each other as scripts do."""
     pytest.importorskip("torch")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "bench" / "paper")
-        patch.syspath_prepend(ROOT / "bench")
+    with scripts_of("paper", ""):
         yield {name: importlib.import_module(name) for name in MODULES}
 
 

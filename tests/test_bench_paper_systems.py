@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from hdiforest import HDIForestRegressor
 
-from .oracle import ROOT
+from .oracle import scripts_of
 
 MODULES = (
     "interface",
@@ -38,9 +38,7 @@ def systems():
     torch = pytest.importorskip("torch")
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        patch.syspath_prepend(ROOT / "bench" / "paper")
-        patch.syspath_prepend(ROOT / "bench")
+    with scripts_of("paper", ""), threadpool_limits(1):
         yield {name: importlib.import_module(f"systems.{name}") for name in MODULES}
     torch.set_num_threads(n_threads)
 

@@ -1,7 +1,6 @@
 """The speed benchmark runs on a tiny case, agrees with the reference, and shows what it found."""
 
 import importlib
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdicore import _reference
 from hdiforest import HDIForestRegressor
 
-from .oracle import ROOT
+from .oracle import scripts_of
 
 MODULES = ("cases", "checks", "goals", "measure", "memory", "peers", "report", "run", "store")
 TIMES = {"hdi", "hdi_5", "quantiles", "mean", "routing", "routing_float64", "forest"}
@@ -22,8 +21,7 @@ TIMES = {"hdi", "hdi_5", "quantiles", "mean", "routing", "routing_float64", "for
 @pytest.fixture(scope="module")
 def bench():
     """The modules of bench/speed, which find each other as scripts do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(ROOT / "bench" / "speed"), *sys.path])
+    with scripts_of("speed"):
         yield SimpleNamespace(**{name: importlib.import_module(name) for name in MODULES})
 
 
