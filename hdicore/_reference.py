@@ -8,12 +8,22 @@ else imports them. Masses are Python or NumPy integers; `shift` units are 2**shi
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NARROW_SHIFT, WIDE_SHIFT = 31, 40
+
+# Alpha and beta of Hyndman, Fan: Sample quantiles in statistical packages (1996); others have 1, 1.
+PLOTTING = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (1 / 2, 1 / 2),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 
 
 class Atoms(NamedTuple):
@@ -23,11 +33,17 @@ class Atoms(NamedTuple):
     masses: list[int]  # (n_atoms,)
     n_trees: int  # trees that speak
     shift: int
+    observations: list[int]  # (n_atoms,) observations behind each atom
 
     @property
     def total(self) -> int:
-        """Mass of all atoms, n_trees * 2**shift."""
+        """Mass of all atoms: n_trees * 2**shift, or less if leaves were pooled."""
         return sum(self.masses)
+
+    @property
+    def observation(self) -> float:
+        """Mass of one observation: the least that one behind an atom has."""
+        return min(m / n for m, n in zip(self.masses, self.observations, strict=True))
 
 
 def apply_tree(
@@ -65,21 +81,63 @@ def whole_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
     return [max(int(w > 0), math.floor(math.ldexp(w, scale) + 0.5)) for w in weights]
 
 
-def share(weights: list[int], shift: int) -> list[int]:
-    """Units of neighbours in a leaf: differences of floor(2**shift * running sum / total)."""
-    total = sum(weights)
-    upto = [(sum(weights[: k + 1]) << shift) // total for k in range(len(weights))]
-    return [b - a for a, b in zip([0, *upto], upto, strict=False)]
+def share(weights: list[int], shift: int, pool: int = 0) -> list[int]:
+    """Units of neighbours in a leaf: differences of floor(2**shift * running sum / total).
+
+    `pool` stands in for the total if it is not 0. Each has at least one unit.
+    """
+    n = len(weights)
+    total = pool or sum(weights)
+    whole = max(n, (sum(weights) << shift) // total)
+    upto = [0]
+    for k in range(n):
+        exact = (sum(weights[: k + 1]) << shift) // total
+        upto.append(min(max(exact, upto[-1] + 1), whole - (n - 1 - k)))
+    return [b - a for a, b in pairwise(upto)]
 
 
-def choose_shift(leaves: ArrayLike, counts: ArrayLike, weights: list[int]) -> int:
-    """31, unless a unit in each tree could amount to a row in the largest leaf: then 40."""
-    leaves = np.asarray(leaves)
-    counts = np.asarray(counts) * (np.asarray(weights) > 0)[:, None]
-    largest = max(
-        np.bincount(leaves[:, t], weights=counts[:, t]).max() for t in range(leaves.shape[1])
-    )
-    return WIDE_SHIFT if largest * leaves.shape[1] >= 2**26 else NARROW_SHIFT
+def heaviest_leaf(leaves: NDArray[Any], weights: NDArray[Any]) -> int:
+    """Largest total of `weights` (n, n_trees) in a leaf."""
+    totals: dict[tuple[int, int], int] = {}
+    for i, row in enumerate(leaves):
+        for t, leaf in enumerate(row):
+            totals[t, leaf] = totals.get((t, leaf), 0) + int(weights[i][t])
+    return max(totals.values())
+
+
+def choose_shift(leaves: ArrayLike, counts: ArrayLike, weights: list[int], pool: int) -> int:
+    """31; 40 if a unit in each tree could amount to a row, or a row could have no unit."""
+    leaves, counts = np.asarray(leaves), np.asarray(counts)
+    rows = np.array(weights, dtype=object)[:, None]
+    largest = heaviest_leaf(leaves, counts * (rows > 0))
+    heaviest = max(heaviest_leaf(leaves, counts * rows), pool)
+    lightest = min(w for w in weights if w > 0)
+    wide = largest * leaves.shape[1] >= 2**26 or (lightest << NARROW_SHIFT) < heaviest
+    return WIDE_SHIFT if wide else NARROW_SHIFT
+
+
+def scatter(x: int) -> int:
+    """SplitMix64's output function (Steele, Lea, Flood, 2014)."""
+    mask = 2**64 - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ x >> 27) * 0x94D049BB133111EB) & mask
+    return x ^ x >> 31
+
+
+def thin_out(
+    leaves: ArrayLike, counts: ArrayLike, weights: list[int], max_samples_leaf: int, seed: int
+) -> NDArray[Any]:
+    """Set the counts of all but the max_samples_leaf rows of lowest hash in each leaf to 0."""
+    leaves, counts = np.asarray(leaves), np.array(counts)
+    for t in range(leaves.shape[1]):
+        of_tree = scatter(seed ^ scatter(t))
+        for leaf in set(leaves[:, t]):
+            rows = np.flatnonzero((leaves[:, t] == leaf) & (counts[:, t] > 0)).tolist()
+            rows = [i for i in rows if weights[i] > 0]
+            rows.sort(key=lambda i: scatter(of_tree ^ i))
+            counts[rows[max_samples_leaf:], t] = 0
+    return counts
 
 
 def gather(
@@ -90,11 +148,16 @@ def gather(
     counts: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     leave_out: int | None = None,
+    pooled: bool = False,
+    max_samples_leaf: int | None = None,
+    seed: int = 0,
 ) -> Atoms:
     """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
 
     `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
-    silences a tree. `leave_out` is a training row to be treated as absent.
+    silences a tree. `leave_out` is a training row to be treated as absent. `pooled` leaves count
+    by their size. Rows with one target are as many observations as lie in one leaf together, or
+    in all if leaves are pooled.
     """
     leaves, y, query = np.asarray(leaves), np.asarray(y, dtype=np.float64), np.asarray(query)
     n, n_trees = leaves.shape
@@ -102,29 +165,50 @@ def gather(
     rows = [1] * n
     if sample_weight is not None:
         rows = whole_weights(sample_weight, max(1, int(counts.max())))
-    shift = choose_shift(leaves, counts, rows)
+    if max_samples_leaf is not None:
+        counts = thin_out(leaves, counts, rows, max_samples_leaf, seed)
+    pool = 0
+    if pooled:
+        heaviest = heaviest_leaf(leaves, counts * np.array(rows, dtype=object)[:, None])
+        pool = 1 << max(heaviest - 1, 0).bit_length()
+    shift = choose_shift(leaves, counts, rows, pool)
     mass: dict[float, int] = {}
+    observations: dict[float, int] = {}
     n_speaking = 0
     for t in range(n_trees):
         members: dict[float, int] = {}
+        copies: dict[float, int] = {}
         for i in range(n):
             weight = int(counts[i, t]) * rows[i]
             if leaves[i, t] == query[t] and i != leave_out and weight > 0:
                 members[y[i] + 0.0] = members.get(y[i] + 0.0, 0) + weight
+                copies[y[i] + 0.0] = copies.get(y[i] + 0.0, 0) + int(counts[i, t])
         if not members:
             continue
         n_speaking += 1
         targets = sorted(members)
-        for target, units in zip(targets, share([members[z] for z in targets], shift), strict=True):
-            mass[target] = mass.get(target, 0) + units
-    values = sorted(z for z in mass if mass[z] > 0)
-    return Atoms(np.array(values), [mass[z] for z in values], n_speaking, shift)
+        units = share([members[z] for z in targets], shift, pool)
+        for target, share_of_target in zip(targets, units, strict=True):
+            mass[target] = mass.get(target, 0) + share_of_target
+            before = observations.get(target, 0)
+            n_here = copies[target]
+            observations[target] = before + n_here if pooled else max(before, n_here)
+    values = sorted(mass)
+    return Atoms(
+        np.array(values),
+        [mass[z] for z in values],
+        n_speaking,
+        shift,
+        [observations[z] for z in values],
+    )
 
 
 def needed(atoms: Atoms, level: float) -> int:
     """Units that count as holding the share `level`."""
     if level >= 1:
         return atoms.total
+    if atoms.total != atoms.n_trees << atoms.shift:
+        return max(1, math.floor(level * atoms.total + 0.5) - 2 * atoms.n_trees)
     units = math.floor(math.ldexp(level, atoms.shift) + 0.5)
     return max(1, atoms.n_trees * (units - 2))
 
@@ -169,24 +253,35 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
         if interpolation == "averaged_inverted_cdf" and hit:
             return float(values[k] / 2 + values[k + 1] / 2)
         return float(values[k])
-    grain = min(masses)
-    at = level * float(total - grain)
-    below = max(k for k in range(len(values)) if float(upto[k] - masses[k]) <= at)
-    into_gap = at - float(upto[below] - grain)
+    one = atoms.observation
+    starts = [float(end - mass) for end, mass in zip(upto, masses, strict=True)]
+    if interpolation == "closest_observation":
+        at = level * float(total) / one - 1.5
+        before = math.floor(at + tolerance / one)
+        halfway = at - before <= tolerance / one
+        position = max(0, before if halfway and before % 2 == 1 else before + 1)
+        return float(
+            values[max(k for k in range(len(values)) if starts[k] <= (position + 0.5) * one)]
+        )
+    alpha, beta = PLOTTING.get(interpolation, (1, 1))
+    at = max(0.0, level * (float(total) + one * (1 - alpha - beta)) + one * (alpha - 1))
+    below = max(k for k in range(len(values)) if starts[k] <= at)
+    into_gap = at - (float(upto[below]) - one)
     if into_gap <= tolerance or below + 1 == len(values):
         return float(values[below])
     low, high = values[below], values[below + 1]
-    if into_gap >= grain - tolerance:
+    if into_gap >= one - tolerance:
         return float(high)
-    return float(
-        {
-            "lower": low,
-            "higher": high,
-            "midpoint": low / 2 + high / 2,
-            "nearest": low if into_gap <= grain / 2 + tolerance else high,
-            "linear": low + into_gap / grain * (high - low),
-        }[interpolation]
-    )
+    if interpolation in ("lower", "higher"):
+        return float(low if interpolation == "lower" else high)
+    if interpolation == "midpoint":
+        return float(low / 2 + high / 2)
+    if interpolation == "nearest":
+        position = round(float(upto[below]) / one) - 1
+        if abs(into_gap - one / 2) <= tolerance:
+            return float(low if position % 2 == 0 else high)
+        return float(low if into_gap < one / 2 else high)
+    return float(low + into_gap / one * (high - low))
 
 
 def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, float]:
@@ -209,9 +304,10 @@ def mean(atoms: Atoms) -> float:
     return math.fsum(m / atoms.total * z for z, m in zip(atoms.values, atoms.masses, strict=True))
 
 
-def cdf(atoms: Atoms, y: float) -> float:
-    """P(Y <= y), eq. (14)."""
-    return sum(m for z, m in zip(atoms.values, atoms.masses, strict=True) if z <= y) / atoms.total
+def cdf(atoms: Atoms, y: float, inclusive: bool = True) -> float:
+    """P(Y <= y), eq. (14), or P(Y < y)."""
+    pairs = zip(atoms.values, atoms.masses, strict=True)
+    return sum(m for z, m in pairs if (z <= y if inclusive else z < y)) / atoms.total
 
 
 def draw(atoms: Atoms, u: float) -> float:
@@ -226,12 +322,14 @@ def weighted_atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atoms
     values = np.asarray(values, dtype=np.float64)
     whole = [1] * len(values) if weights is None else whole_weights(weights)
     members: dict[float, int] = {}
+    copies: dict[float, int] = {}
     for value, weight in zip(values, whole, strict=True):
-        members[value + 0.0] = members.get(value + 0.0, 0) + weight
+        if weight > 0:
+            members[value + 0.0] = members.get(value + 0.0, 0) + weight
+            copies[value + 0.0] = copies.get(value + 0.0, 0) + 1
     targets = sorted(members)
     units = share([members[z] for z in targets], WIDE_SHIFT)
-    kept = [(z, u) for z, u in zip(targets, units, strict=True) if u > 0]
-    return Atoms(np.array([z for z, _ in kept]), [u for _, u in kept], 1, WIDE_SHIFT)
+    return Atoms(np.array(targets), units, 1, WIDE_SHIFT, [copies[z] for z in targets])
 
 
 def weighted_hdi(

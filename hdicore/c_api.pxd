@@ -29,6 +29,12 @@ cdef extern from "hdicore/c_api.h" nogil:
         hdicore_higher_atom
         hdicore_midpoint
         hdicore_nearest
+        hdicore_closest_observation
+        hdicore_interpolated_inverted_cdf
+        hdicore_hazen
+        hdicore_weibull
+        hdicore_median_unbiased
+        hdicore_normal_unbiased
 
     ctypedef struct hdicore_index:
         pass

@@ -327,13 +327,15 @@ def small_forest():
 
 def test_arrays_make_the_same_forest_without_a_copy(small_forest):
     arrays = small_forest.arrays()
-    again = Forest.from_arrays(arrays, 3)
+    again = Forest.from_arrays(arrays, 3, copy=False)
     X = np.random.default_rng(7).random((30, 3))
     np.testing.assert_array_equal(again.apply(X), small_forest.apply(X))
     for name, array in again.arrays().items():
         assert np.shares_memory(array, arrays[name])
         assert not array.flags.writeable
     assert again.nbytes == sum(array.nbytes for array in arrays.values())
+    copied = Forest.from_arrays(arrays, 3).arrays()
+    assert not any(np.shares_memory(array, arrays[name]) for name, array in copied.items())
 
 
 def test_views_outlive_their_forest(small_forest):

@@ -67,10 +67,11 @@ def leaf_sums(index):
     return sums
 
 
-def assert_same_arrays(a, b):
+def assert_same_arrays(a, b, but=frozenset()):
     assert a.shift == b.shift
-    for name, array in a.arrays().items():
-        np.testing.assert_array_equal(array, b.arrays()[name], err_msg=name)
+    assert a.arrays().keys() - but == b.arrays().keys() - but
+    for name in a.arrays().keys() - but:
+        np.testing.assert_array_equal(a.arrays()[name], b.arrays()[name], err_msg=name)
 
 
 def assert_like_reference(index, leaves, y, query, **options):
@@ -89,8 +90,17 @@ def assert_like_reference(index, leaves, y, query, **options):
         np.testing.assert_array_equal(found.T, expected, err_msg=kind)
     np.testing.assert_allclose(index.mean(query, **rows), _reference.mean(atoms), atol=1e-12)
     points = [*atoms.values, -99.0, 0.1]
-    found = index.cdf(query, [points], **rows)[0]
-    np.testing.assert_array_equal(found, [_reference.cdf(atoms, y) for y in points])
+    for inclusive in (True, False):
+        found = index.cdf(query, [points], inclusive=inclusive, **rows)[0]
+        expected = [_reference.cdf(atoms, y, inclusive) for y in points]
+        np.testing.assert_array_equal(found, expected)
+    for interpolation in ("linear", "nearest", "closest_observation", "hazen"):
+        found = index.quantiles(query, [0, 0.3, 0.5, 1], interpolation, **rows)[0]
+        expected = [_reference.quantile(atoms, q, interpolation) for q in (0, 0.3, 0.5, 1)]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    _, indices, data = index.weights(query, leave_out=rows["leave_out"])
+    np.testing.assert_array_equal(index.atoms()[indices], atoms.values)
+    np.testing.assert_array_equal(data, np.array(atoms.masses, dtype=float) / atoms.total)
 
 
 @settings(deadline=None, max_examples=300)
@@ -98,8 +108,10 @@ def assert_like_reference(index, leaves, y, query, **options):
     st.integers(0, 2**32 - 1),
     st.sampled_from(["all", "inbag", "oob", "huge counts"]),
     st.sampled_from([None, "whole", "real", "some zero", "uneven"]),
+    st.booleans(),
+    st.sampled_from([None, 1, 2, 5]),
 )
-def test_every_answer_equals_the_reference(seed, mode, weighting):
+def test_every_answer_equals_the_reference(seed, mode, weighting, pooled, max_samples_leaf):
     rng = np.random.default_rng(seed)
     leaves, y = random_rows(rng, int(rng.integers(1, 25)), int(rng.integers(1, 6)))
     n = len(y)
@@ -116,11 +128,22 @@ def test_every_answer_equals_the_reference(seed, mode, weighting):
             "uneven": 10.0 ** rng.integers(-18, 19, n),
         }[weighting]
         weights[0] = max(weights[0], 0.5)
-    index = LeafIndex(leaves, y, counts=counts, sample_weight=weights, n_threads=1)
-    assert set(leaf_sums(index)) <= {2**index.shift}
+    options = {
+        "counts": counts,
+        "sample_weight": weights,
+        "pooled": pooled,
+        "max_samples_leaf": max_samples_leaf,
+        "seed": seed,
+    }
+    index = LeafIndex(leaves, y, **options, n_threads=1)
+    assert index.pooled == pooled
+    if pooled:
+        assert max(leaf_sums(index), default=0) <= 2**index.shift
+    else:
+        assert set(leaf_sums(index)) <= {2**index.shift}
     assert_same_arrays(LeafIndex.from_arrays(index.arrays(), scalar_output=True), index)
     query = rng.integers(-1, leaves.max(axis=0) + 1)
-    assert_like_reference(index, leaves, y, query, counts=counts, sample_weight=weights)
+    assert_like_reference(index, leaves, y, query, **options)
 
 
 @pytest.mark.parametrize("mode", ["all", "inbag", "oob"])
@@ -306,6 +329,7 @@ def test_whole_sample_weights_are_repeated_rows(n_trees):
         assert_same_arrays(
             LeafIndex(leaves, y, sample_weight=weights, counts=counts),
             LeafIndex(*repeated[:2], counts=repeated[2]),
+            but={"copies"},  # there are fewer rows
         )
 
 
@@ -533,11 +557,15 @@ def small_index(request):
 
 def test_arrays_make_the_same_index_without_a_copy(small_index):
     arrays = small_index.arrays()
-    again = LeafIndex.from_arrays(arrays, scalar_output=small_index.scalar_output)
+    scalar_output = small_index.scalar_output
+    again = LeafIndex.from_arrays(arrays, scalar_output, copy=False)
     assert_same_arrays(again, small_index)
     for name, array in again.arrays().items():
         assert np.shares_memory(array, arrays[name])
         assert not array.flags.writeable
+    copied = LeafIndex.from_arrays(arrays, scalar_output)
+    assert_same_arrays(copied, small_index)
+    assert not any(np.shares_memory(a, arrays[name]) for name, a in copied.arrays().items())
     stored = sum(array.nbytes for array in arrays.values())
     # Units that follow from the size of a leaf are tabulated.
     assert stored <= again.nbytes <= stored + 4 * 20**2
@@ -578,7 +606,7 @@ def test_missing_or_mistyped_arrays_are_refused(small_index):
         arrays = dict(small_index.arrays())
         with pytest.raises(ValueError, match=f"{name} must have dtype"):
             LeafIndex.from_arrays(arrays | {name: array.astype(np.float32)}, scalar_output=False)
-        if name in ("units", "seen"):  # they may be missing
+        if name in ("units", "copies", "seen"):  # they may be missing
             continue
         del arrays[name]
         with pytest.raises(ValueError, match=f"must contain '{name}'"):
@@ -634,19 +662,19 @@ def test_results_may_overwrite_what_names_the_rows():
 
 
 @pytest.mark.parametrize("name", ["ranks", "leaf_begin", "units"])
-def test_memory_that_may_change_is_copied(name):
+def test_later_writes_to_given_arrays_change_nothing(name):
     leaves = [[0], [0], [1]]
     arrays = LeafIndex(leaves, [1.0, 2.0, 4.0], sample_weight=[0.5] * 3).arrays()
     writeable = arrays[name].copy()
     view = writeable.view()
     view.flags.writeable = False
-    frozen = writeable.copy()
-    frozen.flags.writeable = False
+    memory = bytearray(writeable.tobytes())
+    foreign = np.frombuffer(memoryview(memory).toreadonly(), writeable.dtype)
     indices = [
-        LeafIndex.from_arrays(arrays | {name: array}, True) for array in (writeable, view, frozen)
+        LeafIndex.from_arrays(arrays | {name: array}, True) for array in (writeable, view, foreign)
     ]
-    frozen.flags.writeable = True  # its owner may do so at any time
-    writeable[:] = frozen[:] = 2**15
+    writeable[:] = 2**15
+    memory[:] = b"\xff" * len(memory)
     for index in indices:
         assert index.mean(leaves).tolist() == [1.5, 1.5, 4.0]
 

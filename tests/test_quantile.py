@@ -17,6 +17,12 @@ INTERPOLATIONS = (
     "higher",
     "midpoint",
     "nearest",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "median_unbiased",
+    "normal_unbiased",
 )
 QUERY = [[0]]
 
@@ -44,7 +50,8 @@ def test_quantiles_equal_the_reference(seed, interpolation):
     levels += [*(upto / upto[-1]).clip(0, 1)]
     found = index.quantiles(query, levels, interpolation, n_threads=1)[0]
     expected = [_reference.quantile(atoms, level, interpolation) for level in levels]
-    exact = {"rtol": 0, "atol": 0} if interpolation != "linear" else {"rtol": 1e-9, "atol": 1e-12}
+    between = interpolation in ("linear", *_reference.PLOTTING)
+    exact = {"rtol": 1e-9, "atol": 1e-12} if between else {"rtol": 0, "atol": 0}
     np.testing.assert_allclose(found, expected, **exact)
     # One level alone is the same.
     assert index.quantiles(query, levels[5], interpolation)[0] == found[5]
@@ -72,6 +79,40 @@ def test_equal_weights_give_the_quantiles_of_numpy(n, interpolation):
     found = one_leaf_index(y).quantiles(QUERY, levels, interpolation)[0]
     expected = np.quantile(y, levels, method=interpolation)
     np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-29 * np.ptp(y) * n)
+
+
+TIED = ([1, 1, 2, 2], [5, 5, 5, 7, 7, 7], [0, 0, 0, 1], [3, 3], [-1, 0, 0, 0, 0, 2, 2, 9])
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("y", TIED, ids=str)
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_equal_weights_with_ties_give_the_quantiles_of_numpy(y, interpolation, n_trees):
+    levels = np.arange(0, 41) / 40
+    expected = np.quantile(np.array(y, dtype=float), levels, method=interpolation)
+    # Counted twice in one tree a row weighs the same, but stands for two observations.
+    leaves = np.zeros((len(y), n_trees), dtype=int)
+    query = [[0] * n_trees]
+    for options in ({}, {"keep_row_weights": True}, {"sample_weight": np.full(len(y), 0.3)}):
+        found = LeafIndex(leaves, y, **options).quantiles(query, levels, interpolation)[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6, err_msg=str(options))
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_pooled_leaves_give_the_quantiles_of_numpy_of_all_their_rows(interpolation):
+    rng = np.random.default_rng(0)
+    leaves = rng.integers(0, 3, (40, 5))
+    y = rng.integers(0, 12, 40) / 2
+    counts = rng.integers(0, 3, leaves.shape)
+    index = LeafIndex(leaves, y, counts=counts, pooled=True)
+    levels = np.concatenate([np.arange(0, 41) / 40, rng.random(40)])
+    for query in leaves[:5]:
+        behind = np.where(leaves == query, counts, 0).sum(axis=1)
+        sample = np.repeat(y, behind)
+        expected = np.quantile(sample, levels, method=interpolation)
+        found = index.quantiles(query[None], levels, interpolation)[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+        assert index.n_samples(query[None])[0] == len(sample)
 
 
 @pytest.mark.parametrize("n", [4, 8, 10, 16, 100])
@@ -119,10 +160,10 @@ def test_quantiles_of_tied_targets_are_those_of_numpy(interpolation):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 7, 9, 11, 13])
-def test_nearest_takes_the_lower_of_two_equally_near(n):
-    middles = (np.arange(n - 1) + 0.5) / (n - 1)
-    found = one_leaf_index(np.arange(float(n))).quantiles(QUERY, middles, "nearest")[0]
-    np.testing.assert_array_equal(found, np.arange(n - 1))
+def test_nearest_takes_the_even_one_of_two_equally_near(n):
+    positions = np.arange(n - 1) + 0.5
+    found = one_leaf_index(np.arange(float(n))).quantiles(QUERY, positions / (n - 1), "nearest")[0]
+    np.testing.assert_array_equal(found, np.around(positions))
 
 
 def test_halfway_between_atoms():

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -175,6 +177,20 @@ inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
     return found;
 }
 
+// Asks Python for signals while the engine works without its lock; handlers run on the main thread
+// alone, so only that is worth asking.
+inline std::function<void()> pending_signals() {
+    return [on_main_thread = std::optional<bool>()]() mutable {
+        if (on_main_thread == false) return;
+        const py::gil_scoped_acquire gil;
+        if (!on_main_thread) {
+            const auto threading = py::module_::import("threading");
+            on_main_thread = threading.attr("current_thread")().is(threading.attr("main_thread")());
+        }
+        if (*on_main_thread && PyErr_CheckSignals() != 0) throw py::error_already_set();
+    };
+}
+
 // A whole number in [least, most].
 inline std::int64_t whole_number(const py::object& object, const char* name, std::int64_t least,
                                  std::int64_t most) {
@@ -211,34 +227,33 @@ Meaning word(const py::object& object, const char* name,
                           std::string(py::repr(object)));
 }
 
-// Whether somebody may write to the memory of an array later: it, or an array it is a view of, is
-// writeable, or can be made so because it owns the memory.
-inline bool may_change(const py::array& array) {
-    py::object memory = array;
-    while (py::isinstance<py::array>(memory)) {
-        const auto owner = py::reinterpret_borrow<py::array>(memory);
-        if (owner.writeable() || owner.owndata()) return true;
-        memory = owner.base();
-    }
-    return false;
+// Refuses two arrays, C-ordered both, that share memory: one is filled while the other is read.
+inline void check_disjoint(const py::array& filled, const char* filled_name, const py::array& read,
+                           const char* read_name) {
+    const auto begins = [](const py::array& array) {
+        return reinterpret_cast<std::uintptr_t>(array.data());
+    };
+    const auto ends = [&](const py::array& array) {
+        return begins(array) + static_cast<std::uintptr_t>(array.nbytes());
+    };
+    if (begins(filled) >= ends(read) || begins(read) >= ends(filled)) return;
+    throw py::value_error(std::string(filled_name) + " must not share memory with " + read_name);
 }
 
-// A numpy array as an immutable array of the engine. Memory that stays as it is, such as that of a
-// file mapped for reading, is not copied but kept alive (if the array is C-ordered and aligned).
+// A numpy array as an immutable array of the engine: a copy, or the same memory kept alive (if the
+// array is C-ordered and aligned), which nobody may write to from then on.
 template <class T, class Element = T>
-Array<Element> adopt(const py::array& array, const char* name, py::ssize_t ndim = 1) {
+Array<Element> adopt(const py::array& array, const char* name, bool copy, py::ssize_t ndim = 1) {
     check_ndim(array, name, ndim);
     if (!holds<T>(array)) {
         throw py::value_error(std::string(name) + " must have dtype " +
                               std::string(py::str(py::dtype::of<T>())) + ", got " +
                               std::string(py::str(array.dtype())));
     }
-    auto held = as_c_array<T>(array);
-    if (may_change(held)) {
-        held = py::array_t<T>(Shape(held.shape(), held.shape() + held.ndim()), held.data());
-    }
+    const auto held = as_c_array<T>(array);
     const auto* data = reinterpret_cast<const Element*>(held.data());
     const std::size_t size = static_cast<std::size_t>(held.size()) * sizeof(T) / sizeof(Element);
+    if (copy) return Array<Element>(std::vector<Element>(data, data + size));
     const auto release = [](const void* object) {
         const py::gil_scoped_acquire gil;
         delete static_cast<const py::array_t<T>*>(object);
@@ -258,6 +273,14 @@ template <class T>
 py::array_t<T> view_of(const Array<T>& array, const py::handle& owner) {
     return view_of(array.data(), {static_cast<py::ssize_t>(array.size())}, owner);
 }
+
+inline constexpr const char* from_arrays_doc =
+    R"(The inverse of `arrays()`. Everything is checked.
+
+The arrays are copied. With ``copy=False`` those of the right type, C-ordered and
+aligned, are used as they are, such as those of a file mapped for reading: nobody,
+no other process either, may then write to their memory while the object lives, as
+what was checked is not checked again.)";
 
 // The entry of a dict of arrays, as arrays() hands them out.
 inline py::array entry(const py::dict& arrays, const char* name) {

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <string>
 
 #include "hdicore/scorer.hpp"
 
@@ -25,6 +26,26 @@ struct BoundScorer {
     Scorer engine;
 };
 
+// The object that an argument holds. Throws TypeError if it is something else.
+template <class Held>
+std::shared_ptr<Held> held(const pybind11::object& object, const char* name) {
+    if (!pybind11::isinstance<Held>(object)) {
+        throw pybind11::type_error(
+            std::string(name) + " must be a " +
+            std::string(pybind11::str(pybind11::type::of<Held>().attr("__name__"))) + ", got " +
+            std::string(pybind11::str(pybind11::type::of(object).attr("__name__"))));
+    }
+    object.cast<const Held&>();
+    return object.cast<std::shared_ptr<Held>>();
+}
+
+// What __reduce__ returns for an object with __getstate__ and __setstate__, for all protocols.
+inline pybind11::tuple reduced(const pybind11::object& self) {
+    const auto make = pybind11::module_::import("copyreg").attr("__newobj__");
+    return pybind11::make_tuple(make, pybind11::make_tuple(pybind11::type::of(self)),
+                                self.attr("__getstate__")());
+}
+
 void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
@@ -32,3 +53,34 @@ void register_hdi(pybind11::module_& module);
 void register_capsules(pybind11::module_& module);
 
 }  // namespace hdicore::bindings
+
+// An object that __new__ made without __init__ holds nothing. pybind11 would lend it fresh memory;
+// these refuse it.
+namespace pybind11::detail {
+
+template <class T>
+class initialised_caster : public type_caster_base<T> {
+  public:
+    bool load(handle source, bool convert) {
+        const auto* type = get_type_info(typeid(T));
+        if (PyObject_TypeCheck(source.ptr(), type->type)) {
+            auto* object = reinterpret_cast<instance*>(source.ptr());
+            if (!object->get_value_and_holder(type).holder_constructed()) {
+                throw type_error(std::string(str(type::handle_of(source).attr("__name__"))) +
+                                 ".__init__ was not called");
+            }
+        }
+        return type_caster_base<T>::load(source, convert);
+    }
+};
+
+template <>
+class type_caster<hdicore::Forest> : public initialised_caster<hdicore::Forest> {};
+template <>
+class type_caster<hdicore::bindings::BoundIndex>
+    : public initialised_caster<hdicore::bindings::BoundIndex> {};
+template <>
+class type_caster<hdicore::bindings::BoundScorer>
+    : public initialised_caster<hdicore::bindings::BoundScorer> {};
+
+}  // namespace pybind11::detail

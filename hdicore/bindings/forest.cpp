@@ -30,27 +30,33 @@ std::shared_ptr<Forest> make_forest(const py::object& children_left,
                            span_of(offsets),
                            whole_number(n_features, "n_features", 1, most_features)};
     const unsigned threads = thread_count(n_threads);
+    Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return std::make_shared<Forest>(trees, threads);
+    return std::make_shared<Forest>(trees, threads, interruption);
 }
 
 // Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
-Nodes adopt_nodes(const py::array& nodes) {
+Nodes adopt_nodes(const py::array& nodes, bool copy) {
     constexpr py::ssize_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
     constexpr py::ssize_t wide = sizeof(WideNode) / sizeof(std::uint32_t);
     if (nodes.ndim() != 2 || (nodes.shape(1) != narrow && nodes.shape(1) != wide)) {
         throw py::value_error("nodes must have shape (n_nodes, 2) or (n_nodes, 4), got " +
                               shape_text(shape_of(nodes)));
     }
-    if (nodes.shape(1) == wide) return adopt<std::uint32_t, WideNode>(nodes, "nodes", 2);
-    return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", 2);
+    if (nodes.shape(1) == wide) return adopt<std::uint32_t, WideNode>(nodes, "nodes", copy, 2);
+    return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", copy, 2);
 }
 
-std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features) {
-    return std::make_shared<Forest>(adopt_nodes(entry(arrays, "nodes")),
-                                    adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets"),
-                                    adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes"),
-                                    whole_number(n_features, "n_features", 1, most_features));
+std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features,
+                                    bool copy) {
+    Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
+    auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
+    auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);
+    const std::int64_t n = whole_number(n_features, "n_features", 1, most_features);
+    Interruption interruption(pending_signals());
+    const py::gil_scoped_release no_gil;
+    return std::make_shared<Forest>(std::move(nodes), std::move(tree_offsets),
+                                    std::move(leaf_nodes), n, interruption);
 }
 
 py::dict to_arrays(const py::object& self) {
@@ -75,11 +81,13 @@ py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_i
     const RowMatrix rows = row_matrix(X, keep);
     auto found = output_array<leaf_t>(
         out, {static_cast<py::ssize_t>(rows.n_rows), static_cast<py::ssize_t>(forest.n_trees())});
+    check_disjoint(found, "out", keep, "X");
     leaf_t* data = found.mutable_data();
     const unsigned threads = thread_count(n_threads);
+    Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
-        route_all(forest, rows, node_ids, threads, data);
+        route_all(forest, rows, node_ids, threads, data, interruption);
     }
     return found;
 }
@@ -130,9 +138,8 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
              py::arg("feature"), py::arg("threshold"), py::arg("missing_go_to_left"),
              py::arg("tree_offsets"), py::arg("n_features"), py::kw_only(),
              py::arg("n_threads") = 0)
-        .def_static(
-            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-            "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")
+        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
+                    py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,
              "Dict of read-only views: nodes (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is "
              "very\n"
@@ -179,8 +186,9 @@ Returns
                 return py::make_tuple(to_arrays(self), self.attr("n_features"));
             },
             [](const py::tuple& state) {
-                return from_arrays(state[0].cast<py::dict>(), state[1]);
-            }));
+                return from_arrays(state[0].cast<py::dict>(), state[1], true);
+            }))
+        .def("__reduce__", &reduced);
 }
 
 }  // namespace hdicore::bindings

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hdicore/hdi.hpp"
 
+#include <algorithm>
+#include <memory>
+
 #include "arrays.hpp"
 #include "bound.hpp"
 #include "hdicore/parallel.hpp"
@@ -41,20 +44,31 @@ py::array_t<double> weighted_hdi(const py::object& values, const py::object& wei
     const double* sample_data = sample.data();
     const double* weight_data = given.data();
     double* ends = found.mutable_data();
-    const py::gil_scoped_release no_gil;
-    parallel_for(n_samples, threads, [&]() -> Worker {
-        return [&, sorted = WeightedSample()](std::size_t i) mutable {
-            std::span<const double> row_weights;
-            if (has_weights) row_weights = {weight_data + i * weight_stride, n_values};
-            sorted.assign({sample_data + i * n_values, n_values}, row_weights);
-            const Atoms atoms = sorted.atoms();
-            for (std::size_t k = 0; k < n_levels; ++k) {
-                const Interval hdi = shortest_interval(atoms, atoms.needed(levels.values[k]));
-                ends[2 * i * n_levels + k] = hdi.lower;
-                ends[(2 * i + 1) * n_levels + k] = hdi.upper;
+    // Samples at a time: finding out what to do next takes as long as sorting some values.
+    const std::size_t at_once = (std::size_t{1} << 12) / (n_values + 1) + 1;
+    Interruption interruption(pending_signals());
+    const auto make_worker = [&]() -> Worker {
+        const auto sorted = std::make_shared<WeightedSample>();
+        sorted->reserve(n_values);
+        return [&, sorted](std::size_t block) {
+            const std::size_t end = std::min(n_samples, (block + 1) * at_once);
+            for (std::size_t i = block * at_once; i < end; ++i) {
+                std::span<const double> row_weights;
+                if (has_weights) row_weights = {weight_data + i * weight_stride, n_values};
+                sorted->assign({sample_data + i * n_values, n_values}, row_weights, interruption);
+                const Atoms atoms = sorted->atoms();
+                for (std::size_t k = 0; k < n_levels; ++k) {
+                    const Interval hdi = shortest_interval(atoms, atoms.needed(levels.values[k]));
+                    ends[2 * i * n_levels + k] = hdi.lower;
+                    ends[(2 * i + 1) * n_levels + k] = hdi.upper;
+                }
             }
         };
-    });
+    };
+    {
+        const py::gil_scoped_release no_gil;
+        parallel_for((n_samples + at_once - 1) / at_once, threads, make_worker, interruption);
+    }
     return found;
 }
 

@@ -11,10 +11,20 @@
 namespace hdicore::bindings {
 namespace {
 
+// What the class and from_leaves have in common.
+struct Options {
+    const py::object& counts;
+    const py::object& sample_weight;
+    bool keep_row_weights;
+    bool pooled;
+    const py::object& max_samples_leaf;
+    const py::object& seed;
+    const py::object& n_threads;
+};
+
 std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::object& y,
-                                       const py::object& counts, const py::object& sample_weight,
                                        const py::object& n_leaves, bool only_seen,
-                                       bool keep_row_weights, const py::object& n_threads) {
+                                       const Options& options) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const auto targets = reals(y, "y");
@@ -36,16 +46,17 @@ std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::objec
                       nullptr,
                       nullptr,
                       {},
-                      only_seen};
+                      only_seen,
+                      options.pooled};
     py::array_t<std::int32_t> count_array;
-    if (!counts.is_none()) {
-        count_array = integers<std::int32_t>(counts, "counts");
+    if (!options.counts.is_none()) {
+        count_array = integers<std::int32_t>(options.counts, "counts");
         check_shape(count_array, "counts", {ids.shape(0), ids.shape(1)});
         rows.counts = count_array.data();
     }
     py::array_t<double> weight_array;
-    if (!sample_weight.is_none()) {
-        weight_array = reals(sample_weight, "sample_weight");
+    if (!options.sample_weight.is_none()) {
+        weight_array = reals(options.sample_weight, "sample_weight");
         check_shape(weight_array, "sample_weight", {ids.shape(0)});
         rows.sample_weight = weight_array.data();
     }
@@ -55,57 +66,76 @@ std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::objec
         check_shape(size_array, "n_leaves", {ids.shape(1)});
         rows.n_leaves = span_of(size_array);
     }
-    const unsigned threads = thread_count(n_threads);
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    if (!options.max_samples_leaf.is_none()) {
+        rows.max_samples_leaf = static_cast<std::size_t>(
+            whole_number(options.max_samples_leaf, "max_samples_leaf", 1, most));
+    }
+    rows.seed = static_cast<std::uint64_t>(whole_number(options.seed, "seed", 0, most));
+    const unsigned threads = thread_count(options.n_threads);
+    const bool keep = options.keep_row_weights;
+    Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
     return std::make_shared<BoundIndex>(
-        BoundIndex{std::make_shared<LeafIndex>(rows, keep_row_weights, threads), scalar_output});
+        BoundIndex{std::make_shared<LeafIndex>(rows, keep, threads, interruption), scalar_output});
 }
 
 std::shared_ptr<BoundIndex> from_numbers(const py::object& leaves, const py::object& y,
                                          const py::object& counts, const py::object& sample_weight,
                                          const py::object& n_leaves, bool keep_row_weights,
-                                         const py::object& n_threads) {
-    return make_index(leaves, y, counts, sample_weight, n_leaves, false, keep_row_weights,
-                      n_threads);
+                                         bool pooled, const py::object& max_samples_leaf,
+                                         const py::object& seed, const py::object& n_threads) {
+    return make_index(
+        leaves, y, n_leaves, false,
+        {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
 }
 
 std::shared_ptr<BoundIndex> from_leaves(const py::object& leaves, const py::object& y,
                                         const py::object& counts, const py::object& sample_weight,
-                                        bool keep_row_weights, const py::object& n_threads) {
-    return make_index(leaves, y, counts, sample_weight, py::none(), true, keep_row_weights,
-                      n_threads);
+                                        bool keep_row_weights, bool pooled,
+                                        const py::object& max_samples_leaf, const py::object& seed,
+                                        const py::object& n_threads) {
+    return make_index(
+        leaves, y, py::none(), true,
+        {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
 }
 
-std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_output) {
-    LeafIndexArrays found;
-    found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets");
-    found.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets");
-    found.atoms = adopt<double>(entry(arrays, "atoms"), "atoms");
-    found.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin");
-    found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin");
-    const py::array ranks = entry(arrays, "ranks");
-    if (holds<std::uint16_t>(ranks)) {
-        found.ranks = adopt<std::uint16_t>(ranks, "ranks");
+// An entry that may be of a narrow or a wide type.
+template <class Narrow, class Wide, class Held>
+void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& held) {
+    const py::array array = entry(arrays, name);
+    if (holds<Narrow>(array)) {
+        held = adopt<Narrow>(array, name, copy);
     } else {
-        found.ranks = adopt<rank_t>(ranks, "ranks");
+        held = adopt<Wide>(array, name, copy);
     }
+}
+
+std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
+    LeafIndexArrays found;
+    found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
+    found.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
+    found.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
+    found.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
+    found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);
+    adopt_either<std::uint16_t, rank_t>(arrays, "ranks", copy, found.ranks);
     if (arrays.contains("units")) {
-        const py::array units = entry(arrays, "units");
-        if (holds<std::uint64_t>(units)) {
-            found.units = adopt<std::uint64_t>(units, "units");
-        } else {
-            found.units = adopt<std::uint32_t>(units, "units");
-        }
+        adopt_either<std::uint64_t, std::uint32_t>(arrays, "units", copy, found.units);
+    }
+    if (arrays.contains("copies")) {
+        adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, found.copies);
     }
     if (arrays.contains("seen")) {
-        found.seen = adopt<std::uint64_t>(entry(arrays, "seen"), "seen");
+        found.seen = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
     }
-    auto index = std::make_shared<BoundIndex>(
-        BoundIndex{std::make_shared<LeafIndex>(std::move(found)), scalar_output});
-    if (scalar_output && index->engine->n_outputs() != 1) {
+    found.pooled = arrays.contains("pooled");
+    if (scalar_output && found.atom_offsets.size() != 2) {
         throw py::value_error("scalar_output must be False for an index of several outputs");
     }
-    return index;
+    Interruption interruption(pending_signals());
+    const py::gil_scoped_release no_gil;
+    return std::make_shared<BoundIndex>(
+        BoundIndex{std::make_shared<LeafIndex>(std::move(found), interruption), scalar_output});
 }
 
 py::dict to_arrays(const py::object& self) {
@@ -124,7 +154,15 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.units);
+    std::visit(
+        [&]<class Copies>(const Copies& copies) {
+            if constexpr (!std::is_same_v<Copies, std::monostate>) {
+                arrays["copies"] = view_of(copies, self);
+            }
+        },
+        held.copies);
     if (held.seen.size() > 0) arrays["seen"] = view_of(held.seen, self);
+    if (held.pooled) arrays["pooled"] = py::array_t<std::uint8_t>(0);
     return arrays;
 }
 
@@ -180,6 +218,13 @@ n_leaves : (n_trees,) int, optional
     Leaves of each tree; by default as many as `leaves` names.
 keep_row_weights : bool, default=False
     Keep what `leave_out` needs, at 8 bytes per entry.
+pooled : bool, default=False
+    Rows weigh alike in all leaves, as if those of a query were one sample, so that
+    a large leaf counts for more. By default leaves count alike.
+max_samples_leaf : int, optional
+    Rows to keep in each leaf, chosen at random; by default all.
+seed : int, default=0
+    Of that choice, which depends on nothing else.
 n_threads : int, default=0
     0 means all that this process may use.
 
@@ -195,10 +240,13 @@ Building is O(n_outputs * n * (log n + n_trees)).)");
     cls.def(py::init(&from_numbers), py::arg("leaves"), py::arg("y"), py::kw_only(),
             py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
             py::arg("n_leaves") = py::none(), py::arg("keep_row_weights") = false,
-            py::arg("n_threads") = 0)
+            py::arg("pooled") = false, py::arg("max_samples_leaf") = py::none(),
+            py::arg("seed") = 0, py::arg("n_threads") = 0)
         .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
                     py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("n_threads") = 0,
+                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
+                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
+                    py::arg("n_threads") = 0,
                     R"(Index of a forest of any library, from the leaf ids that it reports.
 
 The same as the class, but the leaves are those in which a training row lies, and
@@ -210,7 +258,7 @@ Parameters
 leaves : (n, n_trees) array of whole numbers
     Leaf id of each training row in each tree, from 0 and below 2**28, of any integer
     or float type and memory layout. Memory grows with the largest id of each tree.
-y, counts, sample_weight, keep_row_weights, n_threads
+y, counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads
     See the class.
 
 Examples
@@ -222,9 +270,8 @@ array([[0., 1.]])
 >>> index.intervals([[3, 6]])
 Traceback (most recent call last):
 ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6)")
-        .def_static(
-            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
-            "The inverse of `arrays()`. Everything is checked; what cannot change is not copied.")
+        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
+                    py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,
              "Dict of read-only views of the flat arrays; row weights are not among them.")
         .def("atoms", &atoms, py::arg("output") = 0, "Distinct targets of one output, ascending.")
@@ -243,13 +290,17 @@ ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies,
             "Memory of all arrays, in bytes.")
         .def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
+        .def_property_readonly(
+            "pooled", [](const BoundIndex& i) { return i.engine->arrays().pooled; },
+            "Whether leaves count by their size.")
         .def(py::pickle(
             [](const py::object& self) {
                 return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
             },
             [](const py::tuple& state) {
-                return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>());
-            }));
+                return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true);
+            }))
+        .def("__reduce__", &reduced);
     register_queries(cls, "leaves");
 }
 

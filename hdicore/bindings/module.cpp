@@ -5,8 +5,10 @@
 #include "bound.hpp"
 #include "hdicore/processors.hpp"
 
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
+
 // Everything is immutable after construction, so no lock is needed without the GIL either.
-PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
     module.def(
         "available_threads", &hdicore::available_threads,
@@ -17,4 +19,14 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_hdi(module);
     hdicore::bindings::register_capsules(module);
+}
+
+// pybind11 waits for ever for the lock of the main interpreter if a sub-interpreter comes first.
+PyObject* PyInit__core() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__table();
+    PyErr_SetString(
+        PyExc_ImportError,
+        "hdicore cannot be imported in a sub-interpreter; import it in the main one, or "
+        "use processes");
+    return nullptr;
 }

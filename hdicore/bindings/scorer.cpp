@@ -27,12 +27,15 @@ Raises
 ------
 ValueError
     If their trees differ.)");
-    cls.def(py::init<std::shared_ptr<Forest>, std::shared_ptr<BoundIndex>>(),
-            py::arg("forest").none(false), py::arg("index").none(false))
+    cls.def(py::init([](const py::object& forest, const py::object& index) {
+                return std::make_shared<BoundScorer>(held<Forest>(forest, "forest"),
+                                                     held<BoundIndex>(index, "index"));
+            }),
+            py::arg("forest"), py::arg("index"))
         .def_readonly("forest", &BoundScorer::forest)
         .def_readonly("index", &BoundScorer::index)
         .def("__reduce__", [](const py::object& self) {
-            return py::make_tuple(py::type::of<BoundScorer>(),
+            return py::make_tuple(py::type::of(self),
                                   py::make_tuple(self.attr("forest"), self.attr("index")));
         });
     register_queries(cls, "X");

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <new>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace hdicore {
@@ -39,8 +42,19 @@ double Atoms::mean() const noexcept {
     return sum;
 }
 
-double Atoms::cdf(double y) const noexcept {
-    const auto n_below = std::upper_bound(values.begin(), values.end(), y) - values.begin();
+mass_t Atoms::needed(double level) const noexcept {
+    if (total() == static_cast<mass_t>(n_trees) << shift) {
+        return needed_units(level, n_trees, shift);
+    }
+    if (level >= 1) return total();
+    const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
+    return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);
+}
+
+double Atoms::cdf(double y, bool inclusive) const noexcept {
+    const auto behind = inclusive ? std::upper_bound(values.begin(), values.end(), y)
+                                  : std::lower_bound(values.begin(), values.end(), y);
+    const auto n_below = behind - values.begin();
     return static_cast<double>(cumulative[static_cast<std::size_t>(n_below)]) /
            static_cast<double>(total());
 }
@@ -54,9 +68,11 @@ double Atoms::draw(double u) const noexcept {
 Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     : index_(index),
       instructions_(instructions),
-      mass_(most_atoms_of(index), 0),
-      touched_(mass_.size()) {
-    const std::size_t most_atoms = mass_.size();
+      // Pages of zeros that are not used cost nothing.
+      mass_(static_cast<mass_t*>(std::calloc(most_atoms_of(index), sizeof(mass_t)))),
+      touched_(most_atoms_of(index)) {
+    if (!mass_) throw std::bad_alloc();
+    const std::size_t most_atoms = most_atoms_of(index);
     // At most all atoms are touched: no allocation, and so no exception, while gathering.
     ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_atoms + BucketRuns::most + 1 +
                                                       RankSet::slack);
@@ -73,6 +89,15 @@ Distribution::Distribution(const LeafIndex& index, Instructions instructions)
     const std::size_t most_pending = 2 * Picked::enough + index.largest_leaf() + 16;
     pending_ranks_ = std::make_unique_for_overwrite<rank_t[]>(most_pending);
     pending_units_ = std::make_unique_for_overwrite<std::uint32_t[]>(most_pending);
+    if (index.row_weights()) {
+        leaf_ranks_.resize(index.largest_leaf() + 1);
+        leaf_weights_.resize(index.largest_leaf() + 1);
+        leaf_units_.resize(index.largest_leaf() + 1);
+    }
+}
+
+void Distribution::use_copies() {
+    copies_.assign(most_atoms_of(index_), 0);
 }
 
 template <class Use>
@@ -291,29 +316,68 @@ void Distribution::gather_without(std::size_t output, const leaf_t* leaves, rank
     last_ = 0;
     n_trees_ = 0;
     has_gap_ = false;
-    const count_t* weights = index_.row_weights()->entries.data();
+    const RowWeights& kept = *index_.row_weights();
     for (std::size_t t = 0; t < index_.n_trees(); ++t) {
         if (leaves[t] == no_leaf) continue;
         const auto [begin, end] = index_.entries(output, t, leaves[t]);
-        const auto weight_at = [&](std::size_t e) {
-            return weights[e] - (index_.rank(e) == rank ? std::min(weight, weights[e]) : 0);
-        };
-        count_t whole = 0;
-        for (std::size_t e = begin; e < end; ++e) whole += weight_at(e);
-        if (whole == 0) continue;
-        first_ = std::min(first_, index_.rank(begin));
-        last_ = std::max(last_, index_.rank(end - 1));
-        ++n_trees_;
-        count_t part = 0;
-        mass_t given = 0;
+        std::size_t n = 0;
         for (std::size_t e = begin; e < end; ++e) {
-            part += weight_at(e);
-            const mass_t upto = share(part, whole, index_.shift());
-            if (upto > given) add(index_.rank(e), upto - given);
-            given = upto;
+            const count_t all = kept.entries[e];
+            const rank_t entry_rank = index_.rank(e);
+            leaf_weights_[n] = all - (entry_rank == rank ? std::min(weight, all) : 0);
+            leaf_ranks_[n] = entry_rank;
+            n += leaf_weights_[n] > 0;
         }
+        if (n == 0) continue;
+        first_ = std::min(first_, leaf_ranks_[0]);
+        last_ = std::max(last_, leaf_ranks_[n - 1]);
+        ++n_trees_;
+        share_out({leaf_weights_.data(), n}, index_.shift(), kept.pool, leaf_units_.data());
+        for (std::size_t k = 0; k < n; ++k) add(leaf_ranks_[k], leaf_units_[k]);
     }
     collect(output);
+}
+
+template <class Combine>
+void Distribution::combine_copies(std::size_t output, const RowLeaves& row,
+                                  const Combine& combine) noexcept {
+    for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+        const leaf_t leaf = row.leaves[t * row.step];
+        if (leaf == no_leaf) continue;
+        const auto [begin, end] = index_.entries(output, t, leaf);
+        for (std::size_t e = begin; e < end;) {
+            const rank_t rank = index_.rank(e);
+            std::int64_t n = rank == row.left_out ? -1 : 0;
+            for (; e < end && index_.rank(e) == rank; ++e) {
+                n += static_cast<std::int64_t>(index_.copies(e));
+            }
+            copies_[rank] = combine(copies_[rank], n);
+        }
+    }
+}
+
+void Distribution::find_observation(std::size_t output, const RowLeaves& row) noexcept {
+    const bool pooled = index_.arrays().pooled;
+    if (pooled || index_.has_ties()) {
+        combine_copies(output, row, [pooled](std::int64_t found, std::int64_t n) {
+            return pooled ? found + n : std::max(found, n);
+        });
+    }
+    observation_ = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < n_atoms_; ++k) {
+        const auto mass = static_cast<double>(cumulative_[k + 1] - cumulative_[k]);
+        std::int64_t& n = copies_[ranks_[k]];
+        observation_ = std::min(observation_, n > 1 ? mass / static_cast<double>(n) : mass);
+        n = 0;
+    }
+}
+
+void Distribution::count_rows(std::size_t output, const RowLeaves& row,
+                              std::int64_t* counts) noexcept {
+    combine_copies(output, row, std::plus());
+    for (std::size_t k = 0; k < n_atoms_; ++k) {
+        counts[k] = std::exchange(copies_[ranks_[k]], 0);
+    }
 }
 
 void Distribution::collect(std::size_t output) noexcept {
@@ -327,7 +391,7 @@ void Distribution::append_atoms(std::size_t output, rank_t first, rank_t last) n
     rank_t* ranks = ranks_.get() + n_atoms_;
     double* values = values_.get() + n_atoms_;
     mass_t* cumulative = cumulative_.get() + n_atoms_;
-    mass_t* mass = mass_.data();
+    mass_t* mass = mass_.get();
     const std::size_t n = touched_.take(first, last, instructions_, ranks);
     mass_t sum = cumulative[0];
     for (std::size_t k = 0; k < n; ++k) {

@@ -66,13 +66,24 @@ struct Visit {
     std::uint32_t now;
 };
 
+// Scratch memory of one thread, for trees of up to n nodes.
+struct TreeWalk {
+    explicit TreeWalk(std::size_t n) {
+        pending.reserve(n / 2 + 1);
+        reached.reserve(n);
+    }
+    std::vector<Visit> pending;
+    std::vector<bool> reached;  // (n_nodes,)
+};
+
 // Writes tree `t` to `nodes`, in the order described at NarrowNode, and its leaves to `leaf_nodes`.
 template <class Node>
-void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pending, Node* nodes,
-                  std::int32_t* leaf_nodes) {
+void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nodes,
+                  std::int32_t* leaf_nodes, Interruption& interruption) {
     const auto base = static_cast<std::size_t>(in.tree_offsets[t]);
     const auto n = static_cast<std::size_t>(in.tree_offsets[t + 1]) - base;
-    std::vector<bool> reached(n, false);
+    auto& [pending, reached] = walk;
+    reached.assign(n, false);
     reached[0] = true;
     std::uint32_t placed = 1;
     std::uint32_t n_leaves = 0;
@@ -94,6 +105,7 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, std::vector<Visit>& pendi
     while (!pending.empty()) {
         const auto [old, now] = pending.back();
         pending.pop_back();
+        if (placed % 65536 == 1) interruption.check();
         const std::int64_t left = in.children_left[base + old];
         const std::int64_t right = in.children_right[base + old];
         if (left == -1 && right == -1) {
@@ -175,13 +187,19 @@ void walk(const Node* tree, const feature_key* tile,
     }
 }
 
+// Nodes of the largest tree.
+std::size_t largest_tree(std::span<const offset_t> tree_offsets) noexcept {
+    offset_t largest = 0;
+    for (std::size_t t = 0; t + 1 < tree_offsets.size(); ++t) {
+        largest = std::max(largest, tree_offsets[t + 1] - tree_offsets[t]);
+    }
+    return static_cast<std::size_t>(largest);
+}
+
 template <class Node>
 bool fits(const TreeArrays& trees) noexcept {
-    std::int64_t largest = 0;
-    for (std::size_t t = 0; t + 1 < trees.tree_offsets.size(); ++t) {
-        largest = std::max(largest, trees.tree_offsets[t + 1] - trees.tree_offsets[t]);
-    }
-    return largest < Node::most_nodes && trees.n_features <= Node::most_features;
+    return largest_tree(trees.tree_offsets) < Node::most_nodes &&
+           trees.n_features <= Node::most_features;
 }
 
 }  // namespace
@@ -198,11 +216,12 @@ void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
         const Real* row = rows + row_of(p) * n_features;
         feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
         for (std::size_t f = 0; f < n_features; ++f) {
-            const bool infinite = std::fabs(row[f]) >= too_large;
-            const bool missing = row[f] != row[f];
+            const Real x = row[f];  // read once: somebody else may write there
+            const bool infinite = std::fabs(x) >= too_large;
+            const bool missing = x != x;
             has_infinite |= infinite;
             has_missing |= missing;
-            const feature_key key = key_of(infinite ? 0 : static_cast<float>(row[f]));
+            const feature_key key = key_of(infinite ? 0 : static_cast<float>(x));
             out[f * tile_rows] = missing ? missing_key : key;
         }
     }
@@ -227,6 +246,10 @@ void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of)
                              : encode(rows.as_double, n, rows.n_features, row_of);
 }
 
+void RowTiles::reserve(std::size_t n_features, std::size_t n) {
+    keys_.reserve((n + tile_rows - 1) / tile_rows * tile_rows * n_features);
+}
+
 void RowTiles::assign(const RowMatrix& rows, std::size_t begin, std::size_t end) {
     encode(rows, end - begin, [begin](std::size_t p) { return begin + p; });
 }
@@ -236,7 +259,7 @@ void RowTiles::assign(const RowMatrix& rows, std::size_t begin,
     encode(rows, order.size(), [begin, order](std::size_t p) { return begin + order[p]; });
 }
 
-Forest::Forest(const TreeArrays& trees, unsigned n_threads)
+Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interruption)
     : n_features_(checked_n_features(trees.n_features)) {
     const std::size_t n_nodes = trees.children_left.size();
     check_same_length(trees.children_right.size(), n_nodes, "children_right");
@@ -246,40 +269,42 @@ Forest::Forest(const TreeArrays& trees, unsigned n_threads)
     check_tree_offsets(trees.tree_offsets, n_nodes);
     tree_offsets_ =
         Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
-    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees, n_threads)
-                            : lay_out<WideNode>(trees, n_threads);
+    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees, n_threads, interruption)
+                            : lay_out<WideNode>(trees, n_threads, interruption);
 }
 
 template <class Node>
-void Forest::lay_out(const TreeArrays& trees, unsigned n_threads) {
+void Forest::lay_out(const TreeArrays& trees, unsigned n_threads, Interruption& interruption) {
     std::vector<std::size_t> first_leaf(1, 0);
     for (std::size_t t = 0; t < n_trees(); ++t) first_leaf.push_back(first_leaf[t] + n_leaves(t));
     std::vector<Node> nodes(trees.children_left.size());
     std::vector<std::int32_t> leaf_nodes(first_leaf.back());
-    parallel_for(n_trees(), n_threads, [&]() -> Worker {
-        return [&, pending = std::vector<Visit>()](std::size_t t) mutable {
-            lay_out_tree(trees, t, pending, nodes.data() + tree_offsets_[t],
-                         leaf_nodes.data() + first_leaf[t]);
+    const auto make_worker = [&]() -> Worker {
+        const auto walk = std::make_shared<TreeWalk>(largest_tree(trees.tree_offsets));
+        return [&, walk](std::size_t t) {
+            lay_out_tree(trees, t, *walk, nodes.data() + tree_offsets_[t],
+                         leaf_nodes.data() + first_leaf[t], interruption);
         };
-    });
+    };
+    parallel_for(n_trees(), n_threads, make_worker, interruption);
     nodes_ = Array(std::move(nodes));
     leaf_nodes_ = Array(std::move(leaf_nodes));
 }
 
 Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-               std::int64_t n_features)
+               std::int64_t n_features, Interruption& interruption)
     : nodes_(std::move(nodes)),
       tree_offsets_(std::move(tree_offsets)),
       leaf_nodes_(std::move(leaf_nodes)),
       n_features_(checked_n_features(n_features)) {
-    std::visit([this](const auto& array) { validate(array); }, nodes_);
+    std::visit([&](const auto& array) { validate(array, interruption); }, nodes_);
 }
 
 // The layout leaves no freedom: walking a tree from left to right, the k-th split met has the
 // children 2k + 1 and 2k + 2 and the k-th leaf met has the number k. So one pass proves each tree
 // whole, finite and in range.
 template <class Node>
-void Forest::validate(const Array<Node>& nodes) const {
+void Forest::validate(const Array<Node>& nodes, Interruption& interruption) const {
     check_tree_offsets(tree_offsets_.view(), nodes.size());
     std::size_t n_leaves_before = 0;
     std::vector<std::uint32_t> pending;
@@ -292,6 +317,7 @@ void Forest::validate(const Array<Node>& nodes) const {
         while (!pending.empty()) {
             const std::uint32_t i = pending.back();
             pending.pop_back();
+            if (placed % 65536 == 1) interruption.check();
             const Node& node = tree[i];
             if (node.left() == i) {
                 if (node == Node::at_leaf(i, n_leaf)) {

@@ -87,7 +87,16 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept {
     return {values[first], values[last]};
 }
 
-void WeightedSample::assign(std::span<const double> values, std::span<const double> weights) {
+void WeightedSample::reserve(std::size_t n) {
+    order_.reserve(n);
+    values_.reserve(n);
+    whole_.reserve(n);
+    copies_.reserve(n);
+    cumulative_.reserve(n + 1);
+}
+
+void WeightedSample::assign(std::span<const double> values, std::span<const double> weights,
+                            Interruption& interruption) {
     if (values.empty()) throw std::invalid_argument("values must hold at least one value");
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (!std::isfinite(values[i])) {
@@ -104,24 +113,36 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
     }
     const std::vector<count_t> whole =
         weights.empty() ? std::vector<count_t>(values.size(), 1) : whole_weights(weights);
-    const count_t total = std::accumulate(whole.begin(), whole.end(), count_t{0});
 
     order_.resize(values.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::sort(order_.begin(), order_.end(),
-              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::uint32_t n_compared = 0;
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+        if (++n_compared % 65536 == 0) interruption.check();
+        return values[a] < values[b];
+    });
     values_.clear();
-    cumulative_.assign(1, 0);
-    count_t part = 0;
-    for (std::size_t k = 0; k < order_.size(); ++k) {
-        const double value = values[order_[k]];
-        part += whole[order_[k]];
-        if (k + 1 < order_.size() && values[order_[k + 1]] == value) continue;
-        const mass_t upto = share(part, total, wide_shift);
-        if (upto == cumulative_.back()) continue;
-        values_.push_back(value + 0.0);  // one zero for -0.0 and 0.0
-        cumulative_.push_back(upto);
+    whole_.clear();
+    copies_.clear();
+    for (const std::size_t i : order_) {
+        if (whole[i] == 0) continue;
+        if (values_.empty() || values_.back() != values[i]) {
+            values_.push_back(values[i] + 0.0);  // one zero for -0.0 and 0.0
+            whole_.push_back(0);
+            copies_.push_back(0);
+        }
+        whole_.back() += whole[i];
+        ++copies_.back();
     }
+    cumulative_.resize(values_.size() + 1);
+    cumulative_[0] = 0;
+    share_out(whole_, wide_shift, 0, cumulative_.data() + 1);
+    observation_ = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < values_.size(); ++k) {
+        const auto mass = static_cast<double>(cumulative_[k + 1]);
+        observation_ = std::min(observation_, mass / static_cast<double>(copies_[k]));
+    }
+    std::partial_sum(cumulative_.begin(), cumulative_.end(), cumulative_.begin());
 }
 
 }  // namespace hdicore

@@ -19,30 +19,38 @@ namespace {
 
 // Calls use(output, tree, leaf, range) for each leaf.
 template <class Use>
-void for_each_leaf(const LeafIndex& index, const Use& use) {
+void for_each_leaf(const LeafIndex& index, Interruption& interruption, const Use& use) {
     for (std::size_t o = 0; o < index.n_outputs(); ++o) {
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
-            for (std::size_t leaf = 0; leaf < index.n_leaves(t); ++leaf) {
-                use(o, t, leaf, index.entries(o, t, static_cast<leaf_t>(leaf)));
-            }
+            in_pieces(index.n_leaves(t), interruption, [&](std::size_t first, std::size_t last) {
+                for (std::size_t leaf = first; leaf < last; ++leaf) {
+                    use(o, t, leaf, index.entries(o, t, static_cast<leaf_t>(leaf)));
+                }
+            });
         }
     }
 }
 
 // Ranks of a leaf must be those of atoms and ascend, strictly if each has units of its own; units
-// must sum to the whole.
+// must sum to the whole, or to no more of it if they are shares of a pool. Returns whether some
+// leaf has a rank twice.
 template <class Rank, class Units>
-void check_entries(const LeafIndex& index, const Array<Rank>& ranks, const Units& units) {
+bool check_entries(const LeafIndex& index, const Array<Rank>& ranks, const Units& units,
+                   Interruption& interruption) {
     constexpr bool alike = std::is_same_v<Units, std::monostate>;
+    const bool pooled = index.arrays().pooled;
     const mass_t whole = mass_t{1} << index.shift();
-    for_each_leaf(index,
+    bool has_ties = false;
+    for_each_leaf(index, interruption,
                   [&](std::size_t o, std::size_t t, std::size_t leaf, LeafIndex::Range range) {
                       const auto [begin, end] = range;
                       const std::size_t n_atoms = index.atoms(o).size();
                       bool proper = !alike || end - begin <= most_alike;
                       for (std::size_t e = begin; e < end && proper; ++e) {
-                          proper = ranks[e] < n_atoms && (e == begin || ranks[e] > ranks[e - 1] ||
-                                                          (alike && ranks[e] == ranks[e - 1]));
+                          const bool tied = e > begin && ranks[e] == ranks[e - 1];
+                          proper = ranks[e] < n_atoms &&
+                                   (e == begin || ranks[e] > ranks[e - 1] || (alike && tied));
+                          has_ties = has_ties || tied;
                       }
                       if constexpr (!alike) {
                           mass_t left = whole;
@@ -50,13 +58,14 @@ void check_entries(const LeafIndex& index, const Array<Rank>& ranks, const Units
                               proper = units[e] > 0 && units[e] <= static_cast<std::uint64_t>(left);
                               if (proper) left -= static_cast<mass_t>(units[e]);
                           }
-                          proper = proper && (end == begin || left == 0);
+                          proper = proper && (end == begin || left == 0 || pooled);
                       }
                       if (!proper) {
                           refuse("leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +
                                  " is damaged: its ranks or units are out of range");
                       }
                   });
+    return has_ties;
 }
 
 // Offsets from 0 to `last` that never fall (or, if strict, always rise).
@@ -79,15 +88,16 @@ void LeafIndex::check_number_of_trees(std::size_t n_trees) {
     }
 }
 
-LeafIndex::LeafIndex(LeafIndexArrays arrays) : arrays_(std::move(arrays)) {
-    validate();
-    note_leaf_sizes();
-    count_buckets(1);
+LeafIndex::LeafIndex(LeafIndexArrays arrays, Interruption& interruption)
+    : arrays_(std::move(arrays)) {
+    validate(interruption);
+    note_leaf_sizes(interruption);
+    count_buckets(1, interruption);
 }
 
-void LeafIndex::note_leaf_sizes() {
+void LeafIndex::note_leaf_sizes(Interruption& interruption) {
     std::vector<bool> found(1, false);
-    for_each_leaf(*this, [&](std::size_t, std::size_t, std::size_t, Range range) {
+    for_each_leaf(*this, interruption, [&](std::size_t, std::size_t, std::size_t, Range range) {
         const std::size_t n = range.end - range.begin;
         if (n >= found.size()) found.resize(n + 1, false);
         found[n] = true;
@@ -107,7 +117,7 @@ void LeafIndex::note_leaf_sizes() {
     }
 }
 
-void LeafIndex::count_buckets(unsigned n_threads) {
+void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
     if (arrays_.units.index() != 0 || !(entries_per_leaf() >= least_for_buckets)) return;
     BucketCounts& counts = bucket_counts_.emplace();
     for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
@@ -116,7 +126,7 @@ void LeafIndex::count_buckets(unsigned n_threads) {
     const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
                                                      std::vector<Count>& below) {
         below.resize(n_rows * n_buckets);
-        parallel_for(n_outputs() * n_trees(), n_threads, [&]() -> Worker {
+        const auto make_worker = [&]() -> Worker {
             return [&](std::size_t block) {
                 const std::size_t o = block / n_trees();
                 const std::size_t t = block % n_trees();
@@ -130,14 +140,15 @@ void LeafIndex::count_buckets(unsigned n_threads) {
                                                 &below[row * n_buckets]);
                 }
             };
-        });
+        };
+        parallel_for(n_outputs() * n_trees(), n_threads, make_worker, interruption);
     };
     const bool narrow = largest_leaf_ <= std::numeric_limits<std::uint8_t>::max();
     if (!narrow) counts.below = std::vector<std::uint16_t>();
     std::visit(count, arrays_.ranks, counts.below);
 }
 
-void LeafIndex::validate() const {
+void LeafIndex::validate(Interruption& interruption) {
     const std::size_t m = arrays_.leaf_offsets.size() - 1;
     if (arrays_.leaf_offsets.size() < 2) refuse("leaf_offsets is damaged: it names no tree");
     if (arrays_.atom_offsets.size() < 2) refuse("atom_offsets is damaged: it names no output");
@@ -150,15 +161,25 @@ void LeafIndex::validate() const {
     const std::size_t n_ranks =
         std::visit([](const auto& ranks) { return ranks.size(); }, arrays_.ranks);
     check_offsets(arrays_.tree_begin.view(), n_ranks, false, "tree_begin");
-    const auto n_units = std::visit(
-        [&]<class Units>(const Units& units) {
-            if constexpr (std::is_same_v<Units, std::monostate>)
-                return n_ranks;
-            else
-                return units.size();
-        },
-        arrays_.units);
-    if (n_units != n_ranks) refuse("units must have as many elements as ranks");
+    const auto size_or = [](const auto& held, std::size_t otherwise) {
+        return std::visit(
+            [&]<class Values>(const Values& values) {
+                if constexpr (std::is_same_v<Values, std::monostate>)
+                    return otherwise;
+                else
+                    return values.size();
+            },
+            held);
+    };
+    if (size_or(arrays_.units, n_ranks) != n_ranks) {
+        refuse("units must have as many elements as ranks");
+    }
+    if (size_or(arrays_.copies, n_ranks) != n_ranks) {
+        refuse("copies must have as many elements as ranks");
+    }
+    if (arrays_.units.index() == 0 && (arrays_.pooled || arrays_.copies.index() != 0)) {
+        refuse("an index that is pooled or has copies must have units");
+    }
     if (arrays_.tree_begin.size() - 1 != n_outputs() * m) {
         refuse("tree_begin must have one element for each output and tree, and one more");
     }
@@ -194,13 +215,23 @@ void LeafIndex::validate() const {
             if (!proper) refuse("leaf_begin of tree " + std::to_string(t) + " is damaged");
         }
     }
-    std::visit([&](const auto& ranks, const auto& units) { check_entries(*this, ranks, units); },
-               arrays_.ranks, arrays_.units);
-    for_each_leaf(*this, [&](std::size_t, std::size_t t, std::size_t leaf, Range range) {
-        if (range.begin == range.end || exists(t, static_cast<leaf_t>(leaf))) return;
-        refuse("seen is damaged: leaf " + std::to_string(leaf) + " of tree " + std::to_string(t) +
-               " holds rows");
+    has_ties_ = std::visit(
+        [&](const auto& ranks, const auto& units) {
+            return check_entries(*this, ranks, units, interruption);
+        },
+        arrays_.ranks, arrays_.units);
+    in_pieces(n_ranks, interruption, [&](std::size_t first, std::size_t last) {
+        for (std::size_t e = first; e < last && arrays_.copies.index() != 0; ++e) {
+            if (copies(e) == 0) refuse("copies is damaged: there must be a row behind each entry");
+            has_ties_ = has_ties_ || copies(e) > 1;
+        }
     });
+    for_each_leaf(*this, interruption,
+                  [&](std::size_t, std::size_t t, std::size_t leaf, Range range) {
+                      if (range.begin == range.end || exists(t, static_cast<leaf_t>(leaf))) return;
+                      refuse("seen is damaged: leaf " + std::to_string(leaf) + " of tree " +
+                             std::to_string(t) + " holds rows");
+                  });
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
@@ -212,14 +243,14 @@ std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
 std::size_t LeafIndex::nbytes() const noexcept {
     const std::size_t ranks =
         std::visit([](const auto& values) { return values.nbytes(); }, arrays_.ranks);
-    const auto units = std::visit(
-        []<class Units>(const Units& values) {
-            if constexpr (std::is_same_v<Units, std::monostate>)
-                return std::size_t{0};
-            else
-                return values.nbytes();
-        },
-        arrays_.units);
+    const auto nbytes_of = []<class Values>(const Values& values) {
+        if constexpr (std::is_same_v<Values, std::monostate>)
+            return std::size_t{0};
+        else
+            return values.nbytes();
+    };
+    const std::size_t units =
+        std::visit(nbytes_of, arrays_.units) + std::visit(nbytes_of, arrays_.copies);
     return arrays_.leaf_offsets.nbytes() + arrays_.atom_offsets.nbytes() + arrays_.atoms.nbytes() +
            arrays_.tree_begin.nbytes() + arrays_.leaf_begin.nbytes() + ranks + units +
            arrays_.seen.nbytes() +

@@ -1,11 +1,14 @@
 // leaf_index_build.cpp: groups training rows by leaf and shares each leaf out among its targets
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "hdicore/leaf_index.hpp"
 #include "hdicore/parallel.hpp"
@@ -20,7 +23,7 @@ constexpr count_t largest_total = count_t{1} << 52;
 }
 
 // Offsets of the leaves of each tree, after checking every leaf id and count.
-std::vector<offset_t> checked_leaf_offsets(const TrainingRows& rows) {
+std::vector<offset_t> checked_leaf_offsets(const TrainingRows& rows, Interruption& interruption) {
     const std::size_t n = rows.n_rows;
     const std::size_t m = rows.n_trees;
     if (n < 1) refuse("y must hold at least one training row");
@@ -33,6 +36,7 @@ std::vector<offset_t> checked_leaf_offsets(const TrainingRows& rows) {
     std::vector<std::int64_t> sizes(m, 0);
     std::vector<count_t> totals(m, 0);
     for (std::size_t i = 0; i < n; ++i) {
+        if (i % 1024 == 0) interruption.check();
         for (std::size_t t = 0; t < m; ++t) {
             const leaf_t leaf = rows.leaves[i * m + t];
             if (leaf < 0) {
@@ -75,7 +79,7 @@ struct Order {
     std::vector<double> atoms;        // (n_atoms,)
 };
 
-Order order_targets(const TrainingRows& in, std::size_t output) {
+Order order_targets(const TrainingRows& in, std::size_t output, Interruption& interruption) {
     const auto y = [&](std::uint32_t row) { return in.y[row * in.n_outputs + output]; };
     Order order;
     order.rows.resize(in.n_rows);
@@ -83,8 +87,11 @@ Order order_targets(const TrainingRows& in, std::size_t output) {
     for (const std::uint32_t row : order.rows) {
         if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");
     }
-    std::stable_sort(order.rows.begin(), order.rows.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return y(a) < y(b); });
+    std::uint32_t n_compared = 0;
+    std::stable_sort(order.rows.begin(), order.rows.end(), [&](std::uint32_t a, std::uint32_t b) {
+        if (++n_compared % 65536 == 0) interruption.check();
+        return y(a) < y(b);
+    });
     order.ranks.reserve(in.n_rows);
     for (const std::uint32_t row : order.rows) {
         // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
@@ -96,12 +103,22 @@ Order order_targets(const TrainingRows& in, std::size_t output) {
 }
 
 struct Survey {
-    count_t n_counted = 0;     // rows, as often as they count
-    count_t n_distinct = 0;    // pairs of a leaf and a target in it, over all outputs
-    count_t largest_leaf = 0;  // rows in one leaf, as often as they count
+    count_t n_counted = 0;            // rows, as often as they count
+    count_t largest_leaf = 0;         // rows in one leaf, as often as they count
+    count_t heaviest_leaf = 0;        // what the rows of one leaf weigh
+    std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
 
-// Groups the rows of one tree by leaf. Scratch memory, reused from tree to tree.
+// Scatters the bits of x (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// 2014).
+std::uint64_t hash(std::uint64_t x) noexcept {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// Groups the rows of one tree by leaf. Scratch memory of one thread, reused from tree to tree.
 class TreeEntries {
   public:
     std::vector<std::uint32_t> leaf_begin;  // (n_leaves + 1,)
@@ -109,136 +126,189 @@ class TreeEntries {
     std::vector<mass_t> units;              // (n_entries,)
     std::vector<count_t> weights;           // (n_entries,)
 
-    void group(const TrainingRows& in, std::size_t tree, std::size_t n_leaves, const Order& order,
-               std::span<const count_t> row_weights, int shift) {
-        collect_column(in, tree, row_weights);
-        collect_leaves(in.n_rows, n_leaves, order);
-        share_units(n_leaves, shift);
+    // For trees of up to max_leaves leaves, for which it allocates nothing later.
+    TreeEntries(const TrainingRows& rows, std::span<const count_t> row_weights,
+                std::size_t max_leaves, Interruption& interruption)
+        : in_(rows), row_weights_(row_weights), interruption_(interruption) {
+        leaf_begin.reserve(max_leaves + 1);
+        end_.reserve(max_leaves);
+        last_.reserve(max_leaves);
+        total_.reserve(max_leaves);
+        leaf_.resize(in_.n_rows);
+        weight_.resize(in_.n_rows);
+        ranks.reserve(in_.n_rows);
+        units.reserve(in_.n_rows);
+        weights.reserve(in_.n_rows);
+        if (!row_weights.empty()) copies_.reserve(in_.n_rows);
+        if (in_.max_samples_leaf > 0) hashed_.reserve(in_.n_rows);
+    }
+
+    // Shares of `pool`, or of each leaf's total if it is 0.
+    void group(std::size_t tree, std::size_t n_leaves, const Order& order, int shift,
+               count_t pool) {
+        collect_column(tree, n_leaves, row_weights_);
+        collect_leaves(tree, n_leaves, order);
+        share_units(n_leaves, shift, pool);
+    }
+
+    // (n_entries,) rows behind each entry, as often as they count.
+    std::span<const count_t> copies() const noexcept {
+        return row_weights_.empty() ? weights : copies_;
     }
 
     // Groups rows that weigh alike: each stands as often as it counts, so nothing is merged or
     // shared out. Writes the ranks to `out`.
     template <class Rank>
-    void place(const TrainingRows& in, std::size_t tree, std::size_t n_leaves, const Order& order,
-               Rank* out) {
-        collect_column(in, tree, {});
+    void place(std::size_t tree, std::size_t n_leaves, const Order& order, Rank* out) {
+        collect_column(tree, n_leaves, {});
         leaf_begin.assign(n_leaves + 1, 0);
-        for (std::size_t i = 0; i < in.n_rows; ++i) {
+        each_row([&](std::size_t i) {
             leaf_begin[static_cast<std::size_t>(leaf_[i]) + 1] +=
                 static_cast<std::uint32_t>(weight_[i]);
-        }
+        });
         std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
         end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-        for (std::size_t p = 0; p < in.n_rows; ++p) {
+        each_row([&](std::size_t p) {
             const std::uint32_t row = order.rows[p];
             std::uint32_t& end = end_[static_cast<std::size_t>(leaf_[row])];
             for (count_t k = 0; k < weight_[row]; ++k) {
                 out[end++] = static_cast<Rank>(order.ranks[p]);
             }
-        }
+        });
     }
 
-    // What decides how the entries of one tree are stored.
-    Survey survey(const TrainingRows& in, std::size_t tree, std::size_t n_leaves,
-                  std::span<const Order> orders, std::span<const count_t> row_weights) {
+    // What decides how the entries of one tree are stored, in all outputs.
+    void survey(std::size_t tree, std::size_t n_leaves, std::span<const Order> orders,
+                Survey& found) {
         constexpr auto none = std::numeric_limits<rank_t>::max();
-        collect_column(in, tree, {});
-        for (std::size_t i = 0; i < row_weights.size(); ++i) {
-            if (row_weights[i] == 0) weight_[i] = 0;
+        if (!row_weights_.empty()) {
+            collect_column(tree, n_leaves, row_weights_);
+            found.heaviest_leaf = largest_total(n_leaves);
         }
-        Survey found;
-        rows_in_leaf_.assign(n_leaves, 0);
-        for (std::size_t i = 0; i < in.n_rows; ++i) {
-            rows_in_leaf_[static_cast<std::size_t>(leaf_[i])] += weight_[i];
-            found.n_counted += weight_[i];
+        collect_column(tree, n_leaves, {});
+        for (std::size_t i = 0; i < row_weights_.size(); ++i) {
+            if (row_weights_[i] == 0) weight_[i] = 0;
         }
-        for (const count_t n : rows_in_leaf_) found.largest_leaf = std::max(found.largest_leaf, n);
-        for (const Order& order : orders) {
+        found.largest_leaf = largest_total(n_leaves);
+        if (row_weights_.empty()) found.heaviest_leaf = found.largest_leaf;
+        found.n_counted = std::accumulate(weight_.begin(), weight_.end(), count_t{0});
+        for (std::size_t o = 0; o < orders.size(); ++o) {
+            const Order& order = orders[o];
             last_.assign(n_leaves, none);
-            for (std::size_t p = 0; p < in.n_rows; ++p) {
-                if (weight_[order.rows[p]] == 0) continue;
+            each_row([&](std::size_t p) {
+                if (weight_[order.rows[p]] == 0) return;
                 rank_t& last = last_[static_cast<std::size_t>(leaf_[order.rows[p]])];
-                found.n_distinct += last != order.ranks[p];
+                found.n_distinct[o] += last != order.ranks[p];
                 last = order.ranks[p];
-            }
+            });
         }
-        return found;
     }
 
   private:
-    void collect_column(const TrainingRows& in, std::size_t tree,
+    template <class Use>
+    void each_row(const Use& use) {
+        in_pieces(in_.n_rows, interruption_, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) use(i);
+        });
+    }
+
+    count_t count_of(std::size_t row, std::size_t tree) const noexcept {
+        return in_.counts == nullptr ? 1
+                                     : static_cast<count_t>(in_.counts[row * in_.n_trees + tree]);
+    }
+
+    void collect_column(std::size_t tree, std::size_t n_leaves,
                         std::span<const count_t> row_weights) {
-        leaf_.resize(in.n_rows);
-        weight_.resize(in.n_rows);
-        for (std::size_t i = 0; i < in.n_rows; ++i) {
-            const std::size_t at = i * in.n_trees + tree;
-            leaf_[i] = in.leaves[at];
-            const auto count = in.counts == nullptr ? 1 : static_cast<count_t>(in.counts[at]);
-            weight_[i] = count * (row_weights.empty() ? 1 : row_weights[i]);
+        each_row([&](std::size_t i) {
+            leaf_[i] = in_.leaves[i * in_.n_trees + tree];
+            weight_[i] = count_of(i, tree) * (row_weights.empty() ? 1 : row_weights[i]);
+        });
+        if (in_.max_samples_leaf > 0) thin_out(tree, n_leaves);
+    }
+
+    // Lets only the max_samples_leaf rows of lowest hash weigh in each leaf.
+    void thin_out(std::size_t tree, std::size_t n_leaves) {
+        hashed_.clear();
+        each_row([&](std::size_t i) {
+            const bool weighs = row_weights_.empty() || row_weights_[i] > 0;
+            if (weighs && weight_[i] > 0)
+                hashed_.push_back({hash(hash(in_.seed ^ hash(tree)) ^ i), i});
+        });
+        std::sort(hashed_.begin(), hashed_.end());
+        end_.assign(n_leaves, 0);
+        for (const auto& [_, row] : hashed_) {
+            std::uint32_t& n = end_[static_cast<std::size_t>(leaf_[row])];
+            if (n == in_.max_samples_leaf)
+                weight_[row] = 0;
+            else
+                ++n;
         }
     }
 
+    count_t largest_total(std::size_t n_leaves) {
+        total_.assign(n_leaves, 0);
+        each_row([&](std::size_t i) { total_[static_cast<std::size_t>(leaf_[i])] += weight_[i]; });
+        return *std::max_element(total_.begin(), total_.end());
+    }
+
     // Counting sort by leaf of the rows in order of y; equal targets in a leaf become one entry.
-    void collect_leaves(std::size_t n_rows, std::size_t n_leaves, const Order& order) {
+    void collect_leaves(std::size_t tree, std::size_t n_leaves, const Order& order) {
         constexpr auto none = std::numeric_limits<rank_t>::max();
         leaf_begin.assign(n_leaves + 1, 0);
         last_.assign(n_leaves, none);
-        for (std::size_t p = 0; p < n_rows; ++p) {
-            if (weight_[order.rows[p]] == 0) continue;
+        each_row([&](std::size_t p) {
+            if (weight_[order.rows[p]] == 0) return;
             const auto leaf = static_cast<std::size_t>(leaf_[order.rows[p]]);
             leaf_begin[leaf + 1] += last_[leaf] != order.ranks[p];
             last_[leaf] = order.ranks[p];
-        }
+        });
         std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
 
         ranks.assign(leaf_begin.back(), 0);
         weights.assign(leaf_begin.back(), 0);
+        copies_.assign(row_weights_.empty() ? 0 : leaf_begin.back(), 0);
         end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-        for (std::size_t p = 0; p < n_rows; ++p) {
-            const count_t weight = weight_[order.rows[p]];
-            if (weight == 0) continue;
-            const auto leaf = static_cast<std::size_t>(leaf_[order.rows[p]]);
+        each_row([&](std::size_t p) {
+            const std::uint32_t row = order.rows[p];
+            if (weight_[row] == 0) return;
+            const auto leaf = static_cast<std::size_t>(leaf_[row]);
             const rank_t rank = order.ranks[p];
             std::uint32_t& end = end_[leaf];
             if (end == leaf_begin[leaf] || ranks[end - 1] != rank) ranks[end++] = rank;
-            weights[end - 1] += weight;
-        }
+            weights[end - 1] += weight_[row];
+            if (!row_weights_.empty()) copies_[end - 1] += count_of(row, tree);
+        });
     }
 
-    // Weights to units; an entry too light for a single unit is dropped.
-    void share_units(std::size_t n_leaves, int shift) {
-        units.clear();
-        std::uint32_t kept = 0;
-        std::uint32_t begin = 0;
+    void share_units(std::size_t n_leaves, int shift, count_t pool) {
+        units.resize(ranks.size());
         for (std::size_t leaf = 0; leaf < n_leaves; ++leaf) {
-            const std::uint32_t end = leaf_begin[leaf + 1];
-            const count_t total =
-                std::accumulate(weights.begin() + begin, weights.begin() + end, count_t{0});
-            count_t before = 0;
-            mass_t given = 0;
-            for (std::uint32_t e = begin; e < end; ++e) {
-                before += weights[e];
-                const mass_t upto = share(before, total, shift);
-                if (upto == given) continue;
-                ranks[kept] = ranks[e];
-                weights[kept] = weights[e];
-                units.push_back(upto - given);
-                given = upto;
-                ++kept;
-            }
-            leaf_begin[leaf + 1] = kept;
-            begin = end;
+            const std::size_t begin = leaf_begin[leaf];
+            const std::size_t n = leaf_begin[leaf + 1] - begin;
+            share_out({weights.data() + begin, n}, shift, pool, units.data() + begin);
         }
-        ranks.resize(kept);
-        weights.resize(kept);
     }
 
-    std::vector<leaf_t> leaf_;           // (n_rows,)
-    std::vector<count_t> weight_;        // (n_rows,)
-    std::vector<rank_t> last_;           // (n_leaves,)
-    std::vector<std::uint32_t> end_;     // (n_leaves,)
-    std::vector<count_t> rows_in_leaf_;  // (n_leaves,)
+    const TrainingRows& in_;
+    std::span<const count_t> row_weights_;
+    Interruption& interruption_;
+    std::vector<leaf_t> leaf_;        // (n_rows,)
+    std::vector<count_t> weight_;     // (n_rows,)
+    std::vector<rank_t> last_;        // (n_leaves,)
+    std::vector<std::uint32_t> end_;  // (n_leaves,)
+    std::vector<count_t> total_;      // (n_leaves,)
+    std::vector<count_t> copies_;     // (n_entries,) if rows have weights
+    std::vector<std::pair<std::uint64_t, std::size_t>> hashed_;  // (n_rows,) if leaves are thinned
 };
+
+// Whether the lightest row's share of `total` is less than one unit of narrow_shift.
+bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept {
+    count_t lightest = total;
+    for (const count_t weight : row_weights) {
+        if (weight > 0) lightest = std::min(lightest, weight);
+    }
+    return total > 0 && share(lightest, total, narrow_shift) == 0;
+}
 
 std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
     if (rows.sample_weight == nullptr) return {};
@@ -258,53 +328,49 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
 
 // A bit for each leaf: whether a row lies in it.
 std::vector<std::uint64_t> seen_leaves(const TrainingRows& rows,
-                                       std::span<const offset_t> leaf_offsets) {
+                                       std::span<const offset_t> leaf_offsets,
+                                       Interruption& interruption) {
     std::vector<std::uint64_t> seen((static_cast<std::size_t>(leaf_offsets.back()) + 63) / 64, 0);
-    for (std::size_t i = 0; i < rows.n_rows; ++i) {
-        for (std::size_t t = 0; t < rows.n_trees; ++t) {
+    in_pieces(rows.n_rows * rows.n_trees, interruption, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
             const auto bit =
-                static_cast<std::size_t>(leaf_offsets[t] + rows.leaves[i * rows.n_trees + t]);
+                static_cast<std::size_t>(leaf_offsets[i % rows.n_trees] + rows.leaves[i]);
             seen[bit / 64] |= std::uint64_t{1} << bit % 64;
         }
-    }
+    });
     return seen;
 }
 
-// What decides how entries are stored, over all trees; n_counted of each tree on its own.
-Survey survey_all(const TrainingRows& rows, std::span<const offset_t> leaf_offsets,
-                  std::span<const Order> orders, std::span<const count_t> row_weights,
-                  unsigned n_threads, std::vector<count_t>& n_counted) {
-    std::vector<Survey> found(rows.n_trees);
-    parallel_for(rows.n_trees, n_threads, [&]() -> Worker {
-        return [&, scratch = TreeEntries()](std::size_t t) mutable {
-            const auto n_leaves = static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]);
-            found[t] = scratch.survey(rows, t, n_leaves, orders, row_weights);
-        };
-    });
-    Survey all;
-    for (const Survey& tree : found) {
-        n_counted.push_back(tree.n_counted);
-        all.n_counted += tree.n_counted;
-        all.n_distinct += tree.n_distinct;
-        all.largest_leaf = std::max(all.largest_leaf, tree.largest_leaf);
+void check_options(const TrainingRows& rows, bool keep_row_weights) {
+    if (keep_row_weights && rows.max_samples_leaf > 0) {
+        refuse(
+            "max_samples_leaf must not be given with keep_row_weights: a row that was not kept in "
+            "a leaf cannot be left out of it");
     }
-    return all;
 }
 
 }  // namespace
 
-LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads) {
+LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads,
+                     Interruption& interruption) {
     check_number_of_trees(rows.n_trees);
+    check_options(rows, keep_row_weights);
     const std::size_t n_trees = rows.n_trees;
     const std::size_t n_outputs = rows.n_outputs;
-    std::vector<offset_t> leaf_offsets = checked_leaf_offsets(rows);
+    std::vector<offset_t> leaf_offsets = checked_leaf_offsets(rows, interruption);
     const auto n_leaves = static_cast<std::size_t>(leaf_offsets.back());
+    const auto n_leaves_of = [&](std::size_t t) {
+        return static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]);
+    };
+    std::size_t max_leaves = 0;
+    for (std::size_t t = 0; t < n_trees; ++t) max_leaves = std::max(max_leaves, n_leaves_of(t));
     std::vector<count_t> row_weights = checked_row_weights(rows);
 
     std::vector<Order> orders(n_outputs);
-    parallel_for(n_outputs, n_threads, [&]() -> Worker {
-        return [&](std::size_t o) { orders[o] = order_targets(rows, o); };
-    });
+    const auto make_sorter = [&]() -> Worker {
+        return [&](std::size_t o) { orders[o] = order_targets(rows, o, interruption); };
+    };
+    parallel_for(n_outputs, n_threads, make_sorter, interruption);
     std::vector<offset_t> atom_offsets{0};
     std::vector<double> atoms;
     std::size_t most_atoms = 0;
@@ -314,73 +380,85 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
         most_atoms = std::max(most_atoms, order.atoms.size());
     }
 
-    std::vector<count_t> n_counted;
-    const Survey survey = survey_all(rows, leaf_offsets, orders, row_weights, n_threads, n_counted);
-    const count_t widen_from = ((count_t{1} << 26) + n_trees - 1) / n_trees;
-    const bool wide = survey.largest_leaf >= widen_from;
-    const int shift = wide ? wide_shift : narrow_shift;
-    // Where many rows of a leaf share a target, merging them saves more than units cost.
-    const bool alike = row_weights.empty() && !keep_row_weights && !wide &&
-                       survey.largest_leaf <= most_alike &&
-                       survey.n_counted * n_outputs <= 2 * survey.n_distinct;
-
-    const auto for_each_tree = [&](const auto& use) {
-        parallel_for(n_outputs * n_trees, n_threads, [&]() -> Worker {
-            return [&, entries = TreeEntries()](std::size_t block) mutable {
-                const std::size_t t = block % n_trees;
-                use(block, t, static_cast<std::size_t>(leaf_offsets[t + 1] - leaf_offsets[t]),
-                    orders[block / n_trees], entries);
-            };
-        });
+    // Calls use(entries, block) for blocks of trees, with scratch memory of its own on each thread.
+    const auto in_parallel = [&](std::size_t n_blocks, const auto& use) {
+        const auto make_worker = [&]() -> Worker {
+            const auto entries =
+                std::make_shared<TreeEntries>(rows, row_weights, max_leaves, interruption);
+            return [&, entries](std::size_t block) { use(*entries, block); };
+        };
+        parallel_for(n_blocks, n_threads, make_worker, interruption);
     };
 
-    std::vector<offset_t> tree_begin(n_outputs * n_trees + 1, 0);
-    if (alike) {
-        for (std::size_t block = 0; block < n_outputs * n_trees; ++block) {
-            tree_begin[block + 1] = static_cast<offset_t>(n_counted[block % n_trees]);
-        }
-    } else {
-        // Grouping twice costs less than holding every tree's entries a second time.
-        for_each_tree([&](std::size_t block, std::size_t t, std::size_t n, const Order& order,
-                          TreeEntries& entries) {
-            entries.group(rows, t, n, order, row_weights, shift);
-            tree_begin[block + 1] = static_cast<offset_t>(entries.ranks.size());
-        });
+    std::vector<Survey> surveys(n_trees);
+    for (Survey& survey : surveys) survey.n_distinct.assign(n_outputs, 0);
+    in_parallel(n_trees, [&](TreeEntries& entries, std::size_t t) {
+        entries.survey(t, n_leaves_of(t), orders, surveys[t]);
+    });
+    count_t n_counted = 0;
+    count_t n_distinct = 0;
+    count_t largest_leaf = 0;
+    count_t heaviest_leaf = 0;
+    for (const Survey& tree : surveys) {
+        n_counted += tree.n_counted;
+        n_distinct = std::accumulate(tree.n_distinct.begin(), tree.n_distinct.end(), n_distinct);
+        largest_leaf = std::max(largest_leaf, tree.largest_leaf);
+        heaviest_leaf = std::max(heaviest_leaf, tree.heaviest_leaf);
     }
-    std::partial_sum(tree_begin.begin(), tree_begin.end(), tree_begin.begin());
+    const count_t pool = rows.pooled ? std::bit_ceil(std::max<count_t>(heaviest_leaf, 1)) : 0;
+    const bool wide = largest_leaf >= ((count_t{1} << 26) + n_trees - 1) / n_trees ||
+                      lacks_a_unit(row_weights, std::max(heaviest_leaf, pool));
+    const int shift = wide ? wide_shift : narrow_shift;
+    has_ties_ = n_counted * n_outputs > n_distinct;
+    // Where many rows of a leaf share a target, merging them saves more than units cost.
+    const bool alike = row_weights.empty() && !keep_row_weights && !wide && !rows.pooled &&
+                       largest_leaf <= most_alike && n_counted * n_outputs <= 2 * n_distinct;
+
+    std::vector<offset_t> tree_begin(n_outputs * n_trees + 1, 0);
+    for (std::size_t block = 0; block < n_outputs * n_trees; ++block) {
+        const Survey& tree = surveys[block % n_trees];
+        tree_begin[block + 1] =
+            tree_begin[block] +
+            static_cast<offset_t>(alike ? tree.n_counted : tree.n_distinct[block / n_trees]);
+    }
 
     const auto n_entries = static_cast<std::size_t>(tree_begin.back());
     const bool narrow_ranks = most_atoms <= std::size_t{1} << 16;
+    const bool has_copies = has_ties_ && !alike;
+    const bool narrow_copies = largest_leaf <= std::numeric_limits<std::uint8_t>::max();
     std::vector<std::uint32_t> leaf_begin(n_outputs * (n_leaves + n_trees));
     std::vector<std::uint16_t> short_ranks(narrow_ranks ? n_entries : 0);
     std::vector<rank_t> ranks(narrow_ranks ? 0 : n_entries);
     std::vector<std::uint32_t> narrow_units(wide || alike ? 0 : n_entries);
     std::vector<std::uint64_t> wide_units(wide ? n_entries : 0);
+    std::vector<std::uint8_t> few_copies(has_copies && narrow_copies ? n_entries : 0);
+    std::vector<std::uint32_t> many_copies(has_copies && !narrow_copies ? n_entries : 0);
     std::vector<count_t> entry_weights(keep_row_weights ? n_entries : 0);
-    for_each_tree([&](std::size_t block, std::size_t t, std::size_t n, const Order& order,
-                      TreeEntries& entries) {
+    in_parallel(n_outputs * n_trees, [&](TreeEntries& entries, std::size_t block) {
+        const std::size_t t = block % n_trees;
+        const std::size_t n = n_leaves_of(t);
+        const Order& order = orders[block / n_trees];
         const offset_t at = tree_begin[block];
+        const auto store = [at](const auto& from, auto& to) {
+            if (!to.empty()) std::copy(from.begin(), from.end(), to.begin() + at);
+        };
         if (alike) {
-            narrow_ranks ? entries.place(rows, t, n, order, short_ranks.data() + at)
-                         : entries.place(rows, t, n, order, ranks.data() + at);
+            narrow_ranks ? entries.place(t, n, order, short_ranks.data() + at)
+                         : entries.place(t, n, order, ranks.data() + at);
         } else {
-            entries.group(rows, t, n, order, row_weights, shift);
-            narrow_ranks
-                ? void(std::copy(entries.ranks.begin(), entries.ranks.end(),
-                                 short_ranks.begin() + at))
-                : void(std::copy(entries.ranks.begin(), entries.ranks.end(), ranks.begin() + at));
-            wide ? void(std::copy(entries.units.begin(), entries.units.end(),
-                                  wide_units.begin() + at))
-                 : void(std::copy(entries.units.begin(), entries.units.end(),
-                                  narrow_units.begin() + at));
+            entries.group(t, n, order, shift, pool);
+            store(entries.ranks, short_ranks);
+            store(entries.ranks, ranks);
+            store(entries.units, narrow_units);
+            store(entries.units, wide_units);
+            store(entries.copies(), few_copies);
+            store(entries.copies(), many_copies);
+            store(entries.weights, entry_weights);
         }
         const std::size_t slot =
             block / n_trees * (n_leaves + n_trees) + static_cast<std::size_t>(leaf_offsets[t]) + t;
         std::copy(entries.leaf_begin.begin(), entries.leaf_begin.end(),
                   leaf_begin.begin() + static_cast<offset_t>(slot));
-        if (keep_row_weights) {
-            std::copy(entries.weights.begin(), entries.weights.end(), entry_weights.begin() + at);
-        }
     });
 
     if (keep_row_weights) {
@@ -392,9 +470,9 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
         }
         if (row_weights.empty()) row_weights.assign(rows.n_rows, 1);
         row_weights_ = RowWeights{Array(std::move(entry_weights)), Array(std::move(row_ranks)),
-                                  Array(std::move(row_weights))};
+                                  Array(std::move(row_weights)), pool};
     }
-    if (rows.only_seen) arrays_.seen = Array(seen_leaves(rows, leaf_offsets));
+    if (rows.only_seen) arrays_.seen = Array(seen_leaves(rows, leaf_offsets, interruption));
     arrays_.leaf_offsets = Array(std::move(leaf_offsets));
     arrays_.atom_offsets = Array(std::move(atom_offsets));
     arrays_.atoms = Array(std::move(atoms));
@@ -404,8 +482,11 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
     if (!narrow_ranks) arrays_.ranks = Array(std::move(ranks));
     if (wide) arrays_.units = Array(std::move(wide_units));
     if (!wide && !alike) arrays_.units = Array(std::move(narrow_units));
-    note_leaf_sizes();
-    count_buckets(n_threads);
+    if (has_copies && narrow_copies) arrays_.copies = Array(std::move(few_copies));
+    if (has_copies && !narrow_copies) arrays_.copies = Array(std::move(many_copies));
+    arrays_.pooled = rows.pooled;
+    note_leaf_sizes(interruption);
+    count_buckets(n_threads, interruption);
 }
 
 }  // namespace hdicore

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,15 +20,29 @@ unsigned usable_threads(unsigned n_threads) noexcept {
 }
 
 void parallel_for(std::size_t n_blocks, unsigned n_threads,
-                  const std::function<Worker()>& make_worker) {
+                  const std::function<Worker()>& make_worker, Interruption& interruption) {
+    if (n_blocks == 0) return;
+    const std::size_t n_workers = std::min<std::size_t>(usable_threads(n_threads), n_blocks);
+    std::vector<Worker> workers;
+    workers.reserve(n_workers);
+    while (workers.size() < n_workers) workers.push_back(make_worker());
+
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex failure_mutex;
+    bool interrupted = false;
 
-    const auto run = [&] {
+    const auto run = [&](const Worker& worker) {
         try {
-            const Worker worker = make_worker();
-            for (std::size_t block; (block = next.fetch_add(1)) < n_blocks;) worker(block);
+            for (std::size_t block; (block = next.fetch_add(1)) < n_blocks;) {
+                interruption.check();
+                worker(block);
+            }
+        } catch (const Interrupted&) {
+            // The calling thread has the reason.
+            const std::lock_guard lock(failure_mutex);
+            interrupted = true;
+            next.store(n_blocks);
         } catch (...) {
             const std::lock_guard lock(failure_mutex);
             if (!failure) failure = std::current_exception();
@@ -35,18 +50,19 @@ void parallel_for(std::size_t n_blocks, unsigned n_threads,
         }
     };
 
-    const std::size_t wanted = usable_threads(n_threads);
-    const std::size_t n_helpers = std::min(wanted, n_blocks) - (n_blocks > 0 ? 1 : 0);
     std::vector<std::thread> helpers;
-    helpers.reserve(n_helpers);
+    helpers.reserve(n_workers - 1);
     try {
-        while (helpers.size() < n_helpers) helpers.emplace_back(run);
+        while (helpers.size() + 1 < n_workers) {
+            helpers.emplace_back(run, std::cref(workers[helpers.size() + 1]));
+        }
     } catch (...) {
         // The system or memory gives no more threads: those that run share the blocks.
     }
-    run();
+    run(workers.front());
     for (std::thread& helper : helpers) helper.join();
     if (failure) std::rethrow_exception(failure);
+    if (interrupted) throw Interrupted();
 }
 
 }  // namespace hdicore

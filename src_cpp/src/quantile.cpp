@@ -25,23 +25,67 @@ double averaged_inverted_cdf(const Atoms& atoms, double level) noexcept {
     return equal ? atoms.values[k] / 2 + atoms.values[k + 1] / 2 : atoms.values[k];
 }
 
-double between_atoms(const Atoms& atoms, double level, Interpolation interpolation) noexcept {
-    const auto mass = [&](std::size_t k) { return atoms.cumulative[k + 1] - atoms.cumulative[k]; };
-    mass_t grain = atoms.total();
-    for (std::size_t k = 0; k < atoms.size(); ++k) grain = std::min(grain, mass(k));
+// Masses closer than that to a position are at it: the rounding of shares.
+double rounding_of(const Atoms& atoms) noexcept {
+    return 2 * static_cast<double>(atoms.n_trees);
+}
 
-    // Atom `below` fills [its start, its end - grain]; up to the next one's start lies the gap.
-    const double at = level * static_cast<double>(atoms.total() - grain);
+double closest_observation(const Atoms& atoms, double level) noexcept {
+    const double u = atoms.observation;
+    const double slack = rounding_of(atoms) / u;
+    // Between two positions the later one, unless it lies halfway and that one is even.
+    const double at = level * static_cast<double>(atoms.total()) / u - 1.5;
+    const double before = std::floor(at + slack);
+    const bool halfway = at - before <= slack;
+    const bool odd = std::fmod(before, 2) != 0;
+    const double position = std::max(0.0, halfway && odd ? before : before + 1);
+    const auto beyond = std::upper_bound(atoms.cumulative.begin() + 1, atoms.cumulative.end() - 1,
+                                         (position + 0.5) * u);
+    return atoms.values[static_cast<std::size_t>(beyond - atoms.cumulative.begin()) - 1];
+}
+
+// Where a level stands among the W / u observations: numpy's "virtual index" is (W / u + 1 - alpha
+// - beta) * level + alpha - 1.
+struct Plotting {
+    double alpha = 1;
+    double beta = 1;
+};
+
+Plotting plotting(Interpolation interpolation) noexcept {
+    switch (interpolation) {
+        case Interpolation::interpolated_inverted_cdf:
+            return {0, 1};
+        case Interpolation::hazen:
+            return {0.5, 0.5};
+        case Interpolation::weibull:
+            return {0, 0};
+        case Interpolation::median_unbiased:
+            return {1 / 3.0, 1 / 3.0};
+        case Interpolation::normal_unbiased:
+            return {3 / 8.0, 3 / 8.0};
+        default:
+            return {};
+    }
+}
+
+double between_observations(const Atoms& atoms, double level,
+                            Interpolation interpolation) noexcept {
+    const double u = atoms.observation;
+    const auto [alpha, beta] = plotting(interpolation);
+    const double whole = static_cast<double>(atoms.total()) + u * (1 - alpha - beta);
+    const double at = std::max(0.0, level * whole + u * (alpha - 1));
+
+    // Atom `below` fills [its start, its end - u]; up to the next one's start lies the gap.
     const auto beyond = std::upper_bound(atoms.cumulative.begin(), atoms.cumulative.end() - 1, at);
     const std::size_t below = static_cast<std::size_t>(beyond - atoms.cumulative.begin()) - 1;
-    const double into_gap = at - static_cast<double>(atoms.cumulative[below + 1] - grain);
-    const double gap = static_cast<double>(grain);
+    const auto end = static_cast<double>(atoms.cumulative[below + 1]);
+    const double into_gap = at - (end - u);
     // The rounding of shares must not move a level off the edge of an atom, or off the middle.
-    const double rounding = 2 * static_cast<double>(atoms.n_trees);
+    const double rounding = rounding_of(atoms);
     if (into_gap <= rounding || below + 1 == atoms.size()) return atoms.values[below];
     const double low = atoms.values[below];
     const double high = atoms.values[below + 1];
-    if (into_gap >= gap - rounding) return high;
+    if (into_gap >= u - rounding) return high;
     switch (interpolation) {
         case Interpolation::lower:
             return low;
@@ -49,10 +93,13 @@ double between_atoms(const Atoms& atoms, double level, Interpolation interpolati
             return high;
         case Interpolation::midpoint:
             return low / 2 + high / 2;
-        case Interpolation::nearest:
-            return into_gap <= gap / 2 + rounding ? low : high;
+        case Interpolation::nearest: {
+            const bool halfway = std::fabs(into_gap - u / 2) <= rounding;
+            const bool even = std::llround(end / u) % 2 == 1;  // the position of `low`
+            return (halfway ? even : into_gap < u / 2) ? low : high;
+        }
         default:
-            return std::lerp(low, high, into_gap / gap);
+            return std::lerp(low, high, into_gap / u);
     }
 }
 
@@ -64,8 +111,10 @@ double quantile(const Atoms& atoms, double level, Interpolation interpolation) n
             return atoms.values[first_reaching(atoms, atoms.needed(level))];
         case Interpolation::averaged_inverted_cdf:
             return averaged_inverted_cdf(atoms, level);
+        case Interpolation::closest_observation:
+            return closest_observation(atoms, level);
         default:
-            return between_atoms(atoms, level, interpolation);
+            return between_observations(atoms, level, interpolation);
     }
 }
 

@@ -20,6 +20,11 @@ bool needs_all(const Wanted& wanted) noexcept {
            (wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf);
 }
 
+bool needs_observation(const Wanted& wanted) noexcept {
+    return wanted.quantiles != nullptr && wanted.interpolation != Interpolation::inverted_cdf &&
+           wanted.interpolation != Interpolation::averaged_inverted_cdf;
+}
+
 double least_share(const Wanted& wanted) noexcept {
     if (needs_all(wanted)) return 0;
     // Keeps rounding in the shares below on the safe side; far above the units' own rounding.
@@ -61,7 +66,7 @@ bool read(const Atoms& atoms, const Wanted& wanted, std::size_t at) noexcept {
     }
     for (std::size_t k = 0; k < wanted.n_points; ++k) {
         const std::size_t i = at * wanted.n_points + k;
-        wanted.cdf[i] = silent ? nan : atoms.cdf(wanted.points[i]);
+        wanted.cdf[i] = silent ? nan : atoms.cdf(wanted.points[i], wanted.inclusive);
     }
     for (std::size_t k = 0; k < wanted.n_draws; ++k) {
         double& value = wanted.draws[at * wanted.n_draws + k];

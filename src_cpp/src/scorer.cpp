@@ -39,65 +39,85 @@ std::vector<std::size_t> cut_rows(std::size_t n_rows, std::size_t liked, unsigne
     return begins;
 }
 
-// Calls a worker with each block of rows [begin, end).
+// Calls workers with each block of rows [begin, end); each is made for blocks of up to so many
+// rows.
 template <class MakeRangeWorker>
 void for_each_block(std::size_t n_rows, std::size_t n_trees, std::size_t liked, const Run& run,
                     const MakeRangeWorker& make_range_worker) {
     const unsigned n_threads = threads_for(n_rows, n_trees, run);
     const std::vector<std::size_t> begins = cut_rows(n_rows, liked, n_threads, run);
-    parallel_for(begins.size() - 1, n_threads, [&]() -> Worker {
-        return [&, work = make_range_worker()](std::size_t b) mutable {
+    std::size_t max_rows = 0;
+    for (std::size_t b = 1; b < begins.size(); ++b) {
+        max_rows = std::max(max_rows, begins[b] - begins[b - 1]);
+    }
+    const auto make_worker = [&]() -> Worker {
+        return [&, work = make_range_worker(max_rows)](std::size_t b) mutable {
             work(begins[b], begins[b + 1]);
         };
-    });
+    };
+    parallel_for(begins.size() - 1, n_threads, make_worker, run.interruption);
 }
 
 // One thread's way from rows to distributions.
 class BlockWorker {
   public:
-    // Without `wanted`, all of each distribution is.
+    // For blocks of up to max_rows. Without `wanted`, all of each distribution is.
     BlockWorker(const LeafIndex& index, const LeafSource& source, const Wanted* wanted,
-                const Run& run)
+                const Run& run, std::size_t max_rows)
         : index_(index),
           source_(source),
           wanted_(wanted),
+          interruption_(run.interruption),
+          rows_between_checks_(rows_of_entries(std::size_t{1} << 20)),
           least_(wanted == nullptr ? 0 : least_share(*wanted)),
           automatic_(run.gathering == Gathering::automatic),
           has_avx512_(run.instructions == Instructions::avx512),
           way_(first_way(run.gathering)),
           row_leaves_(index.n_trees()),
           entries_(RowTiles::tile_rows * index.n_trees()),
-          row_(index, run.instructions) {}
+          row_(index, run.instructions) {
+        source.reserve(max_rows, block_);
+        if (wanted == nullptr || needs_observation(*wanted)) row_.use_copies();
+    }
 
-    // Calls use(row, output, distribution) for each row of [begin, end), and once more with the
-    // whole distribution if it returns false.
+    // Calls use(row, output, distribution, leaves) for each row of [begin, end), and once more with
+    // the whole distribution if it returns false.
     template <class Use>
     void run(std::size_t begin, std::size_t end, const std::uint32_t* leave_out, const Use& use) {
-        source_.leaves(begin, end, block_);
+        source_.leaves(begin, end, block_, interruption_);
         const std::size_t stride = stride_of(end - begin);
         for (std::size_t first = 0; first < end - begin; first += RowTiles::tile_rows) {
             const std::size_t n = std::min(RowTiles::tile_rows, end - begin - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
                 if (leave_out == nullptr) find_entries(o, block_.leaves.data() + first, stride);
                 for (std::size_t k = 0; k < n; ++k) {
+                    if (k % rows_between_checks_ == 0) interruption_.check();
                     const std::size_t i = begin + block_.order[first + k];
+                    RowLeaves leaves{block_.leaves.data() + first + k, stride};
                     if (leave_out == nullptr) {
                         if (k + 1 < n && way_ != Gathering::buckets)
                             row_.prefetch(o, &entries_[k + 1], RowTiles::tile_rows);
                         gather(o, &entries_[k]);
-                        if (use(i, o, row_)) continue;
+                        if (use(i, o, row_, leaves)) continue;
                         ++n_failed_;
                         row_.gather(o, &entries_[k], RowTiles::tile_rows);
                     } else {
-                        gather_without(o, block_.leaves.data() + first + k, stride, leave_out[i]);
+                        leaves.left_out = gather_without(o, leaves, leave_out[i]);
                     }
-                    use(i, o, row_);
+                    use(i, o, row_, leaves);
                 }
             }
         }
     }
 
   private:
+    // Rows of a tile that read about so many entries, at least one.
+    std::size_t rows_of_entries(std::size_t n) const {
+        const double each = index_.entries_per_leaf() * static_cast<double>(index_.n_trees()) + 1;
+        const auto rows = static_cast<std::size_t>(static_cast<double>(n) / each);
+        return std::clamp<std::size_t>(rows, 1, RowTiles::tile_rows);
+    }
+
     // The way that reads least, of those that are enough, asked for, and probably pay.
     Gathering first_way(Gathering asked) const {
         const bool enough = wanted_ != nullptr && !needs_all(*wanted_) && index_.bucket_counts();
@@ -108,6 +128,7 @@ class BlockWorker {
         return asked == Gathering::tails || automatic_ ? second_way() : Gathering::whole;
     }
     Gathering second_way() const {
+        if (index_.arrays().pooled) return Gathering::whole;  // tails count on whole trees
         const bool pays = least_ >= 0.6 && index_.entries_per_leaf() >= (has_avx512_ ? 4 : 16);
         return least_ > 0.5 && (pays || !automatic_) ? Gathering::tails : Gathering::whole;
     }
@@ -155,17 +176,22 @@ class BlockWorker {
         return true;
     }
 
-    void gather_without(std::size_t output, const leaf_t* leaves, std::size_t stride,
-                        std::uint32_t row) {
-        for (std::size_t t = 0; t < index_.n_trees(); ++t) row_leaves_[t] = leaves[t * stride];
+    // Returns the rank of the row's target.
+    rank_t gather_without(std::size_t output, const RowLeaves& from, std::uint32_t row) {
+        for (std::size_t t = 0; t < index_.n_trees(); ++t) {
+            row_leaves_[t] = from.leaves[t * from.step];
+        }
         const RowWeights& kept = *index_.row_weights();
-        row_.gather_without(output, row_leaves_.data(),
-                            kept.ranks[row * index_.n_outputs() + output], kept.rows[row]);
+        const rank_t rank = kept.ranks[row * index_.n_outputs() + output];
+        row_.gather_without(output, row_leaves_.data(), rank, kept.rows[row]);
+        return rank;
     }
 
     const LeafIndex& index_;
     const LeafSource& source_;
     const Wanted* wanted_;
+    Interruption& interruption_;
+    std::size_t rows_between_checks_;
     double least_;
     bool automatic_;
     bool has_avx512_;
@@ -213,16 +239,17 @@ void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std
 }  // namespace
 
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
-               leaf_t* out) {
+               leaf_t* out, Interruption& interruption) {
     const RoutedRows source(forest, rows);
     const std::size_t m = forest.n_trees();
-    for_each_block(rows.n_rows, m, source.block_rows(), {.n_threads = n_threads}, [&] {
-        return [&, tiles = RowTiles(), leaves = std::vector<leaf_t>()](std::size_t begin,
-                                                                       std::size_t end) mutable {
-            tiles.assign(rows, begin, end);
-            leaves.resize(stride_of(end - begin) * m);
-            forest.route(tiles, 0, m, leaves.data());
+    const Run run{.n_threads = n_threads, .interruption = interruption};
+    for_each_block(rows.n_rows, m, source.block_rows(), run, [&](std::size_t max_rows) {
+        const auto scratch = std::make_shared<RowBlock>();
+        source.reserve(max_rows, *scratch);
+        return [&, scratch](std::size_t begin, std::size_t end) {
+            auto& leaves = scratch->leaves;
             const std::size_t stride = stride_of(end - begin);
+            source.route(begin, end, *scratch, interruption);
             if (node_ids) {
                 const std::int32_t* ids = forest.leaf_nodes().data();
                 for (std::size_t t = 0; t < m; ++t) {
@@ -241,51 +268,117 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Wanted& wanted, const Run& run) {
     check_leave_out(index, leave_out, source.n_rows());
-    for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-        return [&, worker = std::make_shared<BlockWorker>(index, source, &wanted, run)](
-                   std::size_t begin, std::size_t end) mutable {
-            worker->run(begin, end, leave_out,
-                        [&](std::size_t i, std::size_t o, const Distribution& row) {
-                            return read(row.atoms(), wanted, i * index.n_outputs() + o);
-                        });
+    const bool observation = needs_observation(wanted);
+    const auto make_worker = [&](std::size_t max_rows) {
+        const auto worker = std::make_shared<BlockWorker>(index, source, &wanted, run, max_rows);
+        return [&, worker](std::size_t begin, std::size_t end) {
+            worker->run(
+                begin, end, leave_out,
+                [&](std::size_t i, std::size_t o, Distribution& row, const RowLeaves& leaves) {
+                    if (observation) row.find_observation(o, leaves);
+                    return read(row.atoms(), wanted, i * index.n_outputs() + o);
+                });
         };
-    });
+    };
+    for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, make_worker);
 }
 
-Weights weights(const LeafIndex& index, const LeafSource& source, const Run& run) {
-    if (index.n_outputs() != 1) throw std::invalid_argument("weights needs an index of one output");
-    Weights found;
+namespace {
+
+// A sparse row of values for each row of `source`, over the atoms of output 0. fill(row, leaves,
+// values) fills in those of one row.
+template <class T, class Fill>
+Sparse<T> sparse_rows(const LeafIndex& index, const LeafSource& source,
+                      const std::uint32_t* leave_out, const Run& run, const char* what,
+                      const Fill& fill) {
+    if (index.n_outputs() != 1) {
+        throw std::invalid_argument(std::string(what) + " needs an index of one output");
+    }
+    check_leave_out(index, leave_out, source.n_rows());
+    Sparse<T> found;
     found.indptr.assign(source.n_rows() + 1, 0);
     // Twice through the rows: once for their sizes, once to fill; nothing else grows with them.
     const auto each_row = [&](const auto& use) {
-        for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, [&] {
-            return [&, worker = std::make_shared<BlockWorker>(index, source, nullptr, run)](
-                       std::size_t begin, std::size_t end) mutable {
-                worker->run(begin, end, nullptr,
-                            [&](std::size_t i, std::size_t, const Distribution& row) {
-                                use(i, row);
-                                return true;
-                            });
+        const auto make_worker = [&](std::size_t max_rows) {
+            const auto worker =
+                std::make_shared<BlockWorker>(index, source, nullptr, run, max_rows);
+            return [&, worker](std::size_t begin, std::size_t end) {
+                worker->run(
+                    begin, end, leave_out,
+                    [&](std::size_t i, std::size_t, Distribution& row, const RowLeaves& leaves) {
+                        use(i, row, leaves);
+                        return true;
+                    });
             };
-        });
+        };
+        for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, make_worker);
     };
-    each_row([&](std::size_t i, const Distribution& row) {
+    each_row([&](std::size_t i, const Distribution& row, const RowLeaves&) {
         found.indptr[i + 1] = static_cast<std::int64_t>(row.atoms().size());
     });
     for (std::size_t i = 0; i < source.n_rows(); ++i) found.indptr[i + 1] += found.indptr[i];
     found.indices.resize(static_cast<std::size_t>(found.indptr.back()));
     found.data.resize(found.indices.size());
-    each_row([&](std::size_t i, const Distribution& row) {
-        const Atoms atoms = row.atoms();
+    each_row([&](std::size_t i, Distribution& row, const RowLeaves& leaves) {
         const auto at = static_cast<std::size_t>(found.indptr[i]);
-        for (std::size_t k = 0; k < atoms.size(); ++k) {
-            found.indices[at + k] = static_cast<std::int32_t>(row.ranks()[k]);
-            found.data[at + k] =
-                static_cast<double>(atoms.cumulative[k + 1] - atoms.cumulative[k]) /
-                static_cast<double>(atoms.total());
+        const std::size_t n = row.atoms().size();
+        // Leaves that somebody else writes to may hold more in the second pass.
+        if (at + n != static_cast<std::size_t>(found.indptr[i + 1])) {
+            throw std::invalid_argument("the rows changed while they were read");
         }
+        for (std::size_t k = 0; k < n; ++k) {
+            found.indices[at + k] = static_cast<std::int32_t>(row.ranks()[k]);
+        }
+        fill(row, leaves, found.data.data() + at);
     });
     return found;
+}
+
+}  // namespace
+
+Sparse<double> weights(const LeafIndex& index, const LeafSource& source,
+                       const std::uint32_t* leave_out, const Run& run) {
+    const auto fill = [](const Distribution& row, const RowLeaves&, double* weights) {
+        const Atoms atoms = row.atoms();
+        for (std::size_t k = 0; k < atoms.size(); ++k) {
+            weights[k] = static_cast<double>(atoms.cumulative[k + 1] - atoms.cumulative[k]) /
+                         static_cast<double>(atoms.total());
+        }
+    };
+    return sparse_rows<double>(index, source, leave_out, run, "weights", fill);
+}
+
+Sparse<std::int64_t> proximities(const LeafIndex& index, const LeafSource& source,
+                                 const std::uint32_t* leave_out, const Run& run) {
+    const auto fill = [](Distribution& row, const RowLeaves& leaves, std::int64_t* counts) {
+        row.count_rows(0, leaves, counts);
+    };
+    return sparse_rows<std::int64_t>(index, source, leave_out, run, "proximities", fill);
+}
+
+void count_samples(const LeafIndex& index, const LeafSource& source, const Run& run,
+                   std::int64_t* counts) {
+    const auto make_worker = [&](std::size_t max_rows) {
+        const auto block = std::make_shared<RowBlock>();
+        source.reserve(max_rows, *block);
+        return [&, block](std::size_t begin, std::size_t end) {
+            source.leaves(begin, end, *block, run.interruption);
+            const std::size_t stride = stride_of(end - begin);
+            for (std::size_t p = 0; p < end - begin; ++p) {
+                std::size_t n = 0;
+                for (std::size_t t = 0; t < index.n_trees(); ++t) {
+                    const leaf_t leaf = block->leaves[t * stride + p];
+                    if (leaf == no_leaf) continue;
+                    const auto [first, last] = index.entries(0, t, leaf);
+                    n += last - first;
+                    if (index.arrays().copies.index() == 0) continue;
+                    for (std::size_t e = first; e < last; ++e) n += index.copies(e) - 1;
+                }
+                counts[begin + block->order[p]] = static_cast<std::int64_t>(n);
+            }
+        };
+    };
+    for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), run, make_worker);
 }
 
 Scorer::Scorer(std::shared_ptr<const Forest> forest, std::shared_ptr<const LeafIndex> index)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 namespace hdicore {
@@ -22,6 +23,21 @@ mass_t share(count_t part, count_t whole, int shift) noexcept {
         bits -= now;
     }
     return static_cast<mass_t>(quotient);
+}
+
+void share_out(std::span<const count_t> weights, int shift, count_t pool, mass_t* units) noexcept {
+    const auto n = static_cast<mass_t>(weights.size());
+    const count_t total = std::accumulate(weights.begin(), weights.end(), count_t{0});
+    const mass_t all = pool == 0 ? mass_t{1} << shift : std::max(n, share(total, pool, shift));
+    count_t before = 0;
+    mass_t given = 0;
+    for (mass_t k = 0; k < n; ++k) {
+        before += weights[static_cast<std::size_t>(k)];
+        const mass_t exact = share(before, pool == 0 ? total : pool, shift);
+        const mass_t upto = std::clamp(exact, given + 1, all - (n - 1 - k));
+        units[k] = upto - given;
+        given = upto;
+    }
 }
 
 mass_t needed_units(double level, std::size_t n_trees, int shift) noexcept {

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define HDICORE_API_VERSION 1
+#define HDICORE_API_VERSION 2  // 2: interpolations from 7 on
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -55,7 +55,13 @@ typedef enum hdicore_interpolation {
     hdicore_lower_atom = 3,   // numpy's "lower"
     hdicore_higher_atom = 4,  // numpy's "higher"
     hdicore_midpoint = 5,
-    hdicore_nearest = 6
+    hdicore_nearest = 6,
+    hdicore_closest_observation = 7,
+    hdicore_interpolated_inverted_cdf = 8,
+    hdicore_hazen = 9,
+    hdicore_weibull = 10,
+    hdicore_median_unbiased = 11,
+    hdicore_normal_unbiased = 12
 } hdicore_interpolation;
 
 // Which training targets lie in each leaf of a forest. Python's hdicore.LeafIndex has a method

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +27,7 @@ struct Atoms {
     int shift;
     bool has_gap = false;       // runs of atoms are lumped together, in one atom of value NaN each
     double largest_if_gap = 0;  // what largest() cannot see then
+    double observation = 0;     // mass of one observation, if it was found
 
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
@@ -35,18 +37,28 @@ struct Atoms {
                        : std::max(std::fabs(values.front()), std::fabs(values.back()));
     }
 
-    // As needed_units.
-    mass_t needed(double level) const noexcept { return needed_units(level, n_trees, shift); }
+    // As needed_units; of masses that were pooled, of which trees have less than 2^shift, likewise.
+    mass_t needed(double level) const noexcept;
 
     // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
     double mean() const noexcept;
 
-    // P(Y <= y), O(log n_atoms).
-    double cdf(double y) const noexcept;
+    // P(Y <= y), or P(Y < y), O(log n_atoms).
+    double cdf(double y, bool inclusive = true) const noexcept;
 
     // Smallest atom whose cumulative mass exceeds the share u in [0, 1), O(log n_atoms): a draw,
     // if u is uniform.
     double draw(double u) const noexcept;
+};
+
+// The leaves of a row, that of tree t is leaves[t * step]; and, if a training row was left out of
+// them, the rank of its target.
+struct RowLeaves {
+    static constexpr rank_t none = ~rank_t{0};
+
+    const leaf_t* leaves;
+    std::size_t step;
+    rank_t left_out = none;
 };
 
 // A leaf of one tree.
@@ -96,8 +108,23 @@ class Distribution {
                 n_trees_,
                 index_.shift(),
                 has_gap_,
-                largest_};
+                largest_,
+                observation_};
     }
+
+    // Allocates what the next two need.
+    void use_copies();
+
+    // After a gathering without a gap, finds Atoms::observation: of the atoms' masses, each divided
+    // by the training rows behind it, the least. An atom has as many rows as the leaf with most of
+    // them, as leaves of several trees share rows; pooled leaves count all. O(atoms), and with ties
+    // O(entries of the leaves).
+    void find_observation(std::size_t output, const RowLeaves& row) noexcept;
+
+    // After a gathering without a gap: how often training rows with the target of each atom count
+    // in the leaves, summed over trees, (n_atoms,). O(entries of the leaves).
+    void count_rows(std::size_t output, const RowLeaves& row, std::int64_t* counts) noexcept;
+
     // Ranks of the atoms, after a gathering without a gap.
     std::span<const rank_t> ranks() const noexcept { return {ranks_.get(), n_atoms_}; }
 
@@ -129,6 +156,9 @@ class Distribution {
         mass_[rank] += units;
         touched_.insert(rank);
     }
+    // Combines the rows behind each target of the leaves over trees, in copies_.
+    template <class Combine>
+    void combine_copies(std::size_t output, const RowLeaves& row, const Combine& combine) noexcept;
     void collect(std::size_t output) noexcept;
     // Append the touched atoms of ranks first to last, and an atom for all others that bring the
     // mass to `upto`.
@@ -136,15 +166,25 @@ class Distribution {
     void append_lump(mass_t upto) noexcept;
     void note_largest(double lowest, double highest) noexcept;
 
+    struct Free {
+        void operator()(mass_t* memory) const noexcept { std::free(memory); }
+    };
+
     const LeafIndex& index_;
     Instructions instructions_;
-    std::vector<mass_t> mass_;  // (n_atoms,) all zero between gatherings
-    RankSet touched_;           // those with mass
-    rank_t first_ = 0;          // outermost ranks of the leaves
+    std::unique_ptr<mass_t[], Free> mass_;  // (n_atoms,) all zero between gatherings
+    RankSet touched_;                       // those with mass
+    rank_t first_ = 0;                      // outermost ranks of the leaves
     rank_t last_ = 0;
     std::size_t n_trees_ = 0;
     bool has_gap_ = false;
     double largest_ = 0;
+    double observation_ = 0;
+    std::vector<std::int64_t> copies_;  // (n_atoms,) all zero between uses
+    // (largest_leaf,) entries of a leaf without a training row
+    std::vector<rank_t> leaf_ranks_;
+    std::vector<count_t> leaf_weights_;
+    std::vector<mass_t> leaf_units_;
     BucketMasses bucket_masses_;
     std::vector<std::size_t> count_rows_;  // (n_trees,) of each of n_leaves_, in the bucket counts
     std::vector<double> grains_;           // (n_trees,) units of an entry of each of n_leaves_

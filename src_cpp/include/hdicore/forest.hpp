@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "hdicore/interruption.hpp"
 #include "hdicore/types.hpp"
 
 namespace hdicore {
@@ -97,6 +98,9 @@ class RowTiles {
   public:
     static constexpr std::size_t tile_rows = 16;
 
+    // Makes room for n rows, so that taking them allocates nothing.
+    void reserve(std::size_t n_features, std::size_t n);
+
     // Takes rows [begin, end), cast to float32, the precision scikit-learn routes with. NaN is
     // kept; throws std::invalid_argument at a value that is infinite as float32.
     void assign(const RowMatrix& rows, std::size_t begin, std::size_t end);
@@ -127,12 +131,13 @@ class Forest {
   public:
     // O(n_nodes) over n_threads threads. Throws std::invalid_argument unless every tree is a proper
     // binary tree whose features, thresholds and children are in range.
-    explicit Forest(const TreeArrays& trees, unsigned n_threads = 1);
+    explicit Forest(const TreeArrays& trees, unsigned n_threads = 1,
+                    Interruption& interruption = Interruption::never());
 
     // From the layout that nodes(), tree_offsets() and leaf_nodes() hand out, e.g. of a mapped
     // file. Nothing is copied; everything is checked, as above.
     Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-           std::int64_t n_features);
+           std::int64_t n_features, Interruption& interruption = Interruption::never());
 
     std::size_t n_trees() const noexcept { return tree_offsets_.size() - 1; }
     std::size_t n_features() const noexcept { return n_features_; }
@@ -156,9 +161,9 @@ class Forest {
 
   private:
     template <class Node>
-    void lay_out(const TreeArrays& trees, unsigned n_threads);
+    void lay_out(const TreeArrays& trees, unsigned n_threads, Interruption& interruption);
     template <class Node>
-    void validate(const Array<Node>& nodes) const;
+    void validate(const Array<Node>& nodes, Interruption& interruption) const;
     template <class Node, bool may_be_nan>
     void walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
                   std::size_t last, leaf_t* out) const noexcept;

@@ -37,16 +37,25 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept;
 // The same for any weighted sample in any order: draws of a posterior, importance weights.
 class WeightedSample {
   public:
+    // Makes room for n values. With weights more is allocated in assign.
+    void reserve(std::size_t n);
+
     // values (n,) are finite; weights (n,) are finite, not negative and not all zero, or none are
     // given and all values weigh alike. O(n log n). Throws std::invalid_argument otherwise.
-    void assign(std::span<const double> values, std::span<const double> weights);
+    void assign(std::span<const double> values, std::span<const double> weights,
+                Interruption& interruption = Interruption::never());
 
-    Atoms atoms() const noexcept { return {values_, cumulative_, 1, wide_shift}; }
+    Atoms atoms() const noexcept {
+        return {values_, cumulative_, 1, wide_shift, false, 0, observation_};
+    }
 
   private:
     std::vector<std::size_t> order_;
     std::vector<double> values_;
+    std::vector<count_t> whole_;       // weight of each atom
+    std::vector<std::size_t> copies_;  // values behind each atom
     std::vector<mass_t> cumulative_;
+    double observation_ = 0;  // the least mass of an atom over the values behind it
 };
 
 }  // namespace hdicore

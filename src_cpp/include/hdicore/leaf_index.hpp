@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "hdicore/buckets.hpp"
+#include "hdicore/interruption.hpp"
 #include "hdicore/shares.hpp"
 #include "hdicore/types.hpp"
 
@@ -31,6 +33,10 @@ struct TrainingRows {
     const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
     std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf seen + 1
     bool only_seen = false;  // leaves in which no row lies, whether it counts or not, do not exist
+    bool pooled = false;     // rows weigh alike in all leaves: a leaf counts by its total
+    // Rows to keep in a leaf, chosen by a hash of seed, tree and row; 0: all.
+    std::size_t max_samples_leaf = 0;
+    std::uint64_t seed = 0;
 };
 
 // The flat arrays of an index, as stored and mapped.
@@ -49,9 +55,14 @@ struct LeafIndexArrays {
     // (n_entries,) of shift 31 or 40. Or none: the entries of a leaf weigh alike, and a target
     // stands as often as it counts.
     std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
+    // (n_entries,) rows behind each entry, as often as they count. Or none: one behind each.
+    std::variant<std::monostate, Array<std::uint8_t>, Array<std::uint32_t>> copies;
     // (n_leaves / 64, rounded up) bit leaf_offsets[t] + l tells whether leaf l of tree t exists. Or
     // empty: all do.
     Array<std::uint64_t> seen;
+    // Units of all leaves are shares of one total, so that those of a leaf need not sum to
+    // 2^shift; there are units.
+    bool pooled = false;
 };
 
 // Entries that a leaf may have if their units are to follow from their number.
@@ -65,6 +76,7 @@ struct RowWeights {
     Array<count_t> entries;  // (n_entries,) what the rows behind an entry weigh
     Array<rank_t> ranks;     // (n_rows, n_outputs) rank of each row's target
     Array<count_t> rows;     // (n_rows,) what each row weighs, counted once
+    count_t pool;            // what all units are shares of, if pooled; else 0
 };
 
 // Immutable after construction: safe to share between threads.
@@ -72,12 +84,13 @@ class LeafIndex {
   public:
     // O(n_outputs * n_rows * (log n_rows + n_trees)) over n_threads threads. Rows that count or
     // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
-    LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads);
+    LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads,
+              Interruption& interruption = Interruption::never());
 
     // The arrays are not copied; everything is checked, and tables are made: the units of each size
     // that a leaf has, if units follow from it, and the bucket counts. Throws
     // std::invalid_argument.
-    explicit LeafIndex(LeafIndexArrays arrays);
+    explicit LeafIndex(LeafIndexArrays arrays, Interruption& interruption = Interruption::never());
 
     std::size_t n_trees() const noexcept { return arrays_.leaf_offsets.size() - 1; }
     std::size_t n_outputs() const noexcept { return arrays_.atom_offsets.size() - 1; }
@@ -110,6 +123,19 @@ class LeafIndex {
     rank_t rank(std::size_t entry) const noexcept {
         return std::visit([&](const auto& ranks) { return rank_t{ranks[entry]}; }, arrays_.ranks);
     }
+    // Rows behind an entry, as often as they count.
+    std::size_t copies(std::size_t entry) const noexcept {
+        return std::visit(
+            [&]<class Copies>(const Copies& copies) -> std::size_t {
+                if constexpr (std::is_same_v<Copies, std::monostate>)
+                    return 1;
+                else
+                    return copies[entry];
+            },
+            arrays_.copies);
+    }
+    // Whether rows of a leaf share a target.
+    bool has_ties() const noexcept { return has_ties_; }
     std::size_t nbytes() const noexcept;
 
     // Distinct targets of one output, ascending.
@@ -147,14 +173,15 @@ class LeafIndex {
 
   private:
     static void check_number_of_trees(std::size_t n_trees);
-    void validate() const;
+    void validate(Interruption& interruption);
     // Tabulates what follows from the sizes of the leaves.
-    void note_leaf_sizes();
+    void note_leaf_sizes(Interruption& interruption);
     // Fills bucket_counts_, if they pay.
-    void count_buckets(unsigned n_threads);
+    void count_buckets(unsigned n_threads, Interruption& interruption);
 
     LeafIndexArrays arrays_;
     std::size_t largest_leaf_ = 0;
+    bool has_ties_ = false;
     std::vector<std::uint32_t> alike_units_;  // of each number of entries that a leaf has
     std::vector<std::uint32_t> alike_begin_;  // (largest_leaf + 1,) if there are no units
     std::optional<BucketCounts> bucket_counts_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hdicore/forest.hpp"
+#include "hdicore/interruption.hpp"
 #include "hdicore/leaf_index.hpp"
 #include "hdicore/types.hpp"
 
@@ -25,6 +26,7 @@ struct RowBlock {
     // (n_trees, stride_of(n_rows)): those of a tree stand together; places that fill up the stride
     // have any leaf.
     std::vector<leaf_t> leaves;
+    std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what somebody else found
     RowTiles tiles;
     std::vector<std::uint32_t> counts;  // for sorting
 };
@@ -36,9 +38,12 @@ class LeafSource {
     virtual std::size_t n_rows() const noexcept = 0;
     // Rows that are best taken at once.
     virtual std::size_t block_rows() const noexcept = 0;
+    // Makes room for blocks of up to n rows, so that leaves() allocates nothing.
+    virtual void reserve(std::size_t n, RowBlock& block) const = 0;
     // The leaves of rows [begin, end) to `block`. Throws std::invalid_argument at rows that cannot
     // be used. Called from many threads.
-    virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block) const = 0;
+    virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                        Interruption& interruption) const = 0;
 };
 
 // Rows walk down a forest.
@@ -47,22 +52,32 @@ class RoutedRows final : public LeafSource {
     RoutedRows(const Forest& forest, const RowMatrix& rows);
     std::size_t n_rows() const noexcept override { return rows_.n_rows; }
     std::size_t block_rows() const noexcept override;
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override;
+    void reserve(std::size_t n, RowBlock& block) const override;
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                Interruption& interruption) const override;
+    // The same with rows in their own order; block.order stays as it is.
+    void route(std::size_t begin, std::size_t end, RowBlock& block,
+               Interruption& interruption) const;
 
   private:
+    void route_tiles(RowBlock& block, Interruption& interruption) const;
+
     const Forest& forest_;
     RowMatrix rows_;
 };
 
-// Leaves that somebody else found; no_leaf where a tree is to stay silent.
+// Leaves that somebody else found; no_leaf where a tree is to stay silent. Each block is copied and
+// the copy checked, so that writing to the leaves meanwhile changes results at most.
 class GivenLeaves final : public LeafSource {
   public:
     // leaves is (n_rows, n_trees).
     GivenLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
         : index_(index), leaves_(leaves), n_rows_(n_rows) {}
     std::size_t n_rows() const noexcept override { return n_rows_; }
-    std::size_t block_rows() const noexcept override { return 1024; }
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override;
+    std::size_t block_rows() const noexcept override;
+    void reserve(std::size_t n, RowBlock& block) const override;
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                Interruption& interruption) const override;
 
   private:
     const LeafIndex& index_;

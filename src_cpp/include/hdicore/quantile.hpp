@@ -8,10 +8,11 @@
 namespace hdicore {
 
 // What to do between two atoms; the names are numpy's. The first two read the distribution function
-// F. The others follow numpy's "linear" family, with the lightest atom's mass u in place of that of
-// one observation: an atom of mass w with L to its left is the quantile at the levels from L / (1 -
-// u) to (L + w - u) / (1 - u), and between those of two neighbours it is as the name says. For
-// observations that weigh alike, one of them without ties, that is numpy's quantile, ties included.
+// F. The others need the mass u of one observation (Atoms::observation): with the total mass W, the
+// distribution stands for W / u observations, an atom of mass w with L to its left for those at the
+// positions L / u to (L + w) / u - 1. Where that is so, observations weigh alike, these are numpy's
+// quantiles, ties included; Hyndman, Fan: Sample quantiles in statistical packages, 1996, number
+// the first nine.
 enum class Interpolation {
     inverted_cdf,           // smallest atom with F >= level
     averaged_inverted_cdf,  // the same; where F equals the level, its mean with the next atom
@@ -19,10 +20,16 @@ enum class Interpolation {
     lower,
     higher,
     midpoint,
-    nearest,  // the lower one of two that are equally near
+    nearest,  // of two that are equally near, the one at an even position
+    closest_observation,
+    interpolated_inverted_cdf,
+    hazen,
+    weibull,
+    median_unbiased,
+    normal_unbiased,
 };
 
-// Quantile at level in [0, 1]. O(log n_atoms) from F, O(n_atoms) in the other family.
+// Quantile at level in [0, 1]. O(log n_atoms).
 double quantile(const Atoms& atoms, double level, Interpolation interpolation) noexcept;
 
 enum class Kind {

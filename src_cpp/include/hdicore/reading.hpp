@@ -25,7 +25,8 @@ struct Wanted {
 
     std::size_t n_points = 0;
     const double* points = nullptr;  // (n_rows, n_outputs, n_points)
-    double* cdf = nullptr;           // (n_rows, n_outputs, n_points)
+    double* cdf = nullptr;           // (n_rows, n_outputs, n_points) P(Y <= point)
+    bool inclusive = true;           // if not, P(Y < point)
 
     std::size_t n_draws = 0;
     double* draws = nullptr;  // (n_rows, n_outputs, n_draws) uniforms in [0, 1), replaced by draws
@@ -33,6 +34,9 @@ struct Wanted {
 
 // Whether what is to be read hangs on every atom.
 bool needs_all(const Wanted& wanted) noexcept;
+
+// Whether what is to be read hangs on the mass of one observation.
+bool needs_observation(const Wanted& wanted) noexcept;
 
 // The share of a distribution that each interval and one-sided bound to be read holds at least, so
 // that the tails outside are enough; 0 if every atom is needed.

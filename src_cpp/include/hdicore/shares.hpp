@@ -20,6 +20,11 @@ inline constexpr int wide_shift = 40;
 // floor(2^shift * part / whole) for part <= whole, 0 < whole <= 2^52.
 mass_t share(count_t part, count_t whole, int shift) noexcept;
 
+// Units of the entries of a leaf, ascending in y, with positive weights: their shares of its total,
+// or of `pool` if that is not 0. Each has at least one unit, which moves others by less than one
+// unit for each that is too light for it.
+void share_out(std::span<const count_t> weights, int shift, count_t pool, mass_t* units) noexcept;
+
 // Units that count as holding the share `level` in [0, 1] of n_trees > 0 trees: n_trees *
 // (round(level * 2^shift) - 2), at least 1; all for level 1. The two units absorb the rounding of
 // shares and level, so that an exact mass equal to the level is recognised; what is accepted holds
