@@ -22,15 +22,23 @@ if os.environ.get("HDICORE_COVERAGE"):
     compile_args += ["--coverage", "-O0"]
     link_args += ["--coverage"]
 
+headers = sorted(glob("src_cpp/include/hdicore/*.h*") + glob("hdicore/bindings/*.hpp"))
+
+
+def needs_recompile(obj: str, source: str) -> bool:
+    """Whether a source or any header is newer than the object made of it."""
+    return any(naive_recompile(obj, path) for path in (source, *headers))
+
+
 core = Pybind11Extension(
     "hdicore._core",
     sorted(glob("src_cpp/src/*.cpp") + glob("hdicore/bindings/*.cpp")),
     include_dirs=["src_cpp/include"],
-    depends=sorted(glob("src_cpp/include/hdicore/*.h*") + glob("hdicore/bindings/*.hpp")),
+    depends=headers,
     cxx_std=20,
     extra_compile_args=compile_args,
     extra_link_args=link_args,
 )
 
-with ParallelCompile("HDICORE_BUILD_JOBS", default=0, needs_recompile=naive_recompile):
+with ParallelCompile("HDICORE_BUILD_JOBS", default=0, needs_recompile=needs_recompile):
     setup(ext_modules=[core], cmdclass={"build_ext": build_ext})

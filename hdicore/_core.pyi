@@ -1,6 +1,6 @@
 """Types of the compiled module; array shapes stand beside arguments and results."""
 
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,7 +8,19 @@ from typing_extensions import CapsuleType
 
 _Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 _Interpolation = Literal[
-    "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
 ]
 _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
@@ -27,7 +39,10 @@ class _LeafIndexArrays(TypedDict):
     ranks: NDArray[np.uint16] | NDArray[np.uint32]  # (n_entries,)
     # (n_entries,), or none if the entries of each leaf weigh alike
     units: NotRequired[NDArray[np.uint32] | NDArray[np.uint64]]
+    # (n_entries,) rows behind each, or none if there is one behind each
+    copies: NotRequired[NDArray[np.uint8] | NDArray[np.uint32]]
     seen: NotRequired[NDArray[np.uint64]]  # a bit a leaf, or none if all exist
+    pooled: NotRequired[NDArray[np.uint8]]  # (0,) if leaves are pooled
 
 class Forest:
     def __init__(
@@ -43,7 +58,7 @@ class Forest:
         n_threads: int = 0,
     ) -> None: ...
     @staticmethod
-    def from_arrays(arrays: _ForestArrays, n_features: int) -> Forest: ...
+    def from_arrays(arrays: _ForestArrays, n_features: int, *, copy: bool = True) -> Forest: ...
     def arrays(self) -> _ForestArrays: ...
     def apply(
         self,
@@ -70,6 +85,7 @@ class Forest:
     @property
     def nbytes(self) -> int: ...
     def __getstate__(self) -> tuple[_ForestArrays, int]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[_ForestArrays, int], /) -> None: ...
 
 class LeafIndex:
@@ -82,6 +98,9 @@ class LeafIndex:
         sample_weight: ArrayLike | None = None,  # (n,)
         n_leaves: ArrayLike | None = None,  # (n_trees,)
         keep_row_weights: bool = False,
+        pooled: bool = False,
+        max_samples_leaf: int | None = None,
+        seed: int = 0,
         n_threads: int = 0,
     ) -> None: ...
     @staticmethod
@@ -92,10 +111,15 @@ class LeafIndex:
         counts: ArrayLike | None = None,  # (n, n_trees)
         sample_weight: ArrayLike | None = None,  # (n,)
         keep_row_weights: bool = False,
+        pooled: bool = False,
+        max_samples_leaf: int | None = None,
+        seed: int = 0,
         n_threads: int = 0,
     ) -> LeafIndex: ...
     @staticmethod
-    def from_arrays(arrays: _LeafIndexArrays, scalar_output: bool) -> LeafIndex: ...
+    def from_arrays(
+        arrays: _LeafIndexArrays, scalar_output: bool, *, copy: bool = True
+    ) -> LeafIndex: ...
     def arrays(self) -> _LeafIndexArrays: ...
     def __hdicore_index__(self) -> CapsuleType: ...
     def atoms(self, output: int = 0) -> _Floats: ...  # (n_atoms,)
@@ -113,7 +137,10 @@ class LeafIndex:
     def nbytes(self) -> int: ...
     @property
     def scalar_output(self) -> bool: ...
+    @property
+    def pooled(self) -> bool: ...
     def __getstate__(self) -> tuple[_LeafIndexArrays, bool]: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[_LeafIndexArrays, bool], /) -> None: ...
     def mean(
         self,
@@ -152,6 +179,7 @@ class LeafIndex:
         leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
         y: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
         *,
+        inclusive: bool = True,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         block_rows: int = 0,
@@ -171,9 +199,25 @@ class LeafIndex:
         self,
         leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
         *,
+        leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
+    def proximities(
+        self,
+        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
+        *,
+        leave_out: ArrayLike | None = None,  # (n,)
+        n_threads: int = 0,
+        block_rows: int = 0,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
+    def n_samples(
+        self,
+        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
+        *,
+        n_threads: int = 0,
+        block_rows: int = 0,
+    ) -> NDArray[np.int64]: ...  # (n,)
 
 class Scorer:
     def __init__(self, forest: Forest, index: LeafIndex) -> None: ...
@@ -219,6 +263,7 @@ class Scorer:
         X: ArrayLike,  # (n, n_features)
         y: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
         *,
+        inclusive: bool = True,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         block_rows: int = 0,
@@ -238,9 +283,25 @@ class Scorer:
         self,
         X: ArrayLike,  # (n, n_features)
         *,
+        leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
+    def proximities(
+        self,
+        X: ArrayLike,  # (n, n_features)
+        *,
+        leave_out: ArrayLike | None = None,  # (n,)
+        n_threads: int = 0,
+        block_rows: int = 0,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
+    def n_samples(
+        self,
+        X: ArrayLike,  # (n, n_features)
+        *,
+        n_threads: int = 0,
+        block_rows: int = 0,
+    ) -> NDArray[np.int64]: ...  # (n,)
 
 def available_threads() -> int: ...
 def weighted_hdi(

@@ -93,6 +93,8 @@ void WeightedSample::reserve(std::size_t n) {
     whole_.reserve(n);
     copies_.reserve(n);
     cumulative_.reserve(n + 1);
+    scratch_.reserve(n);
+    given_.reserve(n);
 }
 
 void WeightedSample::assign(std::span<const double> values, std::span<const double> weights,
@@ -111,8 +113,8 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
                                         std::to_string(i));
         }
     }
-    const std::vector<count_t> whole =
-        weights.empty() ? std::vector<count_t>(values.size(), 1) : whole_weights(weights);
+    if (!weights.empty()) whole_weights(weights, 1, scratch_, given_);
+    const auto weight = [&](std::size_t i) { return weights.empty() ? count_t{1} : given_[i]; };
 
     order_.resize(values.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -125,13 +127,13 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
     whole_.clear();
     copies_.clear();
     for (const std::size_t i : order_) {
-        if (whole[i] == 0) continue;
+        if (weight(i) == 0) continue;
         if (values_.empty() || values_.back() != values[i]) {
             values_.push_back(values[i] + 0.0);  // one zero for -0.0 and 0.0
             whole_.push_back(0);
             copies_.push_back(0);
         }
-        whole_.back() += whole[i];
+        whole_.back() += weight(i);
         ++copies_.back();
     }
     cumulative_.resize(values_.size() + 1);

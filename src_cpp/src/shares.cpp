@@ -48,20 +48,27 @@ mass_t needed_units(double level, std::size_t n_trees, int shift) noexcept {
 }
 
 std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies) {
+    std::vector<double> scratch;
+    std::vector<count_t> whole;
+    whole_weights(weights, copies, scratch, whole);
+    return whole;
+}
+
+void whole_weights(std::span<const double> weights, std::size_t copies,
+                   std::vector<double>& scratch, std::vector<count_t>& whole) {
     const double heaviest = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
     if (!(heaviest > 0)) throw std::invalid_argument("the weights must not all be zero");
     const int exponent = std::ilogb(heaviest) + 1;
-    std::vector<double> sorted(weights.begin(), weights.end());
+    scratch.assign(weights.begin(), weights.end());
     // Ascending, so that the sum and with it the scale do not depend on the order of rows.
-    std::sort(sorted.begin(), sorted.end());
+    std::sort(scratch.begin(), scratch.end());
     double total = 0;
-    for (const double w : sorted) total += std::scalbn(w, -exponent);
+    for (const double w : scratch) total += std::scalbn(w, -exponent);
     const int scale = 51 - (std::ilogb(total * static_cast<double>(copies)) + 1) - exponent;
-    std::vector<count_t> whole(weights.size());
+    whole.resize(weights.size());
     std::transform(weights.begin(), weights.end(), whole.begin(), [&](double w) {
         return std::max<count_t>(w > 0, static_cast<count_t>(std::llround(std::scalbn(w, scale))));
     });
-    return whole;
 }
 
 }  // namespace hdicore

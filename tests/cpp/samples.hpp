@@ -143,7 +143,14 @@ struct Sample {
     std::vector<mass_t> cumulative{0};
     std::size_t n_trees = 1;
 
-    Atoms atoms() const { return {values, cumulative, n_trees, wide_shift}; }
+    // One observation behind each.
+    Atoms atoms() const {
+        mass_t lightest = cumulative.back();
+        for (std::size_t k = 0; k < values.size(); ++k) {
+            lightest = std::min(lightest, cumulative[k + 1] - cumulative[k]);
+        }
+        return {values, cumulative, n_trees, wide_shift, false, 0, static_cast<double>(lightest)};
+    }
 };
 
 // Random masses, many of them equal, on an exact lattice, a decimal one, or none.

@@ -14,7 +14,10 @@ constexpr std::size_t n_trees = 7;
 void check_block(const LeafSource& source, const std::vector<leaf_t>& leaves, std::size_t begin,
                  std::size_t end) {
     RowBlock block;
-    source.leaves(begin, end, block);
+    source.reserve(end - begin, block);
+    const std::size_t capacity = block.leaves.capacity();
+    source.leaves(begin, end, block, Interruption::never());
+    CHECK(block.leaves.capacity() == capacity);
     const std::size_t n = end - begin;
     CHECK(block.order.size() == n && block.leaves.size() == n_trees * stride_of(n));
     std::vector<std::uint32_t> order = block.order;
@@ -61,8 +64,8 @@ void other_rows_and_leaves_are_refused() {
         leaves[n_trees + 4] = wrong;
         const GivenLeaves given(index, leaves.data(), 2);
         RowBlock block;
-        given.leaves(0, 1, block);
-        CHECK_REFUSED(given.leaves(0, 2, block), "leaves[1, 4]");
+        given.leaves(0, 1, block, Interruption::never());
+        CHECK_REFUSED(given.leaves(0, 2, block, Interruption::never()), "leaves[1, 4]");
     }
 }
 

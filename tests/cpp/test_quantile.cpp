@@ -12,11 +12,19 @@ using namespace samples;
 
 namespace {
 
-constexpr Interpolation all_interpolations[] = {
-    Interpolation::inverted_cdf, Interpolation::averaged_inverted_cdf,
-    Interpolation::linear,       Interpolation::lower,
-    Interpolation::higher,       Interpolation::midpoint,
-    Interpolation::nearest};
+constexpr Interpolation all_interpolations[] = {Interpolation::inverted_cdf,
+                                                Interpolation::averaged_inverted_cdf,
+                                                Interpolation::linear,
+                                                Interpolation::lower,
+                                                Interpolation::higher,
+                                                Interpolation::midpoint,
+                                                Interpolation::nearest,
+                                                Interpolation::closest_observation,
+                                                Interpolation::interpolated_inverted_cdf,
+                                                Interpolation::hazen,
+                                                Interpolation::weibull,
+                                                Interpolation::median_unbiased,
+                                                Interpolation::normal_unbiased};
 
 mass_t mass_within(const Atoms& atoms, const Interval& interval) {
     mass_t mass = 0;

@@ -151,12 +151,14 @@ class NotedLeaves final : public LeafSource {
         : given_(index, leaves, n_rows) {}
     std::size_t n_rows() const noexcept override { return given_.n_rows(); }
     std::size_t block_rows() const noexcept override { return 1; }
-    void leaves(std::size_t begin, std::size_t end, RowBlock& block) const override {
+    void reserve(std::size_t n, RowBlock& block) const override { given_.reserve(n, block); }
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                Interruption& interruption) const override {
         {
             const std::lock_guard lock(mutex_);
             threads_.insert(std::this_thread::get_id());
         }
-        given_.leaves(begin, end, block);
+        given_.leaves(begin, end, block, interruption);
     }
     const std::set<std::thread::id>& threads() const { return threads_; }
 
@@ -205,7 +207,7 @@ void errors_come_from_any_block() {
         const Run run{n_threads, 7};
         CHECK_REFUSED(answers(*fixture.index, source, nullptr, run), "X[499, 0]");
         CHECK_REFUSED(answers(*fixture.index, given, nullptr, run), "leaves[499, 11]");
-        CHECK_REFUSED(weights(*fixture.index, source, run), "X[499, 0]");
+        CHECK_REFUSED(weights(*fixture.index, source, nullptr, run), "X[499, 0]");
     }
     const std::vector<std::uint32_t> out(500, Fixture::n_rows);
     CHECK_REFUSED(answers(*fixture.index, source, out.data(), {1, 0}), "leave_out[0]");
@@ -219,18 +221,18 @@ void silent_rows_are_nan_and_no_rows_are_nothing() {
     const std::vector<leaf_t> silent(2 * 12, no_leaf);
     const GivenLeaves source(*fixture.index, silent.data(), 2);
     for (const double x : answers(*fixture.index, source, nullptr, {1, 0})) CHECK(std::isnan(x));
-    const Weights none = weights(*fixture.index, source, {2, 1});
+    const auto none = weights(*fixture.index, source, nullptr, {2, 1});
     CHECK(none.indptr == std::vector<std::int64_t>({0, 0, 0}) && none.data.empty());
     const GivenLeaves empty(*fixture.index, silent.data(), 0);
     CHECK(answers(*fixture.index, empty, nullptr, {0, 0}).empty());
-    CHECK(weights(*fixture.index, empty, {0, 0}).indptr.size() == 1);
+    CHECK(weights(*fixture.index, empty, nullptr, {0, 0}).indptr.size() == 1);
 }
 
 void weights_sum_to_one_and_make_the_mean() {
     const Fixture fixture;
     const RoutedRows source(*fixture.forest,
                             {Fixture::n_rows, 3, fixture.training.data(), nullptr});
-    const Weights found = weights(*fixture.index, source, {3, 11});
+    const auto found = weights(*fixture.index, source, nullptr, {3, 11});
     const auto all = answers(*fixture.index, source, nullptr, {1, 0});
     for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
         double sum = 0;
@@ -243,7 +245,45 @@ void weights_sum_to_one_and_make_the_mean() {
         }
         CHECK(std::fabs(sum - 1) < 1e-14 && std::fabs(mean - all[i]) < 1e-12);
     }
-    CHECK_REFUSED(weights(*Fixture(2).index, source, {1, 0}), "one output");
+    CHECK_REFUSED(weights(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
+}
+
+void proximities_count_shared_leaves() {
+    const Fixture fixture;
+    const RoutedRows source(*fixture.forest,
+                            {Fixture::n_rows, 3, fixture.training.data(), nullptr});
+    const auto found = proximities(*fixture.index, source, nullptr, {3, 11});
+    std::vector<std::int64_t> samples(Fixture::n_rows);
+    count_samples(*fixture.index, source, {2, 5}, samples.data());
+    for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
+        std::int64_t sum = 0;
+        for (std::int64_t e = found.indptr[i]; e < found.indptr[i + 1]; ++e) {
+            const std::int64_t count = found.data[static_cast<std::size_t>(e)];
+            CHECK(count > 0);
+            sum += count;
+        }
+        CHECK(sum == samples[i]);
+    }
+    CHECK_REFUSED(proximities(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
+}
+
+void runs_stop_when_asked() {
+    const Fixture fixture;
+    const std::vector<leaf_t> leaves(2000 * 12, 0);
+    const GivenLeaves source(*fixture.index, leaves.data(), 2000);
+    for (const unsigned n_threads : {1u, 4u}) {
+        const auto stopping = [&](const auto& call) {
+            Interruption interruption([] { throw std::invalid_argument("enough"); });
+            std::this_thread::sleep_for(Interruption::interval);
+            call(Run{.n_threads = n_threads, .interruption = interruption});
+        };
+        CHECK_REFUSED(
+            stopping([&](const Run& run) { answers(*fixture.index, source, nullptr, run); }),
+            "enough");
+        CHECK_REFUSED(
+            stopping([&](const Run& run) { weights(*fixture.index, source, nullptr, run); }),
+            "enough");
+    }
 }
 
 void unequal_trees_are_refused() {
@@ -266,6 +306,8 @@ int main() {
     errors_come_from_any_block();
     silent_rows_are_nan_and_no_rows_are_nothing();
     weights_sum_to_one_and_make_the_mean();
+    proximities_count_shared_leaves();
+    runs_stop_when_asked();
     unequal_trees_are_refused();
     return check::finish();
 }

@@ -1,6 +1,9 @@
 // test_shares.cpp: units are exact floors, and whole weights keep ratios and bounds
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -30,6 +33,35 @@ void shares_are_exact_floors() {
     CHECK(share(0, 1, narrow_shift) == 0);
 }
 
+void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
+    Random random(3);
+    for (int round = 0; round < 20000; ++round) {
+        std::vector<count_t> weights(1 + below(random, 40));
+        for (count_t& w : weights)
+            w = 1 + (random() & ((count_t{1} << 40) - 1)) % (count_t{1} << below(random, 41));
+        const count_t total = std::accumulate(weights.begin(), weights.end(), count_t{0});
+        for (const int shift : {narrow_shift, wide_shift}) {
+            std::vector<mass_t> units(weights.size());
+            share_out(weights, shift, 0, units.data());
+            mass_t sum = 0;
+            count_t part = 0;
+            const auto n = static_cast<mass_t>(weights.size());
+            for (std::size_t k = 0; k < weights.size(); ++k) {
+                CHECK(units[k] >= 1);
+                sum += units[k];
+                part += weights[k];
+                CHECK(std::abs(sum - share(part, total, shift)) <= n);
+            }
+            CHECK(sum == mass_t{1} << shift);
+            // Shares of a larger pool, which weights that are whole and not too many fill exactly.
+            share_out(weights, shift, std::bit_ceil(total) * 2, units.data());
+            CHECK(std::accumulate(units.begin(), units.end(), mass_t{0}) <= mass_t{1}
+                                                                                << (shift - 1));
+            CHECK(*std::min_element(units.begin(), units.end()) >= 1);
+        }
+    }
+}
+
 void whole_weights_keep_ratios_and_bounds() {
     const std::vector<double> threes{3, 1, 0, 2};
     const auto whole = whole_weights(threes);
@@ -56,6 +88,7 @@ void whole_weights_keep_ratios_and_bounds() {
 
 int main() {
     shares_are_exact_floors();
+    shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out();
     whole_weights_keep_ratios_and_bounds();
     return check::finish();
 }

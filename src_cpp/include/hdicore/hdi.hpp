@@ -37,7 +37,7 @@ Interval shortest_interval(const Atoms& atoms, mass_t needed) noexcept;
 // The same for any weighted sample in any order: draws of a posterior, importance weights.
 class WeightedSample {
   public:
-    // Makes room for n values. With weights more is allocated in assign.
+    // Makes room for n values, so that assign allocates nothing.
     void reserve(std::size_t n);
 
     // values (n,) are finite; weights (n,) are finite, not negative and not all zero, or none are
@@ -50,6 +50,8 @@ class WeightedSample {
     }
 
   private:
+    std::vector<double> scratch_;
+    std::vector<count_t> given_;  // (n,) whole weights
     std::vector<std::size_t> order_;
     std::vector<double> values_;
     std::vector<count_t> whole_;       // weight of each atom

@@ -36,5 +36,8 @@ mass_t needed_units(double level, std::size_t n_trees, int shift) noexcept;
 // anything keeps at least the weight 1. weights are
 // finite and not negative; copies is how often the row with the most copies counts.
 std::vector<count_t> whole_weights(std::span<const double> weights, std::size_t copies = 1);
+// The same to `whole`, with scratch memory that is kept.
+void whole_weights(std::span<const double> weights, std::size_t copies,
+                   std::vector<double>& scratch, std::vector<count_t>& whole);
 
 }  // namespace hdicore
