@@ -90,25 +90,39 @@ inline py::array_t<double> reals(py::handle object, const char* name) {
     return as_c_array<double>(numbers(object, name, "biuf"));
 }
 
+// Refuses elements of a C-ordered array that are no whole numbers of the range of T.
+template <class T, class From>
+void check_whole(const py::array_t<From>& array, const char* name) {
+    const From* data = array.data();
+    for (py::ssize_t i = 0; i < array.size(); ++i) {
+        bool whole;
+        if constexpr (std::is_floating_point_v<From>) {
+            constexpr From low = static_cast<From>(std::numeric_limits<T>::min());
+            constexpr From high = 2 * static_cast<From>(std::numeric_limits<T>::max() / 2 + 1);
+            whole = data[i] >= low && data[i] < high && data[i] == std::floor(data[i]);
+        } else {
+            whole = std::in_range<T>(data[i]);
+        }
+        if (whole) continue;
+        throw py::value_error(std::string(name) + " must hold whole numbers in [" +
+                              std::to_string(std::numeric_limits<T>::min()) + ", " +
+                              std::to_string(std::numeric_limits<T>::max()) + "], got " +
+                              std::string(py::str(py::cast(data[i]))));
+    }
+}
+
 // Whole numbers as T; floats pass if they are whole, as some libraries report leaves so.
 template <class T>
 py::array_t<T> integers(py::handle object, const char* name) {
     const py::array array = numbers(object, name, "biuf");
     if (holds<T>(array)) return as_c_array<T>(array);
-    const bool is_float = array.dtype().kind() == 'f';
-    const auto wide = as_c_array<double>(array);
-    constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr double high = 2 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
-    for (py::ssize_t i = 0; i < wide.size(); ++i) {
-        const double x = wide.data()[i];
-        if (!(x >= low && x < high && x == std::floor(x))) {
-            throw py::value_error(std::string(name) + " must hold whole numbers in [" +
-                                  std::to_string(std::numeric_limits<T>::min()) + ", " +
-                                  std::to_string(std::numeric_limits<T>::max()) + "], got " +
-                                  std::string(py::str(py::float_(x))));
-        }
-    }
-    return is_float ? as_c_array<T>(wide) : as_c_array<T>(array);
+    const auto checked = [&](const auto& wide) {
+        check_whole<T>(wide, name);
+        return as_c_array<T>(wide);
+    };
+    if (array.dtype().kind() == 'f') return checked(as_c_array<double>(array));
+    if (array.dtype().kind() == 'u') return checked(as_c_array<std::uint64_t>(array));
+    return checked(as_c_array<std::int64_t>(array));
 }
 
 template <class T>

@@ -42,10 +42,7 @@ double Atoms::mean() const noexcept {
     return sum;
 }
 
-mass_t Atoms::needed(double level) const noexcept {
-    if (total() == static_cast<mass_t>(n_trees) << shift) {
-        return needed_units(level, n_trees, shift);
-    }
+mass_t Atoms::needed_of_pool(double level) const noexcept {
     if (level >= 1) return total();
     const mass_t tolerance = 2 * static_cast<mass_t>(n_trees);
     return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - tolerance);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -68,11 +69,11 @@ struct Visit {
 
 // Scratch memory of one thread, for trees of up to n nodes.
 struct TreeWalk {
-    explicit TreeWalk(std::size_t n) {
-        pending.reserve(n / 2 + 1);
+    explicit TreeWalk(std::size_t n) : pending(std::make_unique_for_overwrite<Visit[]>(n / 2 + 2)) {
         reached.reserve(n);
     }
-    std::vector<Visit> pending;
+    // Each split visited, of which there are less than n / 2, adds one.
+    std::unique_ptr<Visit[]> pending;
     std::vector<bool> reached;  // (n_nodes,)
 };
 
@@ -101,11 +102,10 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nod
         return static_cast<std::size_t>(child);
     };
 
-    pending.assign(1, {0, 0});
-    while (!pending.empty()) {
-        const auto [old, now] = pending.back();
-        pending.pop_back();
-        if (placed % 65536 == 1) interruption.check();
+    Visit* top = pending.get();
+    *top++ = {0, 0};
+    while (top != pending.get()) {
+        const auto [old, now] = *--top;
         const std::int64_t left = in.children_left[base + old];
         const std::int64_t right = in.children_right[base + old];
         if (left == -1 && right == -1) {
@@ -127,9 +127,10 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nod
         nodes[now] =
             Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
                         placed, in.missing_go_to_left[base + old] != 0);
-        pending.push_back({right_child, placed + 1});
-        pending.push_back({left_child, placed});
+        *top++ = {right_child, placed + 1};
+        *top++ = {left_child, placed};
         placed += 2;
+        if (placed % 65536 == 1) interruption.check();
     }
     if (placed != n) {
         refuse_tree(t, "has " + std::to_string(n - placed) + " nodes that no path reaches");

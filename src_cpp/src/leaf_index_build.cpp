@@ -79,10 +79,9 @@ struct Order {
     std::vector<double> atoms;        // (n_atoms,)
 };
 
-Order order_targets(const TrainingRows& in, std::size_t output, Interruption& interruption) {
+void order_targets(const TrainingRows& in, std::size_t output, Interruption& interruption,
+                   Order& order) {
     const auto y = [&](std::uint32_t row) { return in.y[row * in.n_outputs + output]; };
-    Order order;
-    order.rows.resize(in.n_rows);
     std::iota(order.rows.begin(), order.rows.end(), 0u);
     for (const std::uint32_t row : order.rows) {
         if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");
@@ -92,14 +91,12 @@ Order order_targets(const TrainingRows& in, std::size_t output, Interruption& in
         if (++n_compared % 65536 == 0) interruption.check();
         return y(a) < y(b);
     });
-    order.ranks.reserve(in.n_rows);
     for (const std::uint32_t row : order.rows) {
         // + 0.0 makes one atom of -0.0 and 0.0 whichever comes first.
         if (order.atoms.empty() || order.atoms.back() != y(row))
             order.atoms.push_back(y(row) + 0.0);
         order.ranks.push_back(static_cast<rank_t>(order.atoms.size() - 1));
     }
-    return order;
 }
 
 struct Survey {
@@ -162,18 +159,15 @@ class TreeEntries {
     void place(std::size_t tree, std::size_t n_leaves, const Order& order, Rank* out) {
         collect_column(tree, n_leaves, {});
         leaf_begin.assign(n_leaves + 1, 0);
-        each_row([&](std::size_t i) {
-            leaf_begin[static_cast<std::size_t>(leaf_[i]) + 1] +=
-                static_cast<std::uint32_t>(weight_[i]);
-        });
+        each_row([n = leaf_begin.data() + 1, leaf = leaf_.data(), weight = weight_.data()](
+                     std::size_t i) { n[leaf[i]] += static_cast<std::uint32_t>(weight[i]); });
         std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
         end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-        each_row([&](std::size_t p) {
-            const std::uint32_t row = order.rows[p];
-            std::uint32_t& end = end_[static_cast<std::size_t>(leaf_[row])];
-            for (count_t k = 0; k < weight_[row]; ++k) {
-                out[end++] = static_cast<Rank>(order.ranks[p]);
-            }
+        each_row([out, rows = order.rows.data(), ranks = order.ranks.data(), ends = end_.data(),
+                  leaf = leaf_.data(), weight = weight_.data()](std::size_t p) {
+            const std::uint32_t row = rows[p];
+            std::uint32_t& end = ends[leaf[row]];
+            for (count_t k = 0; k < weight[row]; ++k) out[end++] = static_cast<Rank>(ranks[p]);
         });
     }
 
@@ -183,24 +177,31 @@ class TreeEntries {
         constexpr auto none = std::numeric_limits<rank_t>::max();
         if (!row_weights_.empty()) {
             collect_column(tree, n_leaves, row_weights_);
-            found.heaviest_leaf = largest_total(n_leaves);
+            add_up(n_leaves);
+            found.heaviest_leaf = *std::max_element(total_.begin(), total_.end());
         }
         collect_column(tree, n_leaves, {});
         for (std::size_t i = 0; i < row_weights_.size(); ++i) {
             if (row_weights_[i] == 0) weight_[i] = 0;
         }
-        found.largest_leaf = largest_total(n_leaves);
+        add_up(n_leaves);
+        found.largest_leaf = *std::max_element(total_.begin(), total_.end());
         if (row_weights_.empty()) found.heaviest_leaf = found.largest_leaf;
-        found.n_counted = std::accumulate(weight_.begin(), weight_.end(), count_t{0});
+        found.n_counted = std::accumulate(total_.begin(), total_.end(), count_t{0});
         for (std::size_t o = 0; o < orders.size(); ++o) {
             const Order& order = orders[o];
             last_.assign(n_leaves, none);
-            each_row([&](std::size_t p) {
-                if (weight_[order.rows[p]] == 0) return;
-                rank_t& last = last_[static_cast<std::size_t>(leaf_[order.rows[p]])];
-                found.n_distinct[o] += last != order.ranks[p];
-                last = order.ranks[p];
+            count_t n = 0;
+            each_row([&n, rows = order.rows.data(), ranks = order.ranks.data(),
+                      weight = weight_.data(), leaf = leaf_.data(),
+                      last = last_.data()](std::size_t p) {
+                const std::uint32_t row = rows[p];
+                if (weight[row] == 0) return;
+                rank_t& before = last[leaf[row]];
+                n += before != ranks[p];
+                before = ranks[p];
             });
+            found.n_distinct[o] = n;
         }
     }
 
@@ -219,10 +220,19 @@ class TreeEntries {
 
     void collect_column(std::size_t tree, std::size_t n_leaves,
                         std::span<const count_t> row_weights) {
-        each_row([&](std::size_t i) {
-            leaf_[i] = in_.leaves[i * in_.n_trees + tree];
-            weight_[i] = count_of(i, tree) * (row_weights.empty() ? 1 : row_weights[i]);
-        });
+        const leaf_t* leaves = in_.leaves + tree;
+        const std::size_t step = in_.n_trees;
+        leaf_t* leaf = leaf_.data();
+        count_t* weight = weight_.data();
+        each_row([=](std::size_t i) { leaf[i] = leaves[i * step]; });
+        if (in_.counts == nullptr) {
+            each_row([=](std::size_t i) { weight[i] = 1; });
+        } else {
+            const std::int32_t* counts = in_.counts + tree;
+            each_row([=](std::size_t i) { weight[i] = static_cast<count_t>(counts[i * step]); });
+        }
+        const count_t* row_weight = row_weights.data();
+        if (!row_weights.empty()) each_row([=](std::size_t i) { weight[i] *= row_weight[i]; });
         if (in_.max_samples_leaf > 0) thin_out(tree, n_leaves);
     }
 
@@ -245,10 +255,11 @@ class TreeEntries {
         }
     }
 
-    count_t largest_total(std::size_t n_leaves) {
+    // What the rows of each leaf weigh, in total_.
+    void add_up(std::size_t n_leaves) {
         total_.assign(n_leaves, 0);
-        each_row([&](std::size_t i) { total_[static_cast<std::size_t>(leaf_[i])] += weight_[i]; });
-        return *std::max_element(total_.begin(), total_.end());
+        each_row([total = total_.data(), leaf = leaf_.data(),
+                  weight = weight_.data()](std::size_t i) { total[leaf[i]] += weight[i]; });
     }
 
     // Counting sort by leaf of the rows in order of y; equal targets in a leaf become one entry.
@@ -368,8 +379,13 @@ LeafIndex::LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n
 
     std::vector<Order> orders(n_outputs);
     const auto make_sorter = [&]() -> Worker {
-        return [&](std::size_t o) { orders[o] = order_targets(rows, o, interruption); };
+        return [&](std::size_t o) { order_targets(rows, o, interruption, orders[o]); };
     };
+    for (Order& order : orders) {
+        order.rows.resize(rows.n_rows);
+        order.ranks.reserve(rows.n_rows);
+        order.atoms.reserve(rows.n_rows);
+    }
     parallel_for(n_outputs, n_threads, make_sorter, interruption);
     std::vector<offset_t> atom_offsets{0};
     std::vector<double> atoms;

@@ -119,8 +119,9 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     block.given.assign(leaves_ + begin * m, leaves_ + end * m);
     const leaf_t* given = block.given.data();
     for (std::size_t i = 0; i < n; ++i) {
+        const leaf_t* row = given + i * m;
         for (std::size_t t = 0; t < m; ++t) {
-            const leaf_t leaf = given[i * m + t];
+            const leaf_t leaf = row[t];
             if (leaf == no_leaf || index_.exists(t, leaf)) continue;
             const std::string why = index_.only_seen()
                                         ? ", in which a training row lies"
@@ -132,10 +133,12 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
         }
     }
     sort_by_leaf(given, m, n, index_.n_leaves(0), block);
-    block.leaves.resize(m * stride_of(n));
-    for (std::size_t p = 0; p < stride_of(n); ++p) {
+    const std::size_t stride = stride_of(n);
+    block.leaves.resize(m * stride);
+    for (std::size_t p = 0; p < stride; ++p) {
         const leaf_t* row = given + block.order[std::min(p, n - 1)] * m;
-        for (std::size_t t = 0; t < m; ++t) block.leaves[t * stride_of(n) + p] = row[t];
+        leaf_t* leaves = block.leaves.data() + p;
+        for (std::size_t t = 0; t < m; ++t) leaves[t * stride] = row[t];
     }
 }
 

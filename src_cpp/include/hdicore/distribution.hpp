@@ -38,7 +38,11 @@ struct Atoms {
     }
 
     // As needed_units; of masses that were pooled, of which trees have less than 2^shift, likewise.
-    mass_t needed(double level) const noexcept;
+    mass_t needed(double level) const noexcept {
+        const mass_t whole = static_cast<mass_t>(n_trees) << shift;
+        return total() == whole ? needed_units(level, n_trees, shift) : needed_of_pool(level);
+    }
+    mass_t needed_of_pool(double level) const noexcept;
 
     // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
     double mean() const noexcept;
