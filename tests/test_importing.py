@@ -192,10 +192,17 @@ def test_refitted_forest_is_refused():
         HDIForestRegressor.from_forest(forest, X, Y)
 
 
-@pytest.mark.parametrize("n", [1, N // 2, N - 1])
-def test_fewer_rows_are_refused(n):
-    with pytest.raises(ValueError, match=rf"X has {n} rows, but the forest was fitted on"):
-        HDIForestRegressor.from_forest(fitted("forest"), X[:n], Y[:n])
+@pytest.mark.parametrize("name", FORESTS)
+@pytest.mark.parametrize("sample_weight", [None, WEIGHT + 0.1], ids=["plain", "weighted"])
+@pytest.mark.parametrize("n", [1, N // 2, N - 1, N + 1, 2 * N])
+def test_other_numbers_of_rows_are_refused(name, sample_weight, n):
+    """Rows that no tree drew, such as test rows, leave no trace in the leaves."""
+    rows = np.arange(n) % N
+    weight = None if sample_weight is None else sample_weight[rows]
+    with pytest.raises(ValueError, match=rf"X has {n} rows.* was fitted on {N};"):
+        HDIForestRegressor.from_forest(
+            fitted(name, sample_weight=sample_weight), X[rows], Y[rows], sample_weight=weight
+        )
 
 
 @pytest.mark.parametrize(

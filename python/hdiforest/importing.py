@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
+from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
 
 Weighting = Literal["all", "inbag", "oob"]
 
@@ -22,7 +22,6 @@ _UNDERSTOOD = (
     "a fitted RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, "
     "ExtraTreeRegressor or BaggingRegressor of such trees"
 )
-_CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
 
 @dataclass(frozen=True)
@@ -87,35 +86,39 @@ def import_forest(
     Raises
     ------
     ValueError
-        If the estimator is not understood or not fitted, or a leaf holds other rows than its own
-        statistics say: other X, y, order of rows or sample_weight than those of its fit.
+        If the estimator is not understood or not fitted, the number of rows is not that of its
+        fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
+        sample_weight than those of the fit. See `hdiforest.leaf_records.disagreement` for what
+        statistics cannot tell.
     """
-    trees, features = _trees_of(estimator)
+    members = _members_of(estimator)
     n_features = estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
     n_outputs = 1 if y.ndim == 1 else y.shape[1]
-    if n_outputs != trees[0].n_outputs:
+    if n_outputs != members[0].tree_.n_outputs:
         raise ValueError(
-            f"y has {n_outputs} outputs, but the forest was fitted on {trees[0].n_outputs}"
+            f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
         )
-    forest = _as_forest(trees, features, n_features, n_threads)
+    _check_number_of_rows(estimator, len(X), sample_weight)
+    features = getattr(estimator, "estimators_features_", None)
+    forest = _as_forest([member.tree_ for member in members], features, n_features, n_threads)
     leaves = forest.leaves(X, n_threads=n_threads)
-    counts = _bag_counts(estimator, len(trees), len(X))
+    counts = _bag_counts(estimator, len(members), len(X))
 
     nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     refusals = []
-    for counts_are_weighted in _weighting_rules(estimator, counts, sample_weight):
-        rows = TrainingRows(X, y, sample_weight, counts, counts_are_weighted)
-        refusal = _refusal(estimator, trees, nodes, leaves, rows)
+    for rule in _weighting_rules(estimator, counts, sample_weight):
+        rows = TrainingRows(X, y, sample_weight, counts, rule.counts_are_weighted)
+        refusal = _refusal(members, nodes, leaves, rows, rule)
         if refusal is None:
             return forest, rows, leaves
         refusals.append(refusal)
     raise ValueError(max(refusals).message)
 
 
-def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | None]:
-    """Trees of an estimator and, if they see only some features, which."""
+def _members_of(estimator: Any) -> list[Any]:
+    """Fitted trees of an estimator."""
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
@@ -132,18 +135,41 @@ def _trees_of(estimator: Any) -> tuple[list[Any], list[NDArray[np.integer]] | No
             raise ValueError(
                 f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
             )
-        if member.criterion not in _CRITERIA:
+        if member.criterion not in CRITERIA:
             raise ValueError(
                 f"estimator has the criterion {member.criterion!r}, which is not understood; known "
-                f"are {', '.join(_CRITERIA)}"
+                f"are {', '.join(CRITERIA)}"
             )
         if getattr(member, "categorical_features", None) is not None:
             raise ValueError(
                 "estimator has categorical splits, which are not understood; encode those columns "
                 "as numbers and fit it again without categorical_features"
             )
-    features = getattr(estimator, "estimators_features_", None)
-    return [member.tree_ for member in members], features
+    return list(members)
+
+
+def _check_number_of_rows(
+    estimator: Any, n: int, sample_weight: NDArray[np.float64] | None
+) -> None:
+    """Refuse more or fewer rows than the estimator was fitted on.
+
+    The leaves cannot tell: rows that were not drawn may be added or left out without a trace.
+    """
+    if not isinstance(estimator, DecisionTreeRegressor):
+        if n != estimator._n_samples:
+            raise ValueError(
+                f"X has {n} rows, but the forest was fitted on {estimator._n_samples}; pass the "
+                "rows of its last fit, without test rows and complete"
+            )
+        return
+    # A single tree records how many rows had a weight.
+    n_weighted = n if sample_weight is None else np.count_nonzero(sample_weight)
+    recorded = estimator.tree_.n_node_samples[0]
+    if n_weighted != recorded:
+        raise ValueError(
+            f"X has {n_weighted} rows with a positive sample_weight, but the tree was fitted on "
+            f"{recorded}; pass the rows and weights of its last fit"
+        )
 
 
 def _as_forest(
@@ -182,10 +208,6 @@ def _bag_counts(estimator: Any, n_trees: int, n: int) -> NDArray[np.unsignedinte
         return None
     counts = np.zeros((n_trees, n), dtype=np.uint8)
     for t, rows in enumerate(_bags_of(estimator)):
-        if len(rows) and rows.max() >= n:
-            raise ValueError(
-                f"X has {n} rows, but the forest was fitted on at least {rows.max() + 1}"
-            )
         drawn = np.bincount(rows, minlength=n)
         needed = np.min_scalar_type(drawn.max())
         if needed.itemsize > counts.itemsize:
@@ -207,6 +229,13 @@ def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
         return revived.estimators_samples_  # type: ignore[no-any-return]
 
 
+class WeightingRule(NamedTuple):
+    """What a fit did with counts and sample_weight."""
+
+    counts_are_weighted: bool
+    float32: bool = False  # whether it rounded their products so
+
+
 class Refusal(NamedTuple):
     """Why rows are not those of a forest; the check that comes last says most."""
 
@@ -215,19 +244,20 @@ class Refusal(NamedTuple):
 
 
 def _refusal(
-    estimator: Any,
-    trees: list[Any],
+    members: list[Any],
     nodes: list[NDArray[np.int32]],
     leaves: NDArray[np.int32],
     rows: TrainingRows,
+    rule: WeightingRule,
 ) -> Refusal | None:
-    """Compare the weight and the targets of every leaf with the trees' own record of them."""
-    targets = rows.y.reshape(len(rows.y), -1).T
-    for t, tree in enumerate(trees):
+    """Compare every leaf with the trees' own record of it."""
+    targets = rows.y.reshape(len(rows.y), -1)
+    for t, member in enumerate(members):
         weights = rows.in_bag_weights(t)
-        found = np.bincount(leaves[:, t], weights=weights, minlength=len(nodes[t]))
-        recorded = tree.weighted_n_node_samples[nodes[t]]
-        if not np.allclose(found, recorded, rtol=1e-8, atol=1e-8 * recorded.max()):
+        if rule.float32:
+            weights = weights.astype(np.float32).astype(np.float64)
+        found = disagreement(member, nodes[t], TreeRows(leaves[:, t], weights, targets))
+        if found == "weights":
             given = "without sample_weight" if rows.sample_weight is None else "with sample_weight"
             return Refusal(
                 1,
@@ -237,15 +267,13 @@ def _refusal(
                 "fitted on missing values by scikit-learn before 1.8 do not agree with their own "
                 "record; fit again)",
             )
-        for output, target in enumerate(targets):
-            leaf_targets = LeafTargets(nodes[t], leaves[:, t], weights, target)
-            if not leaf_targets.agree_with(estimator, tree, output):
-                return Refusal(
-                    2,
-                    f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
-                    "targets than the forest recorded. Pass y as it was, and in the same order of "
-                    "rows, at the forest's last fit",
-                )
+        if found == "targets":
+            return Refusal(
+                2,
+                f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
+                "targets than the forest recorded. Pass y as it was, and in the same order of "
+                "rows, at the forest's last fit",
+            )
     return None
 
 
@@ -253,16 +281,22 @@ def _weighting_rules(
     estimator: Any,
     counts: NDArray[np.unsignedinteger] | None,
     sample_weight: NDArray[np.float64] | None,
-) -> list[bool]:
+) -> list[WeightingRule]:
     """Whether sample_weight may have multiplied the counts, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
     if counts is None and not isinstance(estimator, BaggingRegressor):
-        return [True]
+        return [WeightingRule(True)]
     if counts is None or not hasattr(estimator, "_sample_weight"):
-        return [True, False]
+        rules = [WeightingRule(True), WeightingRule(False)]
+        # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
+        if sample_weight is not None and np.array_equal(
+            sample_weight, sample_weight.astype(np.float32)
+        ):
+            rules.insert(1, WeightingRule(True, float32=True))
+        return rules
     used = estimator._sample_weight
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")
@@ -272,59 +306,4 @@ def _weighting_rules(
             f"sample_weight decided which rows the forest drew at its last fit, but {given}; pass "
             "the same"
         )
-    return [False]
-
-
-@dataclass(frozen=True)
-class LeafTargets:
-    """One target of the training rows as one tree saw it."""
-
-    nodes: NDArray[np.int32]  # (n_leaves,) node id of each leaf
-    leaf: NDArray[np.int32]  # (n,)
-    weights: NDArray[np.float64]  # (n,) in-bag weight
-    target: NDArray[np.float64]  # (n,)
-
-    def agree_with(self, estimator: Any, tree: Any, output: int) -> bool:
-        """Whether the leaves have the means, medians or variances that the tree recorded."""
-        members = getattr(estimator, "estimators_", [estimator])
-        criterion = members[0].criterion
-        # Sums of like-signed targets err by less than this, however many there are.
-        tolerance = 1e-9 * np.abs(self.target).max()
-        recorded = tree.value[self.nodes, output, 0]
-        if members[0].monotonic_cst is not None:
-            # Constraints move the values of leaves, but not their impurities.
-            error = np.abs(self._impurity(criterion) - tree.impurity[self.nodes])
-            return bool((error <= tolerance * max(1.0, np.abs(self.target).max())).all())
-        if criterion == "absolute_error":
-            low, high = self._medians()
-            return bool(((low - tolerance <= recorded) & (recorded <= high + tolerance)).all())
-        return bool((np.abs(self._mean(self.target) - recorded) <= tolerance).all())
-
-    def _impurity(self, criterion: str) -> NDArray[np.float64]:
-        """Impurity of each leaf, as scikit-learn defines it for the criterion."""
-        if criterion == "absolute_error":
-            return self._mean(np.abs(self.target - self._medians()[0][self.leaf]))
-        mean = self._mean(self.target)[self.leaf]
-        if criterion == "poisson":
-            with np.errstate(invalid="ignore", divide="ignore"):  # no leaf of its own has mean 0
-                return self._mean(xlogy(self.target, self.target / mean))
-        return self._mean((self.target - mean) ** 2)
-
-    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums = np.bincount(self.leaf, weights=values, minlength=len(self.nodes))
-        return sums.astype(np.float64, copy=False)
-
-    def _mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._sums(self.weights * values) / self._sums(self.weights)
-
-    def _medians(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper weighted median of each leaf."""
-        order = np.lexsort((self.target, self.leaf))
-        order = order[self.weights[order] > 0]
-        upto = np.cumsum(self.weights[order])
-        before = np.append(0.0, upto)[np.flatnonzero(np.diff(self.leaf[order], prepend=-1))]
-        half = (before + np.append(before[1:], upto[-1])) / 2
-        slack = 1e-9 * upto[-1]
-        low = np.searchsorted(upto, half - slack)
-        high = np.minimum(np.searchsorted(upto, half + slack, side="right"), len(order) - 1)
-        return self.target[order[low]], self.target[order[high]]
+    return [WeightingRule(False)]

@@ -23,6 +23,12 @@ kinds = {
     "part of the rows": (RandomForestRegressor(5, max_samples=0.5, random_state=0), weight),
     "extra trees": (ExtraTreesRegressor(5, random_state=0), weight),
     "bags": (BaggingRegressor(DecisionTreeRegressor(), 5, random_state=0), None),
+    "float32 weights": (RandomForestRegressor(5, random_state=0), weight.astype(np.float32)),
+    "medians": (RandomForestRegressor(5, criterion="absolute_error", random_state=0), weight),
+    "constraints": (
+        RandomForestRegressor(5, monotonic_cst=[1, -1, 0], min_samples_leaf=3, random_state=0),
+        None,
+    ),
 }
 found = {}
 for name, (forest, sample_weight) in kinds.items():

@@ -1,0 +1,258 @@
+"""Whether rows are those of a fitted tree, by what it recorded of each leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+Floats = NDArray[np.floating[Any]]
+
+CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
+
+# Largest relative error of one operation in float64, and largest error near 0.
+_UNIT = 2.0**-53
+_LEAST = 2.0**-1074
+
+
+@dataclass(frozen=True)
+class TreeRows:
+    """Rows as one tree saw them."""
+
+    leaf: NDArray[np.int32]  # (n,)
+    weights: Floats  # (n,) in-bag
+    targets: Floats  # (n, n_outputs)
+
+    def sums(self, values: Floats, n_leaves: int) -> Floats:
+        """Sum of values (n,) over each leaf."""
+        found: Floats = np.bincount(self.leaf, weights=values, minlength=n_leaves).astype(
+            np.float64, copy=False
+        )
+        return found
+
+
+def disagreement(
+    member: Any, leaf_nodes: NDArray[np.int32], rows: TreeRows
+) -> Literal["weights", "targets"] | None:
+    """Say what of a tree's leaves is not as scikit-learn recorded it at the fit, None if all is.
+
+    Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
+    in the tree's bag. Tolerances bound the rounding of the sums that scikit-learn makes, by the
+    rows of the leaf and, for impurities, of its parent. O(n + n_nodes); medians are O(n log n).
+
+    Not seen are: rows in no bag, two sets of rows with the same multiset of targets in each leaf
+    (which give the same intervals), and changes below the rounding.
+
+    Parameters
+    ----------
+    member : fitted DecisionTreeRegressor
+    leaf_nodes : (n_leaves,) int32
+        Node of each leaf.
+    rows : TreeRows
+    """
+    with np.errstate(all="ignore"):  # where sums overflow, nothing can be told
+        weight = rows.sums(rows.weights, len(leaf_nodes))
+        recorded = member.tree_.weighted_n_node_samples[leaf_nodes]
+        n = member.tree_.n_node_samples[leaf_nodes]
+        if (np.abs(weight - recorded) > _error(2, n, recorded)).any():
+            return "weights"
+        tree = _Tree(member.tree_, leaf_nodes, weight)
+        kind = _Medians if member.criterion == "absolute_error" else _Means
+        outputs = [
+            kind(tree, member, TreeRows(rows.leaf, rows.weights, target))
+            for target in rows.targets.T
+        ]
+        values = member.tree_.value[leaf_nodes, :, 0].T
+        impurities = [leaves.impurities() for leaves in outputs]
+        mean_impurity = Bounds(*(np.mean(ends, axis=0) for ends in zip(*impurities, strict=True)))
+        agree = mean_impurity.hold(member.tree_.impurity[leaf_nodes]) and all(
+            leaves.values().hold(value) for leaves, value in zip(outputs, values, strict=True)
+        )
+        return None if agree else "targets"
+
+
+class Bounds(NamedTuple):
+    """Least and largest number that scikit-learn may have recorded for each leaf."""
+
+    low: Floats
+    high: Floats
+
+    def hold(self, recorded: Floats) -> bool:
+        """Whether no finite record lies outside."""
+        outside = (recorded < self.low) | (recorded > self.high)
+        return not (outside & np.isfinite(recorded)).any()
+
+
+def _error(
+    factor: float, n: NDArray[np.int64], size: Floats, weight: Floats | float = np.inf
+) -> Floats:
+    """Bound the error of `factor` sums of n products, or of such sums divided by `weight`.
+
+    `size` is the result if all terms are taken as positive. A sum in any order errs by at most
+    (n - 1) u of it and the products by u (Higham, Accuracy and Stability of Numerical Algorithms,
+    2nd ed., section 4.2), and by the least number each if they underflow.
+    """
+    return factor * (n + 4.0) * (_UNIT * size + _LEAST * (1 + 1 / weight))
+
+
+class _Tree:
+    """Sums over the nodes of one tree; O(n_nodes)."""
+
+    def __init__(self, record: Any, leaf_nodes: NDArray[np.int32], weight: Floats) -> None:
+        self.record = record
+        self.leaf_nodes = leaf_nodes
+        self.weight = weight  # (n_leaves,)
+        self.left, self.right = record.children_left, record.children_right
+        inner = np.flatnonzero(self.left >= 0)
+        parent = np.arange(record.node_count)
+        parent[self.left[inner]] = parent[self.right[inner]] = inner
+        self.parent = parent
+
+    @cached_property
+    def levels(self) -> list[NDArray[np.intp]]:
+        """Inner nodes of each depth."""
+        found, nodes = [], np.zeros(1, dtype=np.intp)
+        while len(inner := nodes[self.left[nodes] >= 0]):
+            found.append(inner)
+            nodes = np.concatenate([self.left[inner], self.right[inner]])
+        return found
+
+    def split_error(self, nodes: Any, total: Floats, size: Floats) -> Floats:
+        """Bound the error of means of nodes that were computed when their parents were split.
+
+        scikit-learn then has the sums of one child as differences, which err as the parent's do.
+        `total` is the parent's sum, divided by the weight of the node, and `size` the node's mean,
+        both of terms taken as positive. See `_error`.
+        """
+        weights = self.record.weighted_n_node_samples
+        parent, weight = self.parent[nodes], weights[nodes]
+        n = self.record.n_node_samples[parent]
+        share = weights[parent] / weight
+        error = _error(10, n, total + share * size, weight)
+        # Where even the difference of two weights is mostly rounding, nothing can be told.
+        return np.where(_error(10, n, share) < 0.01, error, np.inf)
+
+    def sums(self, of_leaves: Floats) -> Floats:
+        """Sum over the leaves below each node, (n_nodes,)."""
+        found = np.zeros(self.record.node_count)
+        found[self.leaf_nodes] = of_leaves
+        for inner in reversed(self.levels):
+            found[inner] = found[self.left[inner]] + found[self.right[inner]]
+        return found
+
+
+class _Means:
+    """Leaves that predict means."""
+
+    def __init__(self, tree: _Tree, member: Any, rows: TreeRows) -> None:
+        self.tree, self.member, self.rows = tree, member, rows
+        self.mean = self._mean(rows.targets)
+        self.variance = self._mean((rows.targets - self.mean[rows.leaf]) ** 2)
+
+    def _mean(self, values: Floats) -> Floats:
+        sums = self.rows.sums(self.rows.weights * values, len(self.tree.leaf_nodes))
+        return sums / self.tree.weight
+
+    def values(self) -> Bounds:
+        """Bounds of the values of leaves."""
+        tree = self.tree
+        size = self._mean(np.abs(self.rows.targets))
+        error = _error(4, tree.record.n_node_samples[tree.leaf_nodes], size, tree.weight)
+        low, high = self.mean - error, self.mean + error
+        if self.member.monotonic_cst is None:
+            return Bounds(low, high)
+        return Bounds(self._clipped(low, size, -1), self._clipped(high, size, 1))
+
+    def _clipped(self, values: Floats, size: Floats, side: int) -> Floats:
+        """Clip values of leaves as constraints do, at ends moved to a side by their rounding.
+
+        A split on a constrained feature bounds both its sides by the middle of their means.
+        """
+        tree, record = self.tree, self.tree.record
+        weight = tree.sums(tree.weight)
+        mean = tree.sums(tree.weight * self.mean) / weight
+        total = tree.sums(tree.weight * size)[tree.parent] / weight
+        moved = mean + side * tree.split_error(slice(None), total, np.abs(mean))
+        signs = np.asarray(self.member.monotonic_cst)
+        lower = np.full(record.node_count, -np.inf)
+        upper = np.full(record.node_count, np.inf)
+        for inner in tree.levels:
+            left, right = tree.left[inner], tree.right[inner]
+            sign = signs[record.feature[inner]]
+            middle = (moved[left] + moved[right]) / 2
+            lower[left] = np.where(sign < 0, middle, lower[inner])
+            upper[left] = np.where(sign > 0, middle, upper[inner])
+            lower[right] = np.where(sign > 0, middle, lower[inner])
+            upper[right] = np.where(sign < 0, middle, upper[inner])
+        leaves = tree.leaf_nodes
+        clipped: Floats = np.clip(values, lower[leaves], upper[leaves])
+        return clipped
+
+    def impurities(self) -> Bounds:
+        """Bounds of the variance or half Poisson deviance of each leaf.
+
+        scikit-learn computes variances as mean squares less squared means.
+        """
+        tree = self.tree
+        parent = tree.parent[tree.leaf_nodes]
+        if self.member.criterion == "poisson":
+            target = self.rows.targets
+            impurity = self._mean(xlogy(target, target / self.mean[self.rows.leaf]))
+            terms, size = self.mean, self.mean + impurity
+        else:
+            impurity = self.variance
+            terms = size = self.variance + self.mean**2
+        total = tree.sums(tree.weight * terms)[parent] / tree.weight
+        error = tree.split_error(tree.leaf_nodes, total, size)
+        return Bounds(impurity - error, impurity + error)
+
+
+class _Medians:
+    """Leaves that predict medians."""
+
+    def __init__(self, tree: _Tree, member: Any, rows: TreeRows) -> None:
+        self.tree, self.member, self.rows = tree, member, rows
+        order = np.lexsort((rows.targets, rows.leaf))
+        order = order[rows.weights[order] > 0]
+        weights = rows.weights[order]
+        self.weights_differ = bool((weights != weights[0]).any())
+        upto = np.cumsum(weights)
+        first = np.flatnonzero(np.diff(rows.leaf[order], prepend=-1))
+        before = np.append(0.0, upto)[first]
+        half = (before + np.append(before[1:], upto[-1])) / 2
+        # Rounding of the sums of weights, here and in scikit-learn, may decide between neighbours.
+        self.slack = 1e-9 * tree.weight + 4 * len(order) * _UNIT * upto[-1]
+        low = np.searchsorted(upto, half - self.slack)
+        high = np.searchsorted(upto, half + self.slack, side="right")
+        last = np.append(first[1:], len(order)) - 1
+        self.low = rows.targets[order[np.maximum(low, first)]]
+        self.high = rows.targets[order[np.minimum(high, last)]]
+
+    def _mean(self, values: Floats) -> Floats:
+        sums = self.rows.sums(self.rows.weights * values, len(self.tree.leaf_nodes))
+        return sums / self.tree.weight
+
+    def values(self) -> Bounds:
+        """Bounds of the values of leaves, which constraints move anywhere."""
+        if self.member.monotonic_cst is None:
+            return Bounds(self.low, self.high)
+        unbounded = np.full(len(self.low), np.inf)
+        return Bounds(-unbounded, unbounded)
+
+    def impurities(self) -> Bounds:
+        """Bounds of the mean absolute deviation of each leaf from its median.
+
+        Before scikit-learn 1.8 some were recorded about another point if weights differ. They can
+        only be larger.
+        """
+        tree = self.tree
+        deviation = self._mean(np.abs(self.rows.targets - self.low[self.rows.leaf]))
+        size = self._mean(np.abs(self.rows.targets))
+        error = tree.split_error(tree.leaf_nodes, 2 * size, deviation)
+        error += 4 * self.slack / tree.weight * (self.high - self.low)
+        high = np.full(len(error), np.inf) if self.weights_differ else deviation + error
+        return Bounds(deviation - error, high)
