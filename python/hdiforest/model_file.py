@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex, Scorer, __version__
 from hdiforest.atomic import replacing
 from hdiforest.importing import TrainingRows
+from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
+from hdiforest.report import printable
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
@@ -89,21 +92,25 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
         with safe_open(path, framework="np"):
             pass
     except SafetensorError as error:
-        raise ValueError(f"{path} is not a model file, or is damaged: {error}") from None
+        raise ValueError(
+            f"{path} is not a model file, or is damaged: {printable(str(error))}"
+        ) from None
     metadata, tensors = _map_tensors(path)
-    facts, sha256 = _checked_facts(path, metadata)
+    facts, sha256 = _facts(path, metadata)
     if sha256 != _digest(facts, tensors):
         raise ValueError(f"{path} is damaged: its checksum does not match its contents")
     try:
+        check_facts(facts)
+        check_tensors(tensors)
         _assemble(model, facts, tensors)
-    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a valid model: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not a valid model: {printable(str(error))}") from None
 
 
 def read_facts(path: Path) -> dict[str, Any]:
     """Facts about a model file that `load_into` has accepted: versions, weights, names, sizes."""
     metadata, _ = _map_tensors(path)
-    return _checked_facts(path, metadata)[0]
+    return _facts(path, metadata)[0]
 
 
 def _assemble(
@@ -113,44 +120,33 @@ def _assemble(
     for name, array in tensors.items():
         group, _, key = name.partition(".")
         groups[group][key] = array
-    n_features, n_rows = int(facts["n_features"]), int(facts["n_training_rows"])
-    if facts["weights"] not in ("all", "inbag", "oob"):
-        raise ValueError(f"weights must be 'all', 'inbag' or 'oob', got {facts['weights']!r}")
-    forest = Forest.from_arrays(groups["forest"], n_features)
-    index = LeafIndex.from_arrays(groups["index"], bool(facts["scalar_output"]))
-    names = facts["feature_names"]
-    if names is not None and len(names) != n_features:
-        raise ValueError(f"it names {len(names)} features of {n_features}")
+    forest = Forest.from_arrays(groups["forest"], facts["n_features"])
+    index = LeafIndex.from_arrays(groups["index"], facts["scalar_output"])
+    scorer = Scorer(forest, index)
+    atoms = [index.atoms(output) for output in range(index.n_outputs)]
+    if max(map(len, atoms)) > facts["n_training_rows"]:
+        raise ValueError("leaves hold more distinct targets than there were training rows")
+    training = groups["training"]
+    if training:
+        check_training_rows(training, facts, forest.n_trees, atoms)
 
     model.weights = model.weights_ = facts["weights"]
-    model.scorer_ = Scorer(forest, index)
-    model.n_features_in_ = n_features
+    model.scorer_ = scorer
+    model.n_features_in_ = facts["n_features"]
     model.n_outputs_ = index.n_outputs
-    model.n_training_rows_ = n_rows
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    model._allow_nan = bool(facts["allow_nan"])
+    model.n_training_rows_ = facts["n_training_rows"]
+    if facts["feature_names"] is not None:
+        model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+    model._allow_nan = facts["allow_nan"]
     model._training_rows = None
-    if groups["training"]:
-        weighted = bool(facts["counts_are_weighted"])
-        model._training_rows = _training_rows(groups["training"], forest, index, n_rows, weighted)
-
-
-def _training_rows(
-    arrays: dict[str, NDArray[Any]], forest: Forest, index: LeafIndex, n: int, weighted: bool
-) -> TrainingRows:
-    shapes = {
-        "X": (n, forest.n_features),
-        "y": (n,) if index.scalar_output else (n, index.n_outputs),
-        "sample_weight": (n,),
-        "counts": (n, forest.n_trees),
-    }
-    for name, array in arrays.items():
-        if array.shape != shapes[name]:
-            raise ValueError(f"training {name} must have shape {shapes[name]}, got {array.shape}")
-    return TrainingRows(
-        arrays["X"], arrays["y"], arrays.get("sample_weight"), arrays.get("counts"), weighted
-    )
+    if training:
+        model._training_rows = TrainingRows(
+            training["X"],
+            training["y"],
+            training.get("sample_weight"),
+            training.get("counts"),
+            facts["counts_are_weighted"],
+        )
 
 
 def _map_tensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
@@ -169,24 +165,27 @@ def _map_tensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
     tensors = {}
     for name, entry in header.items():
         if entry["dtype"] not in _DTYPES:
-            raise ValueError(f"{path} is not a model file: {name} has type {entry['dtype']}")
+            raise ValueError(
+                f"{path} is not a model file: {printable(name)} has type {entry['dtype']}"
+            )
         begin, end = entry["data_offsets"]
         data = content[start + begin : start + end]
         tensors[name] = data.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return metadata, tensors
 
 
-def _checked_facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any], str]:
+def _facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any], str]:
     try:
         found = json.loads(metadata[METADATA_KEY])
         facts, sha256 = dict(found["facts"]), str(found["sha256"])
-        format_version = int(facts["format_version"])
-    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):
+        format_version = facts["format_version"]
+    except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not an hdicore model: it holds other tensors") from None
     if format_version != FORMAT_VERSION:
         raise ValueError(
-            f"{path} has model format {format_version}, written by hdicore {facts.get('hdicore')}; "
-            f"this version reads format {FORMAT_VERSION}: upgrade hdicore"
+            f"{path} has model format {reprlib.repr(format_version)}, written by hdicore "
+            f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
+            f"{FORMAT_VERSION}: upgrade hdicore"
         )
     return facts, sha256
 

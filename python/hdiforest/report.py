@@ -10,8 +10,19 @@ from numpy.typing import NDArray
 from hdiforest.metrics import coverage_score, mean_width_score
 
 
+def printable(text: str) -> str:
+    """Escape what a terminal would not print as it stands, such as control characters."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Lay out rows of cells in columns; the first `left` columns lean left, the others right."""
+    """Lay out rows of cells in columns; the first `left` columns lean left, the others right.
+
+    Cells are escaped, see `printable`.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
