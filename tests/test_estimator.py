@@ -249,7 +249,7 @@ def test_own_target_does_not_matter_out_of_bag(weights):
     forest = ExtraTreesRegressor(
         60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
     )
-    model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, Y.copy())
     before = model.oob_interval(0.8)
     rows = model._training_rows
     for i in (0, 17, 200):

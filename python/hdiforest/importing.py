@@ -164,11 +164,12 @@ def _check_number_of_rows(
         return
     # A single tree records how many rows had a weight.
     n_weighted = n if sample_weight is None else np.count_nonzero(sample_weight)
+    rows = "rows" if sample_weight is None else "rows with a positive sample_weight"
     recorded = estimator.tree_.n_node_samples[0]
     if n_weighted != recorded:
         raise ValueError(
-            f"X has {n_weighted} rows with a positive sample_weight, but the tree was fitted on "
-            f"{recorded}; pass the rows and weights of its last fit"
+            f"X has {n_weighted} {rows}, but the tree was fitted on {recorded}; pass the rows and "
+            "sample_weight of its last fit"
         )
 
 
