@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 METADATA_KEY = "hdicore_model"
+_HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
 _DTYPES = {
     "U8": "<u1",
     "U16": "<u2",
@@ -120,8 +121,8 @@ def _assemble(
     for name, array in tensors.items():
         group, _, key = name.partition(".")
         groups[group][key] = array
-    forest = Forest.from_arrays(groups["forest"], facts["n_features"])
-    index = LeafIndex.from_arrays(groups["index"], facts["scalar_output"])
+    forest = Forest.from_arrays(groups["forest"], facts["n_features"], copy=False)
+    index = LeafIndex.from_arrays(groups["index"], facts["scalar_output"], copy=False)
     scorer = Scorer(forest, index)
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
     if max(map(len, atoms)) > facts["n_training_rows"]:
@@ -196,7 +197,9 @@ def _digest(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> str:
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name])
         state.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        state.update(array.reshape(-1).view(np.uint8).data)
+        contents = array.reshape(-1).view(np.uint8).data
+        for begin in range(0, len(contents), _HASHED_AT_ONCE):
+            state.update(contents[begin : begin + _HASHED_AT_ONCE])
     return state.hexdigest()
 
 

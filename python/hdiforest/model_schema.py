@@ -68,6 +68,7 @@ TENSORS = {
     "index.leaf_begin": Tensor(("uint32",)),
     "index.ranks": Tensor(("uint16", "uint32")),
     "index.units": Tensor(("uint32", "uint64"), required=False),
+    "index.copies": Tensor(("uint8", "uint32"), required=False),
     "index.seen": Tensor(("uint64",), required=False),
     "training.X": Tensor(("float32",), (2,), required=False),
     "training.y": Tensor(("float64",), (1, 2), required=False),
