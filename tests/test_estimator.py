@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import HDIForestRegressor
+from hdiforest.rows import checked_rows
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(300, 4)).astype(np.float32)
@@ -221,65 +222,6 @@ def test_bad_numbers_of_draws(n_samples):
         imported().sample(X_NEW, n_samples)
 
 
-def out_of_bag_by_definition(weights, coverage):
-    """Slow twin of oob_interval."""
-    from hdicore import _reference
-
-    leaves = FOREST.apply(X)
-    counts = np.transpose([np.bincount(rows, minlength=300) for rows in FOREST.estimators_samples_])
-    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
-    query = np.where(counts > 0, -1, leaves)
-    found = []
-    for i in range(0, 300, 10):
-        leave_out = None if weights == "inbag" else i
-        atoms = _reference.gather(leaves, Y, query[i], counts=considered, leave_out=leave_out)
-        found.append(_reference.hdi(atoms, coverage))
-    return np.array(found)
-
-
-@pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_out_of_bag_intervals_by_definition(weights):
-    found = imported(weights=weights).oob_interval(0.8)
-    assert_array_equal(found[::10], out_of_bag_by_definition(weights, 0.8))
-
-
-@pytest.mark.parametrize("weights", WEIGHTINGS)
-def test_own_target_does_not_matter_out_of_bag(weights):
-    """With leaves that do not depend on y, changing y_i must leave row i's interval alone."""
-    forest = ExtraTreesRegressor(
-        60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
-    )
-    model = HDIForestRegressor(forest, weights=weights).fit(X, Y.copy())
-    before = model.oob_interval(0.8)
-    rows = model._training_rows
-    for i in (0, 17, 200):
-        rows.y[i] += 1000
-        try:
-            index = rows.index(model.scorer_.forest, model.scorer_.forest.leaves(X), weights)
-            changed = HDIForestRegressor(forest, weights=weights).fit(X, Y)
-            changed._training_rows = rows
-            changed.scorer_ = type(model.scorer_)(model.scorer_.forest, index)
-            assert_array_equal(changed.oob_interval(0.8)[i], before[i])
-        finally:
-            rows.y[i] -= 1000
-
-
-def test_out_of_bag_coverage_of_shuffled_targets():
-    """Without any signal, an interval from other rows covers about as often as it says."""
-    x = RNG.normal(size=(2000, 3))
-    y = RNG.normal(size=2000)
-    model = HDIForestRegressor(RandomForestRegressor(60, min_samples_leaf=50, random_state=0))
-    lower, upper = model.fit(x, y).oob_interval(0.9).T
-    assert abs(((lower <= y) & (y <= upper)).mean() - 0.9) < 0.03
-
-
-def test_rows_that_every_tree_saw_warn():
-    model = HDIForestRegressor(RandomForestRegressor(2, random_state=0)).fit(X, Y)
-    with pytest.warns(UserWarning, match=r"\d+ of 300 training rows have no out-of-bag interval"):
-        intervals = model.oob_interval()
-    assert 0 < np.isnan(intervals[:, 0]).sum() < 300
-
-
 def test_clone_keeps_a_frozen_forest():
     model = imported(weights="inbag", n_jobs=2)
     copied = clone(model)
@@ -395,7 +337,7 @@ def test_rows_in_c_order_are_neither_copied_nor_answered_otherwise():
     expected = model.predict_interval(X_NEW.tolist(), 0.9)
     for dtype in (np.float32, np.float64):
         rows = np.ascontiguousarray(X_NEW, dtype=dtype)
-        assert model._checked_rows(rows) is rows
+        assert checked_rows(model, rows) is rows
         for same in (rows, np.asfortranarray(rows), rows.astype(rows.dtype.newbyteorder())):
             assert_array_equal(model.predict_interval(same, 0.9), expected)
 

@@ -176,7 +176,7 @@ def entries(rows: Rows, n_jobs: int) -> Iterator[Entry]:
         yield Entry(
             "quantile-forest",
             f"its stored leaves ({name}) and trees",
-            LeafModel(again.forest.apply, again.index, n_jobs),
+            LeafModel.from_index(again.forest.apply, again.index, n_jobs=n_jobs),
             lambda X, q=quantiles: q.predict(X, quantiles="mean", weighted_leaves=True),
             "`predict` of two quantiles",
             # The same weights: rows of a leaf share what it weighs. With one row it is no option.

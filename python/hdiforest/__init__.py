@@ -1,6 +1,7 @@
 """Shortest prediction intervals from fitted forests."""
 
+from hdicore import __version__
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.leaves import LeafModel, from_leaves
 
-__all__ = ["HDIForestRegressor", "LeafModel", "from_leaves"]
+__all__ = ["HDIForestRegressor", "LeafModel", "__version__", "from_leaves"]

@@ -8,8 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdicore import LeafIndex, Scorer
-
 Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 Interpolation = Literal[
     "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
@@ -17,20 +15,42 @@ Interpolation = Literal[
 
 
 class ConditionalDistributions(ABC):
-    """Predictions that are read from the training rows that share leaves with a row."""
+    """Predictions that are read from the training rows that share leaves with a row.
+
+    All raise NotFittedError if the model is not fitted, and ValueError if an argument is refused.
+    """
 
     @abstractmethod
-    def _given(self, X: ArrayLike) -> tuple[Scorer | LeafIndex, NDArray[Any], int]:
-        """Return who answers, the checked rows or leaves to give it, and a number of threads."""
+    def _ask(
+        self,
+        X: ArrayLike,
+        query: str,
+        *arguments: Any,
+        per_row: ArrayLike | None = None,
+        **options: Any,
+    ) -> NDArray[np.float64]:
+        """Put a query of `hdicore.LeafIndex` and `Scorer` for the rows of X.
+
+        `per_row` is its first argument, with a row for each of X, if it has such a one.
+        """
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Mean of the conditional distribution, (n,) or (n, n_outputs).
+        """Mean of the conditional distribution.
 
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+
+        Returns
+        -------
+        (n,) or (n, n_outputs) float64
+
+        Notes
+        -----
         Equal to the prediction of a scikit-learn forest only with ``weights="inbag"`` and a
         criterion whose leaves predict means.
         """
-        engine, rows, n_threads = self._given(X)
-        return engine.mean(rows, n_threads=n_threads)
+        return self._ask(X, "mean")
 
     def predict_interval(
         self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
@@ -58,8 +78,7 @@ class ConditionalDistributions(ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        engine, rows, n_threads = self._given(X)
-        return engine.intervals(rows, coverage, kind, n_threads=n_threads)
+        return self._ask(X, "intervals", coverage, kind)
 
     def predict_quantiles(
         self,
@@ -87,21 +106,23 @@ class ConditionalDistributions(ABC):
         (n,) or (n, k) float64
             (n, n_outputs[, k]) with several outputs.
         """
-        engine, rows, n_threads = self._given(X)
-        return engine.quantiles(rows, quantiles, interpolation, n_threads=n_threads)
+        return self._ask(X, "quantiles", quantiles, interpolation)
 
-    def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """P(Y <= y given x), eq. (14) of the paper.
+    def predict_cdf(
+        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True
+    ) -> NDArray[np.float64]:
+        """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
         Parameters
         ----------
         X : (n, n_features) array or table
         y : (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
+        inclusive : bool, default=True
+            Whether y itself counts: False gives P(Y < y given x).
 
         Returns
         -------
         array of the shape of y, float64
         """
-        engine, rows, n_threads = self._given(X)
-        return engine.cdf(rows, y, n_threads=n_threads)
+        return self._ask(X, "cdf", per_row=y, inclusive=inclusive)

@@ -6,12 +6,12 @@ import os
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
@@ -20,12 +20,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Scorer
 from hdiforest import model_file
-from hdiforest.distributions import ConditionalDistributions, Kind
+from hdiforest.arrow import as_table
+from hdiforest.distributions import ConditionalDistributions
 from hdiforest.importing import TrainingRows, Weighting, import_forest
+from hdiforest.out_of_bag import OutOfBagDistributions
+from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
+from hdiforest.state import StoredAsArrays
+from hdiforest.stored import StoredForest
 from hdiforest.threads import thread_count
 
 
-class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator):
+class HDIForestRegressor(
+    ConditionalDistributions, OutOfBagDistributions, RegressorMixin, StoredAsArrays
+):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
     For a new row, each training row weighs as often as the two share a leaf (Zhu, Lu, Chen,
@@ -38,7 +45,8 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
     estimator : estimator, default=None
         The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
         ExtraTreeRegressor or BaggingRegressor of such trees. None means
-        ``RandomForestRegressor()``. A fitted one in a ``FrozenEstimator`` is kept as it is.
+        ``RandomForestRegressor()``. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
+        model that was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
         tree's bootstrap drew it (then `predict` equals the forest's), or only those that the tree
@@ -66,6 +74,24 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
     Intervals are closed and their ends are training targets, so y outside the range of its leaves
     is never covered. The weighted mean may lie outside a highest-density interval, and intervals
     at a higher coverage need not contain those at a lower one.
+
+    X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
+    Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
+    dict of columns. Tables are read by name: other names, or another order, than those of the fit
+    are errors.
+
+    The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
+    arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
+    it after the fit, and a later refit of it does not change the model.
+
+    ``clone`` gives an unfitted model as always in scikit-learn. That of a model made by
+    `from_forest` has the same forest, and fits on the rows of the forest's own fit only; that of a
+    loaded model refuses to fit, because the file does not say how its forest was grown. Where a
+    fitted model must outlive ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
+
+    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the types
+    ``hdiforest.estimator.HDIForestRegressor`` and scikit-learn's own ``sklearn.tree._tree.Tree``
+    are trusted, and for a loaded model ``hdiforest.stored.StoredForest`` in place of the latter.
 
     Examples
     --------
@@ -109,7 +135,8 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
         forest : fitted estimator
             See the class.
         X : (n, n_features) array or table
-            The rows the forest was fitted on, in the same order.
+            The rows the forest was fitted on, in the same order. Copied, as are y and
+            sample_weight.
         y : (n,) or (n, n_outputs) array
             Their targets.
         sample_weight : (n,) array, optional
@@ -137,13 +164,28 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
             Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
             their leaves; "inbag" uses what the trees themselves used.
 
+        Returns
+        -------
+        HDIForestRegressor
+            The model itself.
+
         Raises
         ------
+        ImportError
+            If X is Arrow data or a dict of columns, and pyarrow is not installed.
         ValueError
-            If an argument is out of range, or a frozen forest was fitted on other rows.
+            If an argument is out of range, a frozen forest was fitted on other rows, or the model
+            was loaded from a file and has no forest to fit.
         """
         if self.weights not in ("all", "inbag", "oob"):
             raise ValueError(f"weights must be 'all', 'inbag' or 'oob', got {self.weights!r}")
+        if isinstance(self.estimator, StoredForest):
+            raise ValueError(
+                "a model that was loaded from a file cannot be fitted, because the file does not "
+                "say how its forest was grown; set its parameter estimator to a forest, or use the "
+                "loaded model in a sklearn.frozen.FrozenEstimator"
+            )
+        X = as_table(X)
         estimator = RandomForestRegressor() if self.estimator is None else clone(self.estimator)
         frozen = isinstance(estimator, FrozenEstimator)
         while isinstance(estimator, FrozenEstimator):
@@ -152,9 +194,7 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
             check_is_fitted(estimator)
             validate_data(estimator, X, reset=False, skip_check_array=True)
         self._allow_nan = get_tags(self).input_tags.allow_nan
-        rows, targets = validate_data(
-            self, X, y, multi_output=True, y_numeric=True, **self._row_format()
-        )
+        rows, targets = checked_training_rows(self, X, y)
         if targets.ndim == 2 and targets.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the "
@@ -163,8 +203,7 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
                 stacklevel=2,
             )
             targets = targets.ravel()
-        targets = np.asarray(targets, dtype=np.float64)
-        row_weights = _checked_sample_weight(sample_weight, len(rows))
+        row_weights = checked_sample_weight(sample_weight, len(rows))
         if not frozen:
             options = {} if row_weights is None else {"sample_weight": row_weights}
             estimator.fit(X, targets, **options)
@@ -197,16 +236,28 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+
         Returns
         -------
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
-            Rows sum to 1. Columns follow the order of the training rows.
+            Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
+            with ``weights="oob"``). Columns follow the order of the training rows.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If the rows are refused, or the model has no training rows.
 
         Notes
         -----
         The first call indexes the training rows one by one and keeps that index.
         """
-        rows = self._checked_rows(X)
+        rows = checked_rows(self, X)
         indptr, indices, data = self._row_scorer.weights(rows, n_threads=self._n_threads(len(rows)))
         shape = (len(rows), self.n_training_rows_)
         return csr_array((data, indices, indptr), shape=shape)
@@ -231,8 +282,15 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
         (n, n_samples) float64
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
             the target of one training row.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is refused, or several outputs are drawn without training rows.
         """
-        rows = self._checked_rows(X)
+        rows = checked_rows(self, X)
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
         uniforms = check_random_state(random_state).random_sample((len(rows), int(n_samples)))
@@ -245,61 +303,6 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
         targets[silent] = np.nan
         return np.moveaxis(targets, 2, 1)
 
-    def oob_interval(
-        self, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
-    ) -> NDArray[np.float64]:
-        """Intervals for the training rows, each from the trees that did not see it.
-
-        Parameters
-        ----------
-        coverage, kind
-            As in `predict_interval`.
-
-        Returns
-        -------
-        (n_training_rows, 2) or (n_training_rows, 2, k) float64
-            As `predict_interval`. NaN, with a warning, for rows that every tree has seen.
-
-        Raises
-        ------
-        ValueError
-            If every tree was fitted on all rows.
-
-        Notes
-        -----
-        A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
-        of its leaves, and the others share its weight.
-        """
-        rows = self._require_training_rows()
-        if rows.counts is None:
-            raise ValueError(
-                "oob_interval needs a forest whose trees leave rows out; every tree of this one "
-                "was fitted on all rows"
-            )
-        n_threads = self._n_threads()
-        forest = self.scorer_.forest
-        leaves = forest.leaves(rows.X, n_threads=n_threads)
-        index = self.scorer_.index
-        leave_out = None
-        if self.weights_ != "inbag":
-            index = rows.index(
-                forest, leaves, self.weights_, keep_row_weights=True, n_threads=n_threads
-            )
-            leave_out = np.arange(len(leaves))
-        leaves[rows.counts > 0] = -1
-        intervals = index.intervals(
-            leaves, coverage, kind, leave_out=leave_out, n_threads=n_threads
-        )
-        n_silent = int(np.isnan(intervals).reshape(len(leaves), -1).any(axis=1).sum())
-        if n_silent > 0:
-            warnings.warn(
-                f"{n_silent} of {len(leaves)} training rows have no out-of-bag interval, because "
-                "no tree that did not see them has another row to show; use more trees",
-                UserWarning,
-                stacklevel=2,
-            )
-        return intervals
-
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
@@ -308,14 +311,16 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
         path : path
             Replaced if it exists.
         training_rows : bool, default=True
-            Whether to include the training rows (X as float32), which `predict_weights`,
-            `oob_interval` and joint draws of several outputs need. Without them the file is
+            Whether to include the training rows (X as float32), which `predict_weights`, the
+            ``oob_`` methods and joint draws of several outputs need. Without them the file is
             smaller and holds no X; it always holds the distinct values of y.
 
         Raises
         ------
         ImportError
             If safetensors is not installed.
+        NotFittedError
+            If the model is not fitted.
         OSError
             If the file cannot be written.
         ValueError
@@ -351,6 +356,13 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
         """
         model = cls(n_jobs=n_jobs)
         model_file.load_into(model, Path(path))
+        model.estimator = StoredForest(
+            model.scorer_.forest.n_trees,
+            model.n_features_in_,
+            model.n_outputs_,
+            model.n_training_rows_,
+            model._allow_nan,
+        )
         return model
 
     @cached_property
@@ -374,37 +386,20 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
             )
         return self._training_rows
 
-    def _given(self, X: ArrayLike) -> tuple[Scorer, NDArray[np.floating[Any]], int]:
-        rows = self._checked_rows(X)
-        return self.scorer_, rows, self._n_threads(len(rows))
-
-    def _row_format(self) -> dict[str, Any]:
-        finite: bool | str = "allow-nan" if self._allow_nan else True
-        return {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        if self._is_plain(X):
-            return X
-        check_is_fitted(self)
-        return validate_data(  # type: ignore[no-any-return]
-            self, X, reset=False, ensure_min_samples=0, **self._row_format()
-        )
-
-    def _is_plain(self, X: object) -> TypeGuard[NDArray[np.floating[Any]]]:
-        """Whether X is what validation would make of it, but for the engine's own cast and checks.
-
-        Validation takes several times as long as the intervals of a single row, and copies float64.
-        """
-        return (
-            type(X) is np.ndarray
-            and X.dtype in (np.float32, np.float64)
-            and X.flags.c_contiguous
-            and hasattr(self, "scorer_")
-            and not hasattr(self, "feature_names_in_")
-            and X.ndim == 2
-            and X.shape[1] == self.n_features_in_
-            and (self._allow_nan or bool(np.isfinite(X).all()))
-        )
+    def _ask(
+        self,
+        X: ArrayLike,
+        query: str,
+        *arguments: Any,
+        per_row: ArrayLike | None = None,
+        **options: Any,
+    ) -> NDArray[np.float64]:
+        rows = checked_rows(self, X)
+        points = () if per_row is None else (per_row,)
+        options["n_threads"] = self._n_threads(len(rows))
+        found: NDArray[np.float64]
+        found = getattr(self.scorer_, query)(rows, *points, *arguments, **options)
+        return found
 
     def _n_threads(self, n_rows: int | None = None) -> int:
         # Finding out takes as long as scoring a row, for which no thread would be started.
@@ -420,23 +415,13 @@ class HDIForestRegressor(ConditionalDistributions, RegressorMixin, BaseEstimator
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = RandomForestRegressor() if self.estimator is None else self.estimator
+        given = getattr(self, "estimator", None)
+        inner = RandomForestRegressor() if given is None else given
         tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
+        state: dict[str, Any] = super().__getstate__()
         state.pop("_row_scorer", None)
         return state
-
-
-def _checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    return weights

@@ -1,0 +1,106 @@
+"""Leaf ids of many rows, found block by block in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Ids in a block: 32 MB as int64, the widest that libraries report.
+BLOCK_IDS = 2**22
+# Rows of the first block where the number of trees is not known yet.
+FIRST_ROWS = 1024
+
+
+def n_rows_of(X: Any) -> int | None:
+    """Return the number of rows of X if slices of it are rows, and None otherwise.
+
+    Lists and what has a shape and can be sliced: arrays, most sparse matrices, and tables of
+    pandas, polars and pyarrow. Others (a dict, a tuple, another library's own matrix)
+    may mean something else by a slice.
+    """
+    if isinstance(X, list):
+        return len(X)
+    shape = getattr(X, "shape", None)
+    if not (isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)):
+        return None
+    try:
+        _slice_of(X, 0, 0)
+    except (NotImplementedError, TypeError):
+        return None
+    return int(shape[0])
+
+
+def leaves_by_block(
+    apply: Callable[[Any], ArrayLike], X: Any, n_trees: int | None = None
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
+
+    Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
+    or cannot be sliced.
+
+    Raises
+    ------
+    ValueError
+        If `apply` returns another number of rows than it was given, or of trees than before.
+    """
+    n = n_rows_of(X)
+    begin, block_rows = 0, _rows_in_a_block(n_trees)
+    if n is None or n <= block_rows:
+        yield slice(0, n), _leaves(apply(X))
+        return
+    while begin < n:
+        end = min(begin + block_rows, n)
+        leaves = _leaves(apply(_slice_of(X, begin, end)))
+        if leaves.shape[:1] != (end - begin,):
+            raise ValueError(
+                f"apply must return the leaves of each row; for {end - begin} rows it returned an "
+                f"array of shape {leaves.shape}"
+            )
+        yield slice(begin, end), leaves
+        begin, block_rows = end, _rows_in_a_block(leaves.shape[-1])
+
+
+def all_leaves(apply: Callable[[Any], ArrayLike], X: Any) -> NDArray[Any]:
+    """Return the leaf ids of all rows, as int32 if they were found in more than one block."""
+    blocks = leaves_by_block(apply, X)
+    rows, first = next(blocks)
+    n = n_rows_of(X)
+    if n is None or rows.stop == n:
+        return first
+    found = np.empty((n, *first.shape[1:]), dtype=np.int32)
+    found[rows] = _as_int32(first)
+    for rows, leaves in blocks:
+        if leaves.shape[1:] != first.shape[1:]:
+            raise ValueError(
+                f"apply must return as many trees for all rows; it returned {first.shape[1]} and "
+                f"then {leaves.shape[1]}"
+            )
+        found[rows] = _as_int32(leaves)
+    return found
+
+
+def _slice_of(X: Any, begin: int, end: int) -> Any:
+    return getattr(X, "iloc", X)[begin:end]
+
+
+def _rows_in_a_block(n_trees: int | None) -> int:
+    return FIRST_ROWS if n_trees is None else max(1, BLOCK_IDS // max(1, n_trees))
+
+
+def _leaves(found: ArrayLike) -> NDArray[Any]:
+    leaves = np.asarray(found)
+    return leaves[:, None] if leaves.ndim == 1 else leaves
+
+
+def _as_int32(leaves: NDArray[Any]) -> NDArray[np.int32]:
+    if leaves.dtype == np.int32:
+        return leaves
+    with np.errstate(invalid="ignore"):  # NaN and what is too large, which differ afterwards
+        converted = leaves.astype(np.int32)
+    wrong = converted != leaves
+    if wrong.any():
+        raise ValueError(f"leaves must hold whole numbers below 2**28, got {leaves[wrong][0]!r}")
+    return converted

@@ -1,0 +1,217 @@
+"""Distributions of the training rows, each from the trees that did not see the row."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from hdicore import Scorer
+from hdiforest.distributions import Interpolation, Kind
+from hdiforest.importing import TrainingRows, Weighting
+
+
+class OutOfBagDistributions(ABC):
+    """What a model knows of its training rows without having seen them.
+
+    The trees that did not draw a row are asked for its distribution. With ``weights`` "all" and
+    "oob" the row lies in their leaves all the same: it is left out, and the other rows of the leaf
+    share its weight. So a row never takes part in its own distribution.
+    """
+
+    scorer_: Scorer
+    weights_: Weighting
+
+    @abstractmethod
+    def _require_training_rows(self) -> TrainingRows:
+        """Return the training rows, or raise NotFittedError or ValueError."""
+
+    @abstractmethod
+    def _n_threads(self) -> int:
+        """Return the number of threads to use."""
+
+    def oob_prediction(self) -> NDArray[np.float64]:
+        """Means for the training rows, each from the trees that did not see it.
+
+        Returns
+        -------
+        (n_training_rows,) or (n_training_rows, n_outputs) float64
+            As `predict`. NaN, with a warning, for rows that every tree has seen. With
+            ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If every tree was fitted on all rows, or the model has no training rows.
+        """
+        found: NDArray[np.float64] = self._out_of_bag("prediction", "mean")
+        return found
+
+    def oob_interval(
+        self, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
+    ) -> NDArray[np.float64]:
+        """Intervals for the training rows, each from the trees that did not see it.
+
+        Parameters
+        ----------
+        coverage, kind
+            As in `predict_interval`.
+
+        Returns
+        -------
+        (n_training_rows, 2) or (n_training_rows, 2, k) float64
+            As `predict_interval`. NaN, with a warning, for rows that every tree has seen.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is out of range, every tree was fitted on all rows, or the model has no
+            training rows.
+
+        Notes
+        -----
+        A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
+        of its leaves, and the others share its weight.
+        """
+        found: NDArray[np.float64] = self._out_of_bag("interval", "intervals", coverage, kind)
+        return found
+
+    def oob_quantiles(
+        self, quantiles: float | ArrayLike, *, interpolation: Interpolation = "inverted_cdf"
+    ) -> NDArray[np.float64]:
+        """Quantiles for the training rows, each from the trees that did not see it.
+
+        Parameters
+        ----------
+        quantiles, interpolation
+            As in `predict_quantiles`.
+
+        Returns
+        -------
+        (n_training_rows,) or (n_training_rows, k) float64
+            As `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `oob_interval`.
+        """
+        found: NDArray[np.float64] = self._out_of_bag(
+            "quantiles", "quantiles", quantiles, interpolation
+        )
+        return found
+
+    def oob_cdf(self, y: ArrayLike | None = None, *, inclusive: bool = True) -> NDArray[np.float64]:
+        """P(Y <= y) for the training rows, each from the trees that did not see it.
+
+        Parameters
+        ----------
+        y : (n_training_rows,) or (n_training_rows, k) array, optional
+            One or several points per row; (n_training_rows, n_outputs[, k]) with several outputs.
+            By default the rows' own targets: the result is then the probability integral
+            transform, which is uniform if the distributions are right.
+        inclusive : bool, default=True
+            False gives P(Y < y).
+
+        Returns
+        -------
+        array of the shape of y, float64
+            NaN, with a warning, for rows that every tree has seen.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `oob_interval`.
+        """
+        rows = self._require_training_rows()
+        points = rows.y if y is None else np.asarray(y, dtype=np.float64)
+        if points.shape[: rows.y.ndim] != rows.y.shape:
+            raise ValueError(
+                f"y must begin with the shape {rows.y.shape} of the training targets, got "
+                f"{points.shape}"
+            )
+        found: NDArray[np.float64] = self._out_of_bag(
+            "cdf", "cdf", per_row=points, inclusive=inclusive
+        )
+        return found
+
+    def oob_weights(self) -> csr_array:
+        """Weight of every training row for every other, from the trees that did not see the latter.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_training_rows, n_training_rows), float64
+            Row i is the distribution for training row i, and column j the weight of row j in it.
+            Rows sum to 1 and the diagonal is 0. A row that every tree has seen is empty, with a
+            warning.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `oob_interval`.
+        """
+        rows = self._require_training_rows()
+        n = len(rows.y)
+        targets = np.arange(n, dtype=np.float64)
+        indptr, indices, data = self._out_of_bag("weights", "weights", targets=targets)
+        return csr_array((data, indices, indptr), shape=(n, n))
+
+    def _out_of_bag(
+        self,
+        result: str,
+        query: str,
+        *arguments: Any,
+        per_row: NDArray[np.float64] | None = None,
+        targets: NDArray[np.float64] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Put a query of `LeafIndex` for every training row; `targets` may stand in for theirs.
+
+        `per_row` is its first argument, with a row for each training row, if it has such a one.
+        """
+        rows = self._require_training_rows()
+        if rows.counts is None:
+            raise ValueError(
+                f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
+                "was fitted on all rows"
+            )
+        forest, index = self.scorer_.forest, self.scorer_.index
+        points = () if per_row is None else (per_row,)
+        if targets is None:
+            # Asked for no rows, it refuses wrong arguments before the training rows are indexed.
+            no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
+            getattr(index, query)(no_leaves, *(p[:0] for p in points), *arguments, **options)
+
+        n_threads = self._n_threads()
+        leaves = forest.leaves(rows.X, n_threads=n_threads)
+        leave_out = None if self.weights_ == "inbag" else np.arange(len(leaves))
+        if leave_out is not None or targets is not None:
+            index = rows.index(
+                forest,
+                leaves,
+                self.weights_,
+                targets=targets,
+                keep_row_weights=leave_out is not None,
+                n_threads=n_threads,
+            )
+        leaves[rows.counts > 0] = -1
+        options |= {"leave_out": leave_out, "n_threads": n_threads}
+        found = getattr(index, query)(leaves, *points, *arguments, **options)
+        empty = np.diff(found[0]) == 0 if query == "weights" else np.isnan(found)
+        n_empty = int(empty.reshape(len(leaves), -1).any(axis=1).sum())
+        if n_empty > 0:
+            warnings.warn(
+                f"{n_empty} of {len(leaves)} training rows have no out-of-bag {result}, because "
+                "no tree that did not see them has another row to show; use more trees",
+                UserWarning,
+                stacklevel=3,
+            )
+        return found

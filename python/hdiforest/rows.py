@@ -1,0 +1,110 @@
+"""Rows as callers give them: checked, and turned into what the engine reads."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hdiforest.arrow import as_table
+
+Rows = NDArray[np.floating[Any]]
+
+
+def checked_rows(model: Any, X: Any) -> Rows:
+    """Return rows to score, (n, n_features), C-ordered float32 or float64.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    ValueError
+        If the rows are not numbers, or other columns than those of the fit.
+    """
+    if _is_plain(model, X):
+        plain: Rows = X
+        return plain
+    check_is_fitted(model)
+    rows: Rows = _validated(model, as_table(X), reset=False, ensure_min_samples=0)
+    return rows
+
+
+def checked_training_rows(
+    model: Any, X: Any, y: ArrayLike
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Return copies of training rows and targets; `model` learns the names of the columns.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+    X : array or table
+        What `as_table` returned.
+    y : (n,) or (n, n_outputs) array
+
+    Returns
+    -------
+    X : (n, n_features) float32
+    y : (n,) or (n, n_outputs) float64
+    """
+    rows, targets = _validated(model, X, y, multi_output=True, y_numeric=True, copy=True)
+    return rows, np.array(targets, dtype=np.float64)
+
+
+def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Return a copy of the weights of n training rows."""
+    if sample_weight is None:
+        return None
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+        raise ValueError("sample_weight must be finite, not negative, and not all zero")
+    return weights
+
+
+def _is_plain(model: Any, X: object) -> TypeGuard[Rows]:
+    """Whether X is what validation would make of it, but for the engine's own cast and checks.
+
+    Validation takes several times as long as the intervals of a single row, and copies float64.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float32, np.float64)
+        and X.flags.c_contiguous
+        and hasattr(model, "scorer_")
+        and not hasattr(model, "feature_names_in_")
+        and X.ndim == 2
+        and X.shape[1] == model.n_features_in_
+        and (model._allow_nan or bool(np.isfinite(X).all()))
+    )
+
+
+def _validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
+    finite: bool | str = "allow-nan" if model._allow_nan else True
+    options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
+    try:
+        return validate_data(model, X, *y, **options)
+    except (TypeError, ValueError) as error:
+        column = _column_without_numbers(X)
+        if column is None:
+            raise
+        raise ValueError(
+            f"X must hold numbers, but does not in the column {column!r}: {error}"
+        ) from None
+
+
+def _column_without_numbers(X: Any) -> Any:
+    """Name of the first column of a pandas DataFrame that cannot be read as numbers, or None."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return None
+    for j, name in enumerate(X.columns):
+        try:
+            check_array(
+                X.iloc[:, [j]], dtype=np.float32, ensure_all_finite=False, ensure_min_samples=0
+            )
+        except (TypeError, ValueError):
+            return name
+    return None

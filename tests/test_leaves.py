@@ -1,0 +1,315 @@
+"""LeafModel: a scikit-learn regressor of any function from rows to leaf ids, in bounded memory."""
+
+import json
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_regressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
+
+import hdicore
+from hdiforest import LeafModel, blocks, from_leaves
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(300, 3)).astype(np.float32)
+Y = X[:, 0] + RNG.normal(size=300)
+X_NEW = RNG.normal(size=(150, 3)).astype(np.float32)
+FOREST = RandomForestRegressor(20, min_samples_leaf=4, random_state=0).fit(X, Y)
+LEVELS = [0.5, 0.9]
+
+
+class Recorder:
+    """The forest's function, and how many rows each call had."""
+
+    def __init__(self, function=FOREST.apply):
+        self.function = function
+        self.calls = []
+
+    def __call__(self, rows):
+        leaves = self.function(rows)
+        self.calls.append(len(leaves))
+        return leaves
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of 32 rows, the first of an unknown number of trees of 10."""
+    monkeypatch.setattr(blocks, "BLOCK_IDS", 32 * 20)
+    monkeypatch.setattr(blocks, "FIRST_ROWS", 10)
+
+
+def answers(model, rows):
+    targets = np.linspace(-1, 1, 150)
+    return [
+        model.predict(rows),
+        model.predict_interval(rows),
+        model.predict_interval(rows, LEVELS, kind="equal_tailed"),
+        model.predict_quantiles(rows, LEVELS, interpolation="linear"),
+        model.predict_cdf(rows, targets),
+        model.predict_cdf(rows, np.column_stack([targets, -targets]), inclusive=False),
+    ]
+
+
+CONTAINERS = {
+    "array": lambda rows: rows,
+    "Fortran array": np.asfortranarray,
+    "list": lambda rows: rows.tolist(),
+    "pandas": lambda rows: pytest.importorskip("pandas").DataFrame(rows, index=rows[:, 0]),
+    "polars": lambda rows: pytest.importorskip("polars").DataFrame(rows),
+    "pyarrow.Table": lambda rows: pytest.importorskip("pyarrow").table(
+        dict(zip("abc", rows.T, strict=True))
+    ),
+    "pyarrow.RecordBatch": lambda rows: pytest.importorskip("pyarrow").record_batch(
+        dict(zip("abc", map(np.ascontiguousarray, rows.T), strict=True))
+    ),
+    "csr_array": scipy.sparse.csr_array,
+    "csr_matrix": scipy.sparse.csr_matrix,
+    "csc_array": scipy.sparse.csc_array,
+}
+
+
+def dense(rows):
+    """What a library would make of its rows."""
+    if scipy.sparse.issparse(rows):
+        return rows.toarray()
+    return np.asarray(rows, dtype=np.float32)
+
+
+def apply_dense(rows):
+    return FOREST.apply(np.ascontiguousarray(dense(rows)))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_rows_are_given_in_blocks_of_their_own_kind(container, small_blocks):
+    rows, new_rows = CONTAINERS[container](X), CONTAINERS[container](X_NEW)
+    kinds = set()
+
+    def apply(block):
+        kinds.add(type(block))
+        return apply_dense(block)
+
+    recorder = Recorder(apply)
+    model = from_leaves(recorder, rows, Y)
+    assert recorder.calls == [10, *[32] * 9, 2]
+    recorder.calls.clear()
+    found = answers(model, new_rows)
+    assert recorder.calls == [32, 32, 32, 32, 22] * 6
+    assert kinds == {type(rows)}
+    whole = hdicore.LeafIndex.from_leaves(FOREST.apply(X), Y)
+    expected = answers(LeafModel.from_index(FOREST.apply, whole), X_NEW)
+    for one, other in zip(found, expected, strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (X, X),
+        {"a": X[:, 0], "b": X[:, 1]},
+        "rows.csv",
+        scipy.sparse.coo_matrix(X),
+        scipy.sparse.dia_array(np.diag(np.ones(300))),
+        object(),
+        iter(X),
+    ],
+)
+def test_what_has_no_slices_of_rows_is_passed_whole(rows, small_blocks):
+    given = []
+
+    def apply(block):
+        given.append(block)
+        return FOREST.apply(X)
+
+    model = from_leaves(apply, rows, Y)
+    expected = from_leaves(FOREST.apply, X, Y).predict_cdf(X, Y)
+    assert_array_equal(model.predict_cdf(rows, Y), expected)
+    assert len(given) == 2
+    assert all(block is rows for block in given)
+
+
+def test_blocks_hold_a_bounded_number_of_ids():
+    assert 2**24 <= 8 * blocks.BLOCK_IDS <= 2**26
+    one = Recorder(lambda rows: np.zeros((len(rows), 10), np.int32))
+    rows = np.zeros((blocks.BLOCK_IDS // 10 + 1, 1))
+    from_leaves(one, rows[:5], np.arange(5.0)).predict(rows)
+    assert one.calls == [5, len(rows) - 1, 1]
+    # At least one row, however many the trees are.
+    many = Recorder(lambda rows: np.zeros((len(rows), 2**23), np.int8))
+    assert [len(leaves) for _, leaves in blocks.leaves_by_block(many, [[0], [0]], 2**23)] == [1, 1]
+
+
+def test_int32_leaves_are_not_copied():
+    ids = np.ascontiguousarray(FOREST.apply(X), dtype=np.int32)
+    assert blocks.all_leaves(lambda rows: ids, X) is ids
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint16, np.float32, np.float64, np.int32])
+def test_ids_of_any_type(dtype, small_blocks):
+    model = from_leaves(lambda rows: FOREST.apply(rows).astype(dtype), X, Y)
+    assert_array_equal(model.predict(X_NEW), from_leaves(FOREST.apply, X, Y).predict(X_NEW))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1.5, 2.0**40, -(2.0**40), np.inf])
+@pytest.mark.parametrize("rows", [X[:5], X])
+def test_ids_that_are_no_whole_numbers(wrong, rows, small_blocks):
+    def apply(given):
+        leaves = FOREST.apply(given).astype(float)
+        leaves[-1, -1] = wrong
+        return leaves
+
+    with pytest.raises(ValueError, match="leaves must hold whole numbers"):
+        from_leaves(apply, rows, Y[: len(rows)])
+
+
+def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
+    with pytest.raises(ValueError, match=r"for 10 rows it returned an array of shape \(9, 20\)"):
+        from_leaves(lambda rows: FOREST.apply(rows)[1:], X, Y)
+    with pytest.raises(ValueError, match=r"apply must return .* it returned 20 and then 19"):
+        from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) > 10)], X, Y)
+    with pytest.raises(ValueError, match=r"apply must return .* an array of shape \(\)"):
+        from_leaves(lambda rows: 7, X, Y)
+
+
+def test_points_of_other_rows(small_blocks):
+    model = from_leaves(FOREST.apply, X, Y)
+    for y in (np.zeros(149), np.zeros(151), 0.0):
+        with pytest.raises(ValueError, match="y must have 150 rows, as many as X"):
+            model.predict_cdf(X_NEW, y)
+
+
+def test_no_rows():
+    model = from_leaves(lambda rows: np.zeros((len(rows), 3), np.int32), X, Y)
+    assert model.predict_interval(X[:0], LEVELS).shape == (0, 2, 2)
+    assert model.predict_cdf(X[:0], Y[:0]).shape == (0,)
+
+
+def test_several_outputs(small_blocks):
+    both = np.column_stack([Y, -Y])
+    model = from_leaves(FOREST.apply, X, both)
+    assert model.n_outputs_ == 2
+    assert model.predict_interval(X_NEW, LEVELS).shape == (150, 2, 2, 2)
+    assert_array_equal(model.predict(X_NEW)[:, 0], from_leaves(FOREST.apply, X, Y).predict(X_NEW))
+    assert model.score(X, both) > 0.3
+
+
+def test_it_is_a_regressor():
+    model = from_leaves(FOREST.apply, X, Y, n_jobs=2)
+    assert is_regressor(model)
+    assert model.score(X_NEW, X_NEW[:, 0]) == r2_score(X_NEW[:, 0], model.predict(X_NEW))
+    assert model.get_params() == {"apply": FOREST.apply, "n_leaves": None, "n_jobs": 2}
+    importances = permutation_importance(model, X, Y, n_repeats=2, random_state=0)
+    assert np.argmax(importances.importances_mean) == 0
+    assert "LeafModel" in model._repr_html_()
+
+
+def test_repr():
+    model = from_leaves(FOREST.apply, X, Y)
+    text = repr(LeafModel(FOREST.apply))
+    assert text.startswith("LeafModel(apply=<bound method")
+    assert repr(model) == f"{text}: 20 trees, 300 training rows, 1 output"
+    index = hdicore.LeafIndex.from_leaves(FOREST.apply(X[:1])[:, :1], Y[:1, None] * [1, 2])
+    assert repr(LeafModel.from_index(len, index)).endswith("): 1 tree, 2 outputs")
+
+
+def test_clones_share_the_function_and_fit_again():
+    recorder = Recorder()
+    model = from_leaves(recorder, X, Y, n_leaves=[1000] * 20)
+    copied = clone(model)
+    assert copied.apply is recorder
+    assert not hasattr(copied, "index_")
+    assert_array_equal(copied.fit(X, Y).predict(X_NEW), model.predict(X_NEW))
+    assert cross_val_score(model, X, Y, cv=3).shape == (3,)
+
+
+def test_clones_keep_requests_for_metadata():
+    import sklearn
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LeafModel(FOREST.apply).set_fit_request(sample_weight=True)
+        requests = clone(model).get_metadata_routing().fit.requests
+    assert requests == {"sample_weight": True}
+
+
+def test_unfitted_and_uninitialised_models():
+    for model in (LeafModel(FOREST.apply), LeafModel.__new__(LeafModel)):
+        for ask in (
+            lambda model: model.predict(X),
+            lambda model: model.predict_interval(X),
+            lambda model: model.predict_quantiles(X, 0.5),
+            lambda model: model.predict_cdf(X, Y),
+            lambda model: model.score(X, Y),
+            lambda model: model.save("nowhere"),
+        ):
+            with pytest.raises(NotFittedError, match="This LeafModel instance is not fitted yet"):
+                ask(model)
+
+
+@pytest.mark.parametrize("apply", [FOREST.apply, partial(FOREST.apply), apply_dense])
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle(apply, protocol):
+    model = from_leaves(apply, X, Y)
+    loaded = pickle.loads(pickle.dumps(model, protocol=protocol))
+    assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+    assert loaded.n_training_rows_ == 300
+
+
+@pytest.mark.parametrize("n_leaves", [None, [1000] * 20])
+@pytest.mark.parametrize("y", [Y, np.column_stack([Y, -Y])])
+def test_files(n_leaves, y, tmp_path):
+    pytest.importorskip("safetensors")
+    model = from_leaves(FOREST.apply, X, y, n_leaves=n_leaves)
+    model.save(tmp_path / "index")
+    loaded = LeafModel.load(tmp_path / "index", FOREST.apply, n_jobs=2)
+    assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+    assert loaded.n_training_rows_ == 300
+    assert loaded.n_jobs == 2
+    again = pickle.loads(pickle.dumps(loaded))
+    assert_array_equal(again.predict_interval(X_NEW), model.predict_interval(X_NEW))
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    from hdiforest import HDIForestRegressor
+
+    def refuses(message, kind=ValueError, name="index"):
+        with pytest.raises(kind, match=message):
+            LeafModel.load(tmp_path / name, FOREST.apply)
+
+    refuses("there is no file", FileNotFoundError)
+    from_leaves(FOREST.apply, X, Y).save(tmp_path / "index")
+    with pytest.raises(ValueError, match="is not an hdicore model"):
+        HDIForestRegressor.load(tmp_path / "index")
+    data = (tmp_path / "index").read_bytes()
+    (tmp_path / "index").write_bytes(data[:-3])
+    refuses("is not a file of LeafModel.save, or is damaged")
+    (tmp_path / "index").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    refuses("its checksum does not match")
+    safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index")
+    refuses("is not a file of LeafModel.save: it holds other tensors")
+    HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
+    refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
+    for facts, message in (
+        ({"format_version": 2, "hdicore": "9.0"}, "has format 2, written by hdicore '9.0'"),
+        ({"format_version": 1, "scalar_output": 1, "n_training_rows": 3}, "its facts are"),
+        ({"format_version": 1, "scalar_output": True, "n_training_rows": "3"}, "its facts are"),
+        ({"format_version": 1, "scalar_output": True}, "checksum"),
+    ):
+        metadata = {"hdicore_leaf_index": json.dumps({"facts": facts, "sha256": ""})}
+        safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index", metadata=metadata)
+        refuses(message)
+
+
+def test_an_index_of_ones_own():
+    counts = np.ones((300, 20), dtype=np.int32)
+    index = hdicore.LeafIndex.from_leaves(FOREST.apply(X), Y, counts=counts)
+    model = LeafModel.from_index(FOREST.apply, index)
+    assert model.n_training_rows_ is None
+    assert_allclose(model.predict(X_NEW), from_leaves(FOREST.apply, X, Y).predict(X_NEW))
