@@ -1,6 +1,9 @@
 """Recipes in docs/backend.md run as they stand, and answer as the library they are for."""
 
+import pickle
 import re
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -25,8 +28,17 @@ def rows():
     return {"X_train": X[:1000], "y_train": y[:1000], "X_new": X[1000:], "y_new": y[1000:]}
 
 
-def run_recipe(title, rows):
-    names = dict(rows)
+@pytest.fixture
+def recipe(monkeypatch):
+    """The module that a recipe is run in, so that its functions and classes can be pickled."""
+    module = ModuleType("recipe")
+    monkeypatch.setitem(sys.modules, "recipe", module)
+    return module
+
+
+def run_recipe(title, rows, recipe):
+    names = vars(recipe)
+    names.update(rows)
     library = re.findall(r"^import (lightgbm|xgboost|catboost|treelite)", RECIPES[title], re.M)
     for name in library:
         pytest.importorskip(name)
@@ -48,11 +60,15 @@ def test_there_is_a_recipe_for_each_library():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # their own about names of features
 @pytest.mark.parametrize("title", list(RECIPES)[:5])
-def test_recipes_give_intervals(title, rows):
-    names = run_recipe(title, rows)
+def test_recipes_give_intervals_and_models_that_can_be_pickled(title, rows, recipe):
+    names = run_recipe(title, rows, recipe)
     lower, upper = np.moveaxis(names["intervals"], 1, 0)
     assert names["intervals"].shape == (500, 2, 2)
     assert np.all(lower <= upper)
+    with threadpool_limits(1):
+        loaded = pickle.loads(pickle.dumps(names["model"]))
+        found = loaded.predict_interval(names["X_new"], coverage=[0.8, 0.9])
+    np.testing.assert_array_equal(found, names["intervals"])
     coverage = np.mean((lower <= names["y_new"][:, None]) & (names["y_new"][:, None] <= upper), 0)
     assert coverage[0] < coverage[1]
     if "forest" not in names:  # boosted trees promise nothing
@@ -82,13 +98,14 @@ def test_one_boosted_tree_predicts_the_mean_of_its_leaves(rows):
 
 
 @pytest.mark.parametrize("most", [1, None])
-def test_quantile_forest_from_its_stored_leaves(most, rows):
+def test_quantile_forest_from_its_stored_leaves(most, rows, recipe):
     quantile_forest = pytest.importorskip("quantile_forest")
     X, y, X_new = rows["X_train"], rows["y_train"], rows["X_new"]
     forest = quantile_forest.RandomForestQuantileRegressor(
         50, min_samples_leaf=5, max_samples_leaf=most, random_state=0
     ).fit(X, y)
-    predictor = run_recipe("quantile-forest, from what it stores", rows)["Predictor"](forest)
+    names = run_recipe("quantile-forest, from what it stores", rows, recipe)
+    predictor = names["Predictor"](forest)
     levels = [0.05, 0.31, 0.5, 0.95]
     for interpolation in ("linear", "lower", "higher", "midpoint"):
         own = forest.predict(X_new, levels, interpolation=interpolation, weighted_leaves=True)

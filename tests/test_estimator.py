@@ -1,11 +1,9 @@
 """HDIForestRegressor keeps scikit-learn's promises and its own."""
 
 import os
-import pickle
 import re
 import subprocess
 import sys
-import warnings
 
 import joblib
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -231,6 +230,106 @@ def test_clone_keeps_a_frozen_forest():
     assert copied.estimator_ is FOREST
 
 
+def test_a_loaded_model_says_what_it_is_and_fits_no_other_forest(tmp_path):
+    imported().save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    text = repr(loaded)
+    for fact in ("StoredForest", "n_trees=40", "n_training_rows=300", "n_features=4"):
+        assert fact in text
+    assert get_tags(loaded).input_tags.allow_nan == get_tags(imported()).input_tags.allow_nan
+    copied = clone(loaded)
+    assert repr(copied) == text
+    with pytest.raises(NotFittedError):
+        copied.predict(X_NEW)
+    for model in (copied, loaded):
+        with pytest.raises(ValueError, match="loaded from a file cannot be fitted"):
+            model.fit(X[:, :3], Y)
+    assert_array_equal(loaded.predict(X_NEW), imported().predict(X_NEW))
+    frozen = clone(FrozenEstimator(loaded)).fit(X, Y)
+    assert_array_equal(frozen.predict_interval(X_NEW), imported().predict_interval(X_NEW))
+    fitted = copied.set_params(estimator=RandomForestRegressor(3)).fit(X, Y)
+    assert fitted.scorer_.forest.n_trees == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", ["fit", "from_forest"])
+def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make, tmp_path):
+    rows, targets, weights = X.astype(dtype), np.column_stack([Y, -Y]), np.ones(300)
+    forest = ExtraTreesRegressor(40, bootstrap=True, random_state=0)
+    if make == "fit":
+        model = HDIForestRegressor(forest).fit(rows, targets, sample_weight=weights)
+    else:
+        forest.fit(rows, targets, sample_weight=weights)
+        model = HDIForestRegressor.from_forest(forest, rows, targets, sample_weight=weights)
+
+    def answers(model):
+        yield model.predict_weights(X_NEW).toarray()
+        yield model.oob_interval()
+        yield model.sample(X_NEW, 2, random_state=0)
+
+    model.save(tmp_path / "before")
+    expected = list(answers(HDIForestRegressor.load(tmp_path / "before")))
+    rows[:], targets[:], weights[:] = -1, 0, 7
+    for found, before in zip(answers(model), expected, strict=True):
+        assert_array_equal(found, before)
+    model.save(tmp_path / "after")
+    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+def test_a_refit_of_the_forest_does_not_change_the_model():
+    forest = clone(FOREST).fit(X, Y)
+    model = HDIForestRegressor.from_forest(forest, X, Y)
+    forest.set_params(n_estimators=3).fit(X[:50], Y[:50])
+    assert_array_equal(model.predict_interval(X_NEW), imported().predict_interval(X_NEW))
+    assert_array_equal(model.oob_interval(), imported().oob_interval())
+
+
+QUESTIONS = {
+    "predict": (X_NEW,),
+    "predict_interval": (X_NEW,),
+    "predict_quantiles": (X_NEW, 0.5),
+    "predict_cdf": (X_NEW, np.zeros(80)),
+    "predict_weights": (X_NEW,),
+    "sample": (X_NEW,),
+    "score": (X_NEW, np.zeros(80)),
+    "oob_prediction": (),
+    "oob_interval": (),
+    "oob_quantiles": (0.5,),
+    "oob_cdf": (),
+    "oob_weights": (),
+    "save": ("nowhere",),
+}
+
+
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_unfitted_and_uninitialised_models(method):
+    for model in (HDIForestRegressor(), HDIForestRegressor.__new__(HDIForestRegressor)):
+        with pytest.raises(NotFittedError, match="This HDIForestRegressor instance is not fitted"):
+            getattr(model, method)(*QUESTIONS[method])
+
+
+def test_every_question_is_asked_of_unfitted_models():
+    public = {name for name in dir(HDIForestRegressor) if name.startswith(("predict", "oob_"))}
+    assert public <= set(QUESTIONS)
+
+
+def test_cdf_without_the_point_itself():
+    model = imported()
+    points = np.tile(np.sort(Y)[::50], (80, 1))
+    dense = model.predict_weights(X_NEW).toarray()
+    below = np.transpose([dense @ (point > Y) for point in points[0]])
+    found = model.predict_cdf(X_NEW, points, inclusive=False)
+    assert_allclose(found, below, atol=1e-12)
+    assert (found < model.predict_cdf(X_NEW, points)).any()
+
+
+def test_version():
+    import hdicore
+    import hdiforest
+
+    assert hdiforest.__version__ == hdicore.__version__
+
+
 def test_frozen_estimators_may_be_given():
     model = HDIForestRegressor(FrozenEstimator(FOREST)).fit(X, Y)
     assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
@@ -254,18 +353,6 @@ def test_model_selection():
     assert search.best_estimator_.predict(X_NEW).shape == (80,)
 
 
-def test_pickles_and_joblib(tmp_path):
-    model = imported()
-    model.predict_weights(X_NEW[:1])  # what is kept for it does not go along
-    expected = model.predict_interval(X_NEW, LEVELS)
-    data = pickle.dumps(model)
-    assert_array_equal(pickle.loads(data).predict_interval(X_NEW, LEVELS), expected)
-    joblib.dump(model, tmp_path / "model")
-    for mode in (None, "r"):
-        loaded = joblib.load(tmp_path / "model", mmap_mode=mode)
-        assert_array_equal(loaded.predict_interval(X_NEW, LEVELS), expected)
-
-
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
 def test_results_do_not_depend_on_n_jobs(n_jobs):
     expected = imported().predict_interval(X_NEW, LEVELS)
@@ -287,28 +374,6 @@ def test_n_jobs_follows_the_forest_and_joblib(monkeypatch):
         assert imported()._n_threads() == 1
     with joblib.parallel_config(n_jobs=2):  # a number is meant as it stands
         assert imported()._n_threads() == 2
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_tables(library):
-    module = pytest.importorskip(library)
-    make = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
-    names = ["a", "b", "c", "d"]
-
-    def table(values, order=names):
-        return getattr(module, make)({n: values[:, names.index(n)] for n in order})
-
-    with warnings.catch_warnings():
-        # scikit-learn's own use of tables is not what is tested here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        model = HDIForestRegressor(RandomForestRegressor(40, min_samples_leaf=3, random_state=0))
-        model.fit(table(X), Y)
-        assert_array_equal(model.feature_names_in_, names)
-        assert_array_equal(model.predict_interval(table(X_NEW)), imported().predict_interval(X_NEW))
-        with pytest.raises(ValueError, match="same order"):
-            model.predict_interval(table(X_NEW, ["b", "a", "c", "d"]))
-        with pytest.raises(ValueError, match="missing"):
-            model.predict_interval(table(X_NEW, ["a", "b", "c"]))
 
 
 def test_forest_fitted_on_a_table_checks_names():
