@@ -101,6 +101,24 @@ def test_a_state_is_checked_when_it_comes_back(model):
         HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(state)
 
 
+def test_a_state_is_copied_unless_it_maps_a_file(tmp_path):
+    model = MODELS["fitted"]()
+    state = copy.deepcopy(model.__getstate__())
+    found = HDIForestRegressor.__new__(HDIForestRegressor)
+    found.__setstate__(state)
+    ranks = state["scorer_"]["index"]["arrays"]["ranks"]
+    assert not np.shares_memory(found.scorer_.index.arrays()["ranks"], ranks)
+    joblib.dump(state, tmp_path / "state")
+    for mode, shared in (("r", True), ("r+", False), ("c", False)):
+        state = joblib.load(tmp_path / "state", mmap_mode=mode)
+        found.__setstate__(state)
+        for held, part in (
+            (found.scorer_.index.arrays()["ranks"], state["scorer_"]["index"]["arrays"]["ranks"]),
+            (found.scorer_.forest.arrays()["nodes"], state["scorer_"]["forest"]["arrays"]["nodes"]),
+        ):
+            assert np.shares_memory(held, part) == shared
+
+
 def test_unfitted_models():
     for make in (copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
         assert repr(make(HDIForestRegressor(FOREST))) == repr(HDIForestRegressor(FOREST))

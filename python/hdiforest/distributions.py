@@ -10,7 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 Interpolation = Literal[
-    "inverted_cdf", "averaged_inverted_cdf", "linear", "lower", "higher", "midpoint", "nearest"
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
 ]
 
 
@@ -95,11 +107,10 @@ class ConditionalDistributions(ABC):
         quantiles : float or list of k floats
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
-            One of "inverted_cdf" (smallest target with distribution function >= level),
-            "averaged_inverted_cdf", and numpy's family of "linear", "lower", "higher", "midpoint"
-            and "nearest", with the lightest target's weight in place of one observation's: where
-            all rows weigh alike these are numpy's quantiles (of two equally near targets, "nearest"
-            takes the lower).
+            The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
+            distribution function >= level; it and "averaged_inverted_cdf" need weights alone. The
+            others count observations, the weight of one being known from the leaves: where all
+            rows weigh alike these are numpy's quantiles.
 
         Returns
         -------

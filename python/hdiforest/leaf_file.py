@@ -60,9 +60,10 @@ def load(path: Path) -> tuple[LeafIndex, int | None]:
         raise ValueError(f"{path} is damaged: its checksum does not match its contents")
     arrays: Any = tensors
     try:
-        return LeafIndex.from_arrays(arrays, facts["scalar_output"]), facts["n_training_rows"]
+        index = LeafIndex.from_arrays(arrays, facts["scalar_output"], copy=False)
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a valid index: {error}") from None
+    return index, facts["n_training_rows"]
 
 
 def _checked_facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any], str]:

@@ -149,6 +149,8 @@ class LeafModel(ConditionalDistributions, RegressorMixin, StoredAsArrays):
     def load(cls, path: str | os.PathLike[str], apply: Apply, *, n_jobs: int | None = None) -> Self:
         """Open the index that `save` wrote, for the same forest.
 
+        The file is memory-mapped, and everything in it is checked before it is used.
+
         Parameters
         ----------
         path : path

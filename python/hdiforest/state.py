@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -18,8 +18,9 @@ State = dict[str, Any]
 class StoredAsArrays(BaseEstimator):
     """An estimator whose state holds arrays in place of compiled objects.
 
-    The arrays are those of `Forest.arrays` and `LeafIndex.arrays`, and are checked like those of a
-    stranger when they come back.
+    The arrays are those of `Forest.arrays` and `LeafIndex.arrays`. When they come back they are
+    checked and copied, or kept if they map a file for reading, as ``joblib.load`` does with
+    ``mmap_mode="r"``.
     """
 
     def __getstate__(self) -> State:
@@ -41,7 +42,8 @@ def _index_state(index: LeafIndex) -> State:
 
 
 def _index(state: State) -> LeafIndex:
-    return LeafIndex.from_arrays(state["arrays"], state["scalar_output"])
+    arrays = state["arrays"]
+    return LeafIndex.from_arrays(arrays, state["scalar_output"], copy=not _are_mapped(arrays))
 
 
 def _scorer_state(scorer: Scorer) -> State:
@@ -50,8 +52,13 @@ def _scorer_state(scorer: Scorer) -> State:
 
 
 def _scorer(state: State) -> Scorer:
-    forest = Forest.from_arrays(state["forest"]["arrays"], state["forest"]["n_features"])
+    arrays, n_features = state["forest"]["arrays"], state["forest"]["n_features"]
+    forest = Forest.from_arrays(arrays, n_features, copy=not _are_mapped(arrays))
     return Scorer(forest, _index(state["index"]))
+
+
+def _are_mapped(arrays: Mapping[str, Any]) -> bool:
+    return all(isinstance(a, np.memmap) and not a.flags.writeable for a in arrays.values())
 
 
 def _rows_state(rows: TrainingRows) -> State:
