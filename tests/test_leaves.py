@@ -285,7 +285,7 @@ def test_damaged_and_foreign_files(tmp_path):
 
     refuses("there is no file", FileNotFoundError)
     from_leaves(FOREST.apply, X, Y).save(tmp_path / "index")
-    with pytest.raises(ValueError, match="is not an hdicore model"):
+    with pytest.raises(ValueError, match="is not a model file: it holds other tensors"):
         HDIForestRegressor.load(tmp_path / "index")
     data = (tmp_path / "index").read_bytes()
     (tmp_path / "index").write_bytes(data[:-3])

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
-from hdiforest import HDIForestRegressor, model_file
+from hdiforest import HDIForestRegressor, model_file, tensor_file
 from hdiforest.model_schema import FACTS
 from hdiforest.summary import describe
 
@@ -187,7 +187,7 @@ def test_files_that_are_no_models(data, tmp_path):
 
 def test_other_safetensors_files(tmp_path):
     save_file({"a": np.zeros(3)}, tmp_path / "file")
-    with pytest.raises(ValueError, match="is not an hdicore model"):
+    with pytest.raises(ValueError, match="is not a model file: it holds other tensors"):
         HDIForestRegressor.load(tmp_path / "file")
 
 
@@ -224,13 +224,13 @@ def rewritten(path, change_facts=None, change_tensors=None):
     """Change a model file and give it a checksum that fits, as somebody hostile would."""
     tensors = dict(load_file(path))
     with safe_open(path, framework="np") as file:
-        facts = json.loads(file.metadata()[model_file.METADATA_KEY])["facts"]
+        facts = json.loads(file.metadata()[model_file.MODEL.key])["facts"]
     if change_facts is not None:
         change_facts(facts)
     if change_tensors is not None:
         change_tensors(tensors)
-    text = json.dumps({"facts": facts, "sha256": model_file._digest(facts, tensors)})
-    save_file(tensors, path, metadata={model_file.METADATA_KEY: text})
+    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
+    save_file(tensors, path, metadata={model_file.MODEL.key: text})
 
 
 def test_newer_versions(path):

@@ -1,10 +1,7 @@
-"""Models as files: safetensors layout, no code in them, memory-mapped, checked before use."""
+"""Models as files: their facts and arrays, checked before use."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import reprlib
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import Forest, LeafIndex, Scorer, __version__
-from hdiforest.atomic import replacing
+from hdicore import Forest, LeafIndex, Scorer
+from hdiforest import tensor_file
 from hdiforest.importing import TrainingRows
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
 from hdiforest.report import printable
@@ -21,27 +18,11 @@ from hdiforest.report import printable
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
 
-FORMAT_VERSION = 1
-METADATA_KEY = "hdicore_model"
-_HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
-_DTYPES = {
-    "U8": "<u1",
-    "U16": "<u2",
-    "U32": "<u4",
-    "U64": "<u8",
-    "I32": "<i4",
-    "I64": "<i8",
-    "F32": "<f4",
-    "F64": "<f8",
-}
+MODEL = tensor_file.Format("model file", "hdicore_model", 1)
 
 
 def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
     """Write a fitted model; see `HDIForestRegressor.save`."""
-    _require_safetensors()
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     forest, index = model.scorer_.forest, model.scorer_.index
     rows = model._require_training_rows() if training_rows else None
     groups: dict[str, Any] = {"forest": forest.arrays(), "index": index.arrays()}
@@ -58,8 +39,6 @@ def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
     }
     names = getattr(model, "feature_names_in_", None)
     facts = {
-        "format_version": FORMAT_VERSION,
-        "hdicore": __version__,
         "scikit_learn": version("scikit-learn"),
         "weights": model.weights_,
         "n_features": forest.n_features,
@@ -69,37 +48,12 @@ def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
         "allow_nan": model._allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
     }
-    metadata = {METADATA_KEY: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
-    with replacing(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata=metadata)
-        except SafetensorError as error:
-            raise OSError(f"cannot write {path}: {error}") from None
+    tensor_file.write(path, MODEL, facts, tensors)
 
 
 def load_into(model: HDIForestRegressor, path: Path) -> None:
     """Make `model` the one stored at `path`; see `HDIForestRegressor.load`."""
-    _require_safetensors()
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        # Proves that the header is well-formed and its ranges tile the file.
-        with safe_open(path, framework="np"):
-            pass
-    except SafetensorError as error:
-        raise ValueError(
-            f"{path} is not a model file, or is damaged: {printable(str(error))}"
-        ) from None
-    metadata, tensors = _map_tensors(path)
-    facts, sha256 = _facts(path, metadata)
-    if sha256 != _digest(facts, tensors):
-        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
+    facts, tensors = tensor_file.read(path, MODEL)
     try:
         check_facts(facts)
         check_tensors(tensors)
@@ -110,8 +64,7 @@ def load_into(model: HDIForestRegressor, path: Path) -> None:
 
 def read_facts(path: Path) -> dict[str, Any]:
     """Facts about a model file that `load_into` has accepted: versions, weights, names, sizes."""
-    metadata, _ = _map_tensors(path)
-    return _facts(path, metadata)[0]
+    return tensor_file.read_facts(path, MODEL)
 
 
 def _assemble(
@@ -148,65 +101,3 @@ def _assemble(
             training.get("counts"),
             facts["counts_are_weighted"],
         )
-
-
-def _map_tensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """Metadata and views of the tensors in a file whose structure has been proved."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError(f"{path} is damaged: its header names something twice")
-        return found
-
-    content = np.memmap(path, dtype=np.uint8, mode="r")
-    start = 8 + int(content[:8].view("<u8")[0])
-    header = json.loads(content[8:start].tobytes(), object_pairs_hook=unique)
-    metadata = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
-        if entry["dtype"] not in _DTYPES:
-            raise ValueError(
-                f"{path} is not a model file: {printable(name)} has type {entry['dtype']}"
-            )
-        begin, end = entry["data_offsets"]
-        data = content[start + begin : start + end]
-        tensors[name] = data.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return metadata, tensors
-
-
-def _facts(path: Path, metadata: dict[str, str]) -> tuple[dict[str, Any], str]:
-    try:
-        found = json.loads(metadata[METADATA_KEY])
-        facts, sha256 = dict(found["facts"]), str(found["sha256"])
-        format_version = facts["format_version"]
-    except (KeyError, RecursionError, TypeError, ValueError):
-        raise ValueError(f"{path} is not an hdicore model: it holds other tensors") from None
-    if format_version != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has model format {reprlib.repr(format_version)}, written by hdicore "
-            f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
-            f"{FORMAT_VERSION}: upgrade hdicore"
-        )
-    return facts, sha256
-
-
-def _digest(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 over everything a model is made of."""
-    state = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    for name in sorted(tensors):
-        array = np.ascontiguousarray(tensors[name])
-        state.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        contents = array.reshape(-1).view(np.uint8).data
-        for begin in range(0, len(contents), _HASHED_AT_ONCE):
-            state.update(contents[begin : begin + _HASHED_AT_ONCE])
-    return state.hexdigest()
-
-
-def _require_safetensors() -> None:
-    try:
-        import safetensors  # noqa: F401
-    except ModuleNotFoundError:
-        raise ImportError(
-            "model files need the package safetensors: pip install 'hdicore[io]'"
-        ) from None

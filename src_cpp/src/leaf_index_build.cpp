@@ -224,12 +224,17 @@ class TreeEntries {
         const std::size_t step = in_.n_trees;
         leaf_t* leaf = leaf_.data();
         count_t* weight = weight_.data();
-        each_row([=](std::size_t i) { leaf[i] = leaves[i * step]; });
         if (in_.counts == nullptr) {
-            each_row([=](std::size_t i) { weight[i] = 1; });
+            each_row([=](std::size_t i) {
+                leaf[i] = leaves[i * step];
+                weight[i] = 1;
+            });
         } else {
             const std::int32_t* counts = in_.counts + tree;
-            each_row([=](std::size_t i) { weight[i] = static_cast<count_t>(counts[i * step]); });
+            each_row([=](std::size_t i) {
+                leaf[i] = leaves[i * step];
+                weight[i] = static_cast<count_t>(counts[i * step]);
+            });
         }
         const count_t* row_weight = row_weights.data();
         if (!row_weights.empty()) each_row([=](std::size_t i) { weight[i] *= row_weight[i]; });

@@ -118,10 +118,15 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     const std::size_t n = end - begin;
     block.given.assign(leaves_ + begin * m, leaves_ + end * m);
     const leaf_t* given = block.given.data();
+    const offset_t* offsets = index_.arrays().leaf_offsets.data();
+    const bool all_exist = !index_.only_seen();
     for (std::size_t i = 0; i < n; ++i) {
         const leaf_t* row = given + i * m;
         for (std::size_t t = 0; t < m; ++t) {
             const leaf_t leaf = row[t];
+            // Below 0 it becomes too large.
+            const auto n_leaves = static_cast<std::uint64_t>(offsets[t + 1] - offsets[t]);
+            if (static_cast<std::uint64_t>(leaf) < n_leaves && all_exist) continue;
             if (leaf == no_leaf || index_.exists(t, leaf)) continue;
             const std::string why = index_.only_seen()
                                         ? ", in which a training row lies"

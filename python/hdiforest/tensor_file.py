@@ -1,0 +1,166 @@
+"""Facts and arrays in one file: safetensors layout, no code, memory-mapped, with a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import reprlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import __version__
+from hdiforest.atomic import replacing
+from hdiforest.report import printable
+
+_HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
+_DTYPES = {
+    "U8": "<u1",
+    "U16": "<u2",
+    "U32": "<u4",
+    "U64": "<u8",
+    "I32": "<i4",
+    "I64": "<i8",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+Facts = dict[str, Any]
+Tensors = dict[str, NDArray[Any]]
+
+
+class Format(NamedTuple):
+    """A kind of file."""
+
+    noun: str  # as in "there is no model file PATH"
+    key: str  # of its metadata
+    version: int
+
+
+def write(path: Path, form: Format, facts: Facts, tensors: Tensors) -> None:
+    """Write a file, whole or not at all; facts on the format and hdicore's version are added.
+
+    Raises
+    ------
+    ImportError
+        If safetensors is not installed.
+    OSError
+        If the file cannot be written.
+    """
+    _require_safetensors()
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    facts = {"format_version": form.version, "hdicore": __version__, **facts}
+    metadata = {form.key: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
+    with replacing(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path}: {error}") from None
+
+
+def read(path: Path, form: Format) -> tuple[Facts, Tensors]:
+    """Return the facts, not checked yet, and read-only views of the arrays.
+
+    Raises
+    ------
+    ImportError
+        If safetensors is not installed.
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is of another format, or damaged.
+    """
+    _require_safetensors()
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {form.noun} {path}")
+    try:
+        # Proves that the header is well-formed and its ranges tile the file.
+        with safe_open(path, framework="np"):
+            pass
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is not a {form.noun}, or is damaged: {printable(str(error))}"
+        ) from None
+    metadata, tensors = _map_tensors(path, form)
+    facts, sha256 = _facts(path, form, metadata)
+    if sha256 != _digest(facts, tensors):
+        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
+    return facts, tensors
+
+
+def read_facts(path: Path, form: Format) -> Facts:
+    """Return the facts of a file that `read` has accepted."""
+    metadata, _ = _map_tensors(path, form)
+    return _facts(path, form, metadata)[0]
+
+
+def _map_tensors(path: Path, form: Format) -> tuple[dict[str, str], Tensors]:
+    """Metadata and views of the tensors in a file whose structure has been proved."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError(f"{path} is damaged: its header names something twice")
+        return found
+
+    content = np.memmap(path, dtype=np.uint8, mode="r")
+    start = 8 + int(content[:8].view("<u8")[0])
+    header = json.loads(content[8:start].tobytes(), object_pairs_hook=unique)
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        if entry["dtype"] not in _DTYPES:
+            raise ValueError(
+                f"{path} is not a {form.noun}: {printable(name)} has type {entry['dtype']}"
+            )
+        begin, end = entry["data_offsets"]
+        data = content[start + begin : start + end]
+        tensors[name] = data.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return metadata, tensors
+
+
+def _facts(path: Path, form: Format, metadata: dict[str, str]) -> tuple[Facts, str]:
+    try:
+        found = json.loads(metadata[form.key])
+        facts, sha256 = dict(found["facts"]), str(found["sha256"])
+        format_version = facts["format_version"]
+    except (KeyError, RecursionError, TypeError, ValueError):
+        raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
+    if format_version != form.version:
+        raise ValueError(
+            f"{path} has format {reprlib.repr(format_version)}, written by hdicore "
+            f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
+            f"{form.version} of a {form.noun}: upgrade hdicore"
+        )
+    return facts, sha256
+
+
+def _digest(facts: Facts, tensors: Tensors) -> str:
+    """SHA-256 over everything in a file."""
+    state = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        state.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        contents = array.reshape(-1).view(np.uint8).data
+        for begin in range(0, len(contents), _HASHED_AT_ONCE):
+            state.update(contents[begin : begin + _HASHED_AT_ONCE])
+    return state.hexdigest()
+
+
+def _require_safetensors() -> None:
+    try:
+        import safetensors  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImportError(
+            "model files need the package safetensors: pip install 'hdicore[io]'"
+        ) from None
