@@ -297,13 +297,15 @@ def test_damaged_and_foreign_files(tmp_path):
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
     for facts, message in (
-        ({"format_version": 2, "hdicore": "9.0"}, "has format 2, written by hdicore '9.0'"),
-        ({"format_version": 1, "scalar_output": 1, "n_training_rows": 3}, "its facts are"),
-        ({"format_version": 1, "scalar_output": True, "n_training_rows": "3"}, "its facts are"),
-        ({"format_version": 1, "scalar_output": True}, "checksum"),
+        ({"format_version": 2, "hdicore": "9.0"}, "has format 2, written by hdicore 9.0"),
+        ({"format_version": 1, "scalar_output": 1, "n_training_rows": 3}, "scalar_output must"),
+        ({"format_version": 1, "scalar_output": True, "n_training_rows": "3"}, "n_training_rows"),
+        ({"format_version": 1, "scalar_output": True}, "arrays must contain"),
     ):
-        metadata = {"hdicore_leaf_index": json.dumps({"facts": facts, "sha256": ""})}
-        safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index", metadata=metadata)
+        tensors = {"ranks": np.zeros(3)}
+        text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
+        metadata = {"hdicore_leaf_index": text}
+        safetensors.save_file(tensors, tmp_path / "index", metadata=metadata)
         refuses(message)
 
 
