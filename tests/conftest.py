@@ -1,4 +1,4 @@
-"""The wheel that several test files take apart, install and build on; made once."""
+"""What several test files build on, made once: the wheel, and the engine under sanitizers."""
 
 import os
 import shutil
@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from .fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
 
 
@@ -45,3 +46,10 @@ def target(wheel, tmp_path_factory):
 def environment(target):
     """In which hdicore is the installed one."""
     return os.environ | {"PYTHONPATH": str(target)}
+
+
+@pytest.fixture(scope="session")
+def sanitized_engine(tmp_path_factory):
+    """Object files of the engine, compiled without Python under AddressSanitizer and UBSan."""
+    folder = tmp_path_factory.mktemp("sanitized_engine")
+    return compile_all(COMPILER, [*STRICT, *SANITIZE], SOURCES, folder)

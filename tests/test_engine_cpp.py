@@ -1,31 +1,29 @@
 """The engine alone: compiled without Python under sanitizers, and its own tests run."""
 
 import os
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from .oracle import ROOT
+from .fuzz.engine import (
+    COMPILER,
+    HEADERS,
+    ROOT,
+    SANITIZE,
+    STRICT,
+    compile_all,
+    compiler_messages,
+    link_all,
+)
 
-COMPILER = os.environ.get("CXX") or shutil.which("c++")
-SOURCES = sorted((ROOT / "src_cpp" / "src").glob("*.cpp"))
-HEADERS = sorted((ROOT / "src_cpp" / "include" / "hdicore").glob("*.h*"))
 TESTS = sorted((ROOT / "tests" / "cpp").glob("test_*.cpp"))
-FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include"]
-SANITIZE = ["-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found"),
     pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
 ]
-
-
-def compile_with(*arguments):
-    done = subprocess.run([COMPILER, *FLAGS, *map(str, arguments)], capture_output=True, text=True)
-    return done.stdout + done.stderr if done.returncode else ""
 
 
 def test_every_header_has_a_test():
@@ -35,38 +33,22 @@ def test_every_header_has_a_test():
 def test_every_header_compiles_on_its_own():
     with ThreadPoolExecutor(2) as pool:
         checked = pool.map(
-            lambda path: compile_with("-fsyntax-only", "-x", "c++", "-include", path, os.devnull),
+            lambda path: compiler_messages(
+                COMPILER, *STRICT, "-fsyntax-only", "-x", "c++", "-include", path, os.devnull
+            ),
             HEADERS,
         )
         assert "".join(checked) == ""
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
+def programs(sanitized_engine, tmp_path_factory):
     """Folder with one program for each test file."""
-    folder = tmp_path_factory.mktemp("engine")
-
-    def compile_one(path):
-        return compile_with(*SANITIZE, "-c", path, "-o", folder / f"{path.stem}.o")
-
-    with ThreadPoolExecutor(2) as pool:
-        errors = "".join(pool.map(compile_one, [*TESTS, *SOURCES]))
-        assert not errors, errors
-        engine = [folder / f"{path.stem}.o" for path in SOURCES]
-        errors = "".join(
-            pool.map(
-                lambda path: compile_with(
-                    *SANITIZE,
-                    "-pthread",
-                    folder / f"{path.stem}.o",
-                    *engine,
-                    "-o",
-                    folder / path.stem,
-                ),
-                TESTS,
-            )
-        )
-        assert not errors, errors
+    folder = tmp_path_factory.mktemp("engine_tests")
+    tests = compile_all(COMPILER, [*STRICT, *SANITIZE], TESTS, folder)
+    link_all(
+        COMPILER, SANITIZE, {test.with_suffix(""): [test, *sanitized_engine] for test in tests}
+    )
     return folder
 
 

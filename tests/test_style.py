@@ -10,7 +10,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     str(path)
-    for folder in ("src_cpp", "hdicore/bindings", "tests/cpp", "tests/consumer", "bench")
+    for folder in (
+        "src_cpp",
+        "hdicore/bindings",
+        "tests/cpp",
+        "tests/fuzz",
+        "tests/consumer",
+        "bench",
+    )
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".cpp", ".hpp", ".c", ".h")
 )

@@ -1,0 +1,87 @@
+// forest_arrays.cpp: fuzzes Forest from its own layout, as a model file hands it over
+// SPDX-License-Identifier: BSD-3-Clause
+#include <optional>
+#include <variant>
+
+#include "../../cpp/samples.hpp"
+#include "rows.hpp"
+
+namespace {
+
+using namespace fuzz;
+using namespace hdicore;
+
+struct Layout {
+    std::variant<std::vector<NarrowNode>, std::vector<WideNode>> nodes;
+    std::vector<offset_t> tree_offsets;
+    std::vector<std::int32_t> leaf_nodes;
+    std::int64_t n_features;
+
+    explicit Layout(const Forest& forest)
+        : tree_offsets(forest.tree_offsets().view().begin(), forest.tree_offsets().view().end()),
+          leaf_nodes(forest.leaf_nodes().view().begin(), forest.leaf_nodes().view().end()),
+          n_features(static_cast<std::int64_t>(forest.n_features())) {
+        std::visit(
+            [&]<class Node>(const Array<Node>& array) {
+                nodes = std::vector<Node>(array.view().begin(), array.view().end());
+            },
+            forest.nodes());
+    }
+
+    Forest forest() const {
+        return std::visit(
+            [&](const auto& values) {
+                return Forest(Array(values), Array(tree_offsets), Array(leaf_nodes), n_features);
+            },
+            nodes);
+    }
+
+    void poke_one(Input& in) {
+        const bool resize = in.one_in(8);
+        const auto change = [&](auto& values) { resize ? in.resize(values) : in.poke(values); };
+        switch (in.below(5)) {
+            case 0:
+                return change(tree_offsets);
+            case 1:
+                return change(leaf_nodes);
+            case 2:
+                n_features = in.one_in(4) ? in.bits<std::int64_t>()
+                                          : static_cast<std::int64_t>(in.below(300));
+                return;
+            default:
+                return std::visit(change, nodes);
+        }
+    }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input in(data, size);
+    samples::Random random(in.bits<std::uint16_t>());
+    samples::Trees trees = samples::random_trees(random, 1 + in.below(4), in.below(16));
+    if (in.one_in(3)) trees = samples::with_many_features(trees);
+    Layout layout(Forest(trees.arrays(), 1));
+    const std::size_t n_pokes = in.below(5);
+    for (std::size_t k = 0; k < n_pokes; ++k) layout.poke_one(in);
+
+    std::optional<Forest> forest;
+    const std::string reason = refusal([&] { forest.emplace(layout.forest()); });
+    REQUIRE(reason.empty() || n_pokes > 0);
+    if (!forest || forest->n_features() > 300) return 0;
+    const Rows rows(in, forest->n_features());
+    const std::vector<leaf_t> leaves = rows.leaves(*forest, false);
+    const std::vector<leaf_t> ids = rows.leaves(*forest, true);
+    std::size_t first = 0;
+    for (std::size_t t = 0; t < forest->n_trees(); ++t) {
+        for (std::size_t i = 0; i < rows.n_rows; ++i) {
+            const leaf_t leaf = leaves[i * forest->n_trees() + t];
+            REQUIRE(leaf >= 0 && static_cast<std::size_t>(leaf) < forest->n_leaves(t));
+            REQUIRE(ids[i * forest->n_trees() + t] ==
+                    layout.leaf_nodes[first + static_cast<std::size_t>(leaf)]);
+        }
+        first += forest->n_leaves(t);
+    }
+    REQUIRE(first == forest->n_leaves());
+    return 0;
+}

@@ -1,0 +1,406 @@
+// queries.hpp: asks an index everything for given leaves, and compares it with a slow definition
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "hdicore/leaf_index.hpp"
+#include "hdicore/leaf_source.hpp"
+#include "hdicore/scorer.hpp"
+#include "hdicore/shares.hpp"
+#include "input.hpp"
+
+namespace fuzz {
+
+using namespace hdicore;
+
+inline constexpr std::size_t n_interpolations =
+    static_cast<std::size_t>(Interpolation::normal_unbiased) + 1;
+
+// What is asked of each row and output; one set of arguments for all of them.
+struct Question {
+    std::vector<double> coverages;  // ascending
+    std::vector<double> levels;     // ascending
+    std::vector<double> points;     // ascending
+    std::vector<double> uniforms;
+    bool inclusive;
+    Kind kind;
+    Interpolation interpolation;
+
+    explicit Question(Input& in) {
+        const auto fill = [&](std::vector<double>& values, const auto& next) {
+            values.resize(1 + in.below(4));
+            for (double& value : values) value = next();
+            std::sort(values.begin(), values.end());
+        };
+        fill(coverages, [&] { return std::max(in.share(), std::numeric_limits<double>::min()); });
+        fill(levels, [&] { return in.share(); });
+        fill(points, [&] {
+            const double point = in.real();
+            return std::isnan(point) ? 0 : point;
+        });
+        fill(uniforms, [&] { return std::min(in.share(), 1 - 0x1p-53); });
+        inclusive = in.one_in(2);
+        kind = static_cast<Kind>(in.below(4));
+        interpolation = static_cast<Interpolation>(in.below(n_interpolations));
+    }
+};
+
+// (n_rows * n_outputs, number asked for) each; intervals are (n_rows * n_outputs, 2, n_coverages).
+struct Answers {
+    std::vector<double> mean, intervals, quantiles, cdf, draws;
+
+    friend bool operator==(const Answers& a, const Answers& b) {
+        return same_bits(a.mean, b.mean) && same_bits(a.intervals, b.intervals) &&
+               same_bits(a.quantiles, b.quantiles) && same_bits(a.cdf, b.cdf) &&
+               same_bits(a.draws, b.draws);
+    }
+};
+
+inline Answers ask_all(const LeafIndex& index, const LeafSource& source,
+                       const std::uint32_t* leave_out, const Question& question, const Run& run) {
+    const std::size_t n = source.n_rows() * index.n_outputs();
+    Answers answers;
+    const auto repeat = [n](const std::vector<double>& values) {
+        std::vector<double> all;
+        for (std::size_t i = 0; i < n; ++i) all.insert(all.end(), values.begin(), values.end());
+        return all;
+    };
+    answers.mean.resize(n);
+    answers.intervals.resize(2 * n * question.coverages.size());
+    answers.quantiles.resize(n * question.levels.size());
+    answers.cdf.resize(n * question.points.size());
+    answers.draws = repeat(question.uniforms);
+    const std::vector<double> points = repeat(question.points);
+    Wanted wanted;
+    wanted.mean = answers.mean.data();
+    wanted.coverages = question.coverages;
+    wanted.kind = question.kind;
+    wanted.intervals = answers.intervals.data();
+    wanted.levels = question.levels;
+    wanted.interpolation = question.interpolation;
+    wanted.quantiles = answers.quantiles.data();
+    wanted.n_points = question.points.size();
+    wanted.points = points.data();
+    wanted.cdf = answers.cdf.data();
+    wanted.inclusive = question.inclusive;
+    wanted.n_draws = question.uniforms.size();
+    wanted.draws = answers.draws.data();
+    score(index, source, leave_out, wanted, run);
+    return answers;
+}
+
+// Only the intervals, and quantiles by inverted_cdf, which do not need every atom.
+inline Answers ask_ends(const LeafIndex& index, const LeafSource& source, const Question& question,
+                        const Run& run) {
+    const std::size_t n = source.n_rows() * index.n_outputs();
+    Answers answers;
+    answers.intervals.resize(2 * n * question.coverages.size());
+    answers.quantiles.resize(n * question.levels.size());
+    Wanted wanted;
+    wanted.coverages = question.coverages;
+    wanted.kind = question.kind;
+    wanted.intervals = answers.intervals.data();
+    wanted.levels = question.levels;
+    wanted.quantiles = answers.quantiles.data();
+    score(index, source, nullptr, wanted, run);
+    return answers;
+}
+
+// The distribution of one row and output, by the definition of the arrays.
+struct SlowAtoms {
+    std::vector<double> values;
+    std::vector<mass_t> cumulative{0};
+    std::vector<std::int64_t> counts;  // rows behind each value, over all trees
+    std::size_t n_trees = 0;
+    mass_t whole;
+
+    SlowAtoms(const LeafIndex& index, std::size_t output, const leaf_t* leaves) {
+        const std::span<const double> atoms = index.atoms(output);
+        std::vector<mass_t> mass(atoms.size(), 0);
+        std::vector<std::int64_t> copies(atoms.size(), 0);
+        for (std::size_t t = 0; t < index.n_trees(); ++t) {
+            if (leaves[t] == no_leaf) continue;
+            const auto [begin, end] = index.entries(output, t, leaves[t]);
+            n_trees += end > begin;
+            for (std::size_t e = begin; e < end; ++e) {
+                mass[index.rank(e)] += units_of(index, e, e - begin, end - begin);
+                copies[index.rank(e)] += static_cast<std::int64_t>(index.copies(e));
+            }
+        }
+        whole = static_cast<mass_t>(n_trees) << index.shift();
+        for (std::size_t k = 0; k < mass.size(); ++k) {
+            if (mass[k] == 0) continue;
+            values.push_back(atoms[k]);
+            cumulative.push_back(cumulative.back() + mass[k]);
+            counts.push_back(copies[k]);
+        }
+    }
+
+    std::size_t size() const { return values.size(); }
+    mass_t total() const { return cumulative.back(); }
+    // Two units a tree less than the share, as rounding may take them.
+    mass_t needed(double level) const {
+        if (level >= 1) return total();
+        const auto slack = 2 * static_cast<mass_t>(n_trees);
+        if (total() == whole) {
+            const auto trees = static_cast<mass_t>(n_trees);
+            return std::max<mass_t>(
+                1, trees * std::llround(level * static_cast<double>(whole / trees)) - slack);
+        }
+        return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - slack);
+    }
+    double first_reaching(double level) const {
+        std::size_t k = 0;
+        while (cumulative[k + 1] < needed(level)) ++k;
+        return values[k];
+    }
+    bool holds(double value) const {
+        return std::binary_search(values.begin(), values.end(), value);
+    }
+    mass_t mass_between(double lower, double upper) const {
+        mass_t mass = 0;
+        for (std::size_t k = 0; k < size(); ++k) {
+            if (values[k] >= lower && values[k] <= upper) mass += cumulative[k + 1] - cumulative[k];
+        }
+        return mass;
+    }
+    double least_width(double coverage) const {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0, j = 0; i < size(); ++i) {
+            while (j < size() && cumulative[j + 1] - cumulative[i] < needed(coverage)) ++j;
+            if (j == size()) break;
+            least = std::min(least, values[j] - values[i]);
+        }
+        return least;
+    }
+
+  private:
+    static mass_t units_of(const LeafIndex& index, std::size_t entry, std::size_t k,
+                           std::size_t n) {
+        return std::visit(
+            [&]<class Units>(const Units& units) {
+                if constexpr (std::is_same_v<Units, std::monostate>) {
+                    return share(k + 1, n, narrow_shift) - share(k, n, narrow_shift);
+                } else {
+                    return static_cast<mass_t>(units[entry]);
+                }
+            },
+            index.arrays().units);
+    }
+};
+
+inline bool all_nan(std::span<const double> values) {
+    return std::all_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
+}
+
+inline void check_interval(const SlowAtoms& atoms, double coverage, Kind kind, double lower,
+                           double upper) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    REQUIRE(lower <= upper);
+    REQUIRE(kind == Kind::upper ? lower == -infinity : atoms.holds(lower));
+    REQUIRE(kind == Kind::lower ? upper == infinity : atoms.holds(upper));
+    const mass_t needed = atoms.needed(coverage);
+    const mass_t mass = atoms.mass_between(lower, upper);
+    if (kind == Kind::equal_tailed) {
+        REQUIRE(lower == atoms.first_reaching((1 - coverage) / 2));
+        REQUIRE(upper == atoms.first_reaching((1 + coverage) / 2));
+        return;
+    }
+    REQUIRE(mass >= needed);
+    if (kind == Kind::lower) {
+        REQUIRE(atoms.mass_between(std::nextafter(lower, infinity), infinity) < needed);
+    } else if (kind == Kind::upper) {
+        REQUIRE(atoms.mass_between(-infinity, std::nextafter(upper, -infinity)) < needed);
+    } else {
+        const double largest =
+            std::max(std::fabs(atoms.values.front()), std::fabs(atoms.values.back()));
+        REQUIRE(upper - lower <= atoms.least_width(coverage) + 0x1p-48 * largest);
+    }
+}
+
+inline void check_row(const SlowAtoms& atoms, const Question& question, const Answers& answers,
+                      std::size_t at) {
+    const auto part = [&](const std::vector<double>& values, std::size_t n) {
+        return std::span(values).subspan(at * n, n);
+    };
+    const std::size_t n_coverages = question.coverages.size();
+    const auto intervals = part(answers.intervals, 2 * n_coverages);
+    const auto quantiles = part(answers.quantiles, question.levels.size());
+    const auto cdf = part(answers.cdf, question.points.size());
+    const auto draws = part(answers.draws, question.uniforms.size());
+    const double mean = answers.mean[at];
+    if (atoms.n_trees == 0) {
+        REQUIRE(std::isnan(mean) && all_nan(intervals) && all_nan(quantiles) && all_nan(cdf) &&
+                all_nan(draws));
+        return;
+    }
+    const double least = atoms.values.front();
+    const double most = atoms.values.back();
+    const double rounding = 1e-12 * std::max(std::fabs(least), std::fabs(most));
+    REQUIRE(mean >= least - rounding && mean <= most + rounding && std::isfinite(mean));
+    for (std::size_t k = 0; k < n_coverages; ++k) {
+        check_interval(atoms, question.coverages[k], question.kind, intervals[k],
+                       intervals[n_coverages + k]);
+    }
+    for (std::size_t k = 0; k < quantiles.size(); ++k) {
+        REQUIRE(quantiles[k] >= (k == 0 ? least : quantiles[k - 1]) && quantiles[k] <= most);
+        if (question.interpolation == Interpolation::inverted_cdf) {
+            REQUIRE(quantiles[k] == atoms.first_reaching(question.levels[k]));
+        }
+    }
+    for (std::size_t k = 0; k < cdf.size(); ++k) {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        const double point = question.points[k];
+        const mass_t below = atoms.mass_between(
+            -infinity, question.inclusive ? point : std::nextafter(point, -infinity));
+        REQUIRE(cdf[k] == static_cast<double>(below) / static_cast<double>(atoms.total()));
+    }
+    for (const double draw : draws) REQUIRE(atoms.holds(draw));
+}
+
+// Weights sum to 1 and proximities are the counts of the rows, at the same atoms.
+inline void check_sparse(const LeafIndex& index, const std::vector<leaf_t>& leaves,
+                         const Sparse<double>& weights, const Sparse<std::int64_t>& proximities) {
+    REQUIRE(weights.indptr == proximities.indptr && weights.indices == proximities.indices);
+    for (std::size_t i = 0; i + 1 < weights.indptr.size(); ++i) {
+        const SlowAtoms atoms(index, 0, leaves.data() + i * index.n_trees());
+        const auto begin = static_cast<std::size_t>(weights.indptr[i]);
+        const auto end = static_cast<std::size_t>(weights.indptr[i + 1]);
+        REQUIRE(end - begin == atoms.size());
+        double sum = 0;
+        for (std::size_t k = begin; k < end; ++k) {
+            const auto rank = static_cast<std::size_t>(weights.indices[k]);
+            REQUIRE(index.atoms(0)[rank] == atoms.values[k - begin]);
+            REQUIRE(proximities.data[k] == atoms.counts[k - begin]);
+            sum += weights.data[k];
+        }
+        REQUIRE(begin == end || std::fabs(sum - 1) < 1e-9);
+    }
+}
+
+// Rows to ask about: leaves that exist and -1, and sometimes numbers that are neither.
+inline std::vector<leaf_t> some_leaves(Input& in, const LeafIndex& index) {
+    const std::size_t n_rows = in.below(in.one_in(4) ? 40 : 6);
+    const bool proper = !in.one_in(8);
+    std::vector<leaf_t> leaves(n_rows * index.n_trees());
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+        const std::size_t t = i % index.n_trees();
+        const std::size_t n = index.n_leaves(t);
+        const bool none = n == 0 || in.one_in(8);
+        leaves[i] = none ? no_leaf : static_cast<leaf_t>(in.below(n));
+        if (proper && !none && !index.exists(t, leaves[i])) leaves[i] = no_leaf;
+    }
+    if (!proper) in.poke(leaves);
+    return leaves;
+}
+
+// All ways of gathering must agree with each other, bit for bit, and with SlowAtoms.
+inline void check_queries(const LeafIndex& index, Input& in) {
+    const Question question(in);
+    const std::vector<leaf_t> leaves = some_leaves(in, index);
+    const std::size_t m = index.n_trees();
+    const GivenLeaves source(index, leaves.data(), leaves.size() / m);
+    bool proper = true;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+        proper = proper && (leaves[i] == no_leaf || index.exists(i % m, leaves[i]));
+    }
+    const Run plain{1, 0, Gathering::whole, Instructions::portable};
+    Answers all;
+    const std::string reason =
+        refusal([&] { all = ask_all(index, source, nullptr, question, plain); });
+    REQUIRE(reason.empty() == proper);
+    if (!proper) return;
+
+    for (std::size_t i = 0; i < source.n_rows(); ++i) {
+        for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+            check_row(SlowAtoms(index, o, leaves.data() + i * m), question, all,
+                      i * index.n_outputs() + o);
+        }
+    }
+    const Run other{1 + static_cast<unsigned>(in.below(2)), in.below(20), Gathering::automatic,
+                    in.one_in(2) ? Instructions::portable : widest_instructions()};
+    REQUIRE(ask_all(index, source, nullptr, question, other) == all);
+    const Answers ends = ask_ends(index, source, question, plain);
+    REQUIRE(same_bits(ends.intervals, all.intervals));
+    for (const Gathering gathering : {Gathering::automatic, Gathering::tails, Gathering::buckets}) {
+        Run run = other;
+        run.gathering = gathering;
+        REQUIRE(ask_ends(index, source, question, run) == ends);
+    }
+    if (index.n_outputs() > 1) return;
+    check_sparse(index, leaves, weights(index, source, nullptr, other),
+                 proximities(index, source, nullptr, other));
+}
+
+// The arrays of an index, to be changed. Units of a variant stand in the vector that is not empty.
+struct ArrayCopy {
+    std::vector<offset_t> leaf_offsets, atom_offsets, tree_begin;
+    std::vector<double> atoms;
+    std::vector<std::uint32_t> leaf_begin;
+    std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
+    std::variant<std::monostate, std::vector<std::uint32_t>, std::vector<std::uint64_t>> units;
+    std::variant<std::monostate, std::vector<std::uint8_t>, std::vector<std::uint32_t>> copies;
+    std::vector<std::uint64_t> seen;
+    bool pooled;
+
+    explicit ArrayCopy(const LeafIndexArrays& from)
+        : leaf_offsets(copy(from.leaf_offsets)),
+          atom_offsets(copy(from.atom_offsets)),
+          tree_begin(copy(from.tree_begin)),
+          atoms(copy(from.atoms)),
+          leaf_begin(copy(from.leaf_begin)),
+          seen(copy(from.seen)),
+          pooled(from.pooled) {
+        std::visit([&](const auto& given) { ranks = copy(given); }, from.ranks);
+        const auto copy_to = [](auto& to) {
+            return [&]<class Given>(const Given& given) {
+                if constexpr (!std::is_same_v<Given, std::monostate>) to = copy(given);
+            };
+        };
+        std::visit(copy_to(units), from.units);
+        std::visit(copy_to(copies), from.copies);
+    }
+
+    LeafIndexArrays arrays() const {
+        LeafIndexArrays made;
+        made.leaf_offsets = Array(leaf_offsets);
+        made.atom_offsets = Array(atom_offsets);
+        made.atoms = Array(atoms);
+        made.tree_begin = Array(tree_begin);
+        made.leaf_begin = Array(leaf_begin);
+        made.seen = Array(seen);
+        made.pooled = pooled;
+        std::visit([&](const auto& values) { made.ranks = Array(values); }, ranks);
+        const auto move_to = [](auto& to) {
+            return [&]<class Values>(const Values& values) {
+                if constexpr (!std::is_same_v<Values, std::monostate>) to = Array(values);
+            };
+        };
+        std::visit(move_to(made.units), units);
+        std::visit(move_to(made.copies), copies);
+        return made;
+    }
+
+    friend bool operator==(const ArrayCopy& a, const ArrayCopy& b) {
+        return a.leaf_offsets == b.leaf_offsets && a.atom_offsets == b.atom_offsets &&
+               same_bits(a.atoms, b.atoms) && a.tree_begin == b.tree_begin &&
+               a.leaf_begin == b.leaf_begin && a.ranks == b.ranks && a.units == b.units &&
+               a.copies == b.copies && a.seen == b.seen && a.pooled == b.pooled;
+    }
+
+  private:
+    template <class T>
+    static std::vector<T> copy(const Array<T>& array) {
+        return {array.view().begin(), array.view().end()};
+    }
+};
+
+}  // namespace fuzz
