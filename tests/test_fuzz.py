@@ -9,6 +9,7 @@ from .fuzz.engine import COMPILER, ROOT, SANITIZE, STRICT, compile_all, link_all
 
 FUZZ = ROOT / "tests" / "fuzz"
 CORPUS = FUZZ / "corpus"
+N_SEEDS = 1000  # random inputs beside those of the corpus
 REPLAY = FUZZ / "targets" / "replay.cpp"
 TARGETS = sorted(path for path in (FUZZ / "targets").glob("*.cpp") if path != REPLAY)
 
@@ -37,11 +38,11 @@ def programs(sanitized_engine, tmp_path_factory):
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found")
 @pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang")
 @pytest.mark.parametrize("name", [path.stem for path in TARGETS])
-def test_a_target_holds_on_its_corpus(programs, name):
-    corpus = CORPUS / name
-    done = subprocess.run([programs / name, corpus], capture_output=True, text=True, timeout=120)
+def test_a_target_holds_on_its_corpus_and_on_random_inputs(programs, name):
+    command = [programs / name, CORPUS / name, str(N_SEEDS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout) == len(list(corpus.iterdir()))
+    assert int(done.stdout) == len(list((CORPUS / name).iterdir())) + N_SEEDS
 
 
 @pytest.mark.xfail(strict=True, reason="the facts in a model file are not typed")

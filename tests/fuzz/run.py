@@ -244,7 +244,7 @@ def report_coverage(targets: Sequence[str]) -> None:
     for program in programs:
         profiles.append(program.with_suffix(".profraw"))
         subprocess.run(
-            [program, CORPUS / program.name],
+            [program, CORPUS / program.name, "0"],
             check=True,
             capture_output=True,
             env=os.environ | {"LLVM_PROFILE_FILE": str(profiles[-1])},

@@ -17,6 +17,7 @@ const hdicore_api& api = *hdicore_get_api();
 // n, or in some cases a number that no array can have.
 std::int64_t maybe_wrong(Input& in, std::size_t n) {
     if (!in.one_in(16)) return static_cast<std::int64_t>(n);
+    if (in.one_in(2)) return -1;
     const auto other = in.bits<std::int64_t>();
     return other < 0 || other > (std::int64_t{1} << 40) ? other : -1;
 }

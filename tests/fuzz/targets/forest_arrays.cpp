@@ -36,10 +36,20 @@ struct Layout {
             nodes);
     }
 
+    // Makes a split of some node, with children that need not be there.
+    template <class Node>
+    static void make_split(Input& in, std::vector<Node>& values) {
+        if (values.empty()) return;
+        Node& node = values[in.below(values.size())];
+        const auto left = static_cast<std::uint32_t>(in.below(values.size() + 2));
+        node = Node::inner(in.bits<feature_key>(), static_cast<std::uint32_t>(in.below(4)), left,
+                           in.one_in(2));
+    }
+
     void poke_one(Input& in) {
         const bool resize = in.one_in(8);
         const auto change = [&](auto& values) { resize ? in.resize(values) : in.poke(values); };
-        switch (in.below(5)) {
+        switch (in.below(6)) {
             case 0:
                 return change(tree_offsets);
             case 1:
@@ -48,6 +58,8 @@ struct Layout {
                 n_features = in.one_in(4) ? in.bits<std::int64_t>()
                                           : static_cast<std::int64_t>(in.below(300));
                 return;
+            case 3:
+                return std::visit([&](auto& values) { make_split(in, values); }, nodes);
             default:
                 return std::visit(change, nodes);
         }

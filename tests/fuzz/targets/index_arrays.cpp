@@ -10,10 +10,15 @@ namespace {
 using namespace fuzz;
 
 void poke_one(Input& in, ArrayCopy& copy) {
-    const bool resize = in.one_in(8);
+    const std::size_t how = in.below(8);
     const auto change = [&]<class Values>(Values& values) {
         if constexpr (!std::is_same_v<Values, std::monostate>) {
-            resize ? in.resize(values) : in.poke(values);
+            if (how == 0) return in.resize(values);
+            if (how > 2) return in.poke(values);
+            // Ranks, entries and leaves end where other arrays do.
+            const std::size_t limits[] = {copy.atoms.size(), copy.leaf_begin.size(),
+                                          copy.leaf_offsets.size(), copy.tree_begin.size()};
+            in.poke_near(values, limits[in.below(std::size(limits))]);
         }
     };
     switch (in.below(10)) {

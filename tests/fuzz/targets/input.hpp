@@ -127,6 +127,13 @@ class Input {
         }
     }
 
+    // Sets one element of `values` to a number next to `limit`.
+    template <class T>
+    void poke_near(std::vector<T>& values, std::size_t limit) {
+        if (values.empty()) return;
+        values[below(values.size())] = static_cast<T>(limit + below(3) - 1);
+    }
+
     // Makes `values` a little longer or shorter.
     template <class T>
     void resize(std::vector<T>& values) {

@@ -1,39 +1,44 @@
-// replay.cpp: runs a target on files and on all files of folders, without a fuzzer
+// replay.cpp: runs a target on the files of a folder, and on seeds, without a fuzzer
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// `replay FOLDER N` takes each file of the folder, and then the numbers 0 to N - 1 as four bytes
+// each, which Input makes whole random objects of. Prints how many inputs it ran.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
-std::size_t n_run = 0;
-
-void run(const std::filesystem::path& path) {
-    // The last one named is the one that ends the program.
-    std::fprintf(stderr, "%s\n", path.string().c_str());
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+// The last name printed is that of the input that ended the program.
+void run(const std::string& name, const std::vector<char>& bytes) {
+    std::fprintf(stderr, "%s\n", name.c_str());
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    ++n_run;
 }
 
 }  // namespace
 
 int main(int n_arguments, char** arguments) {
-    for (int k = 1; k < n_arguments; ++k) {
-        if (!std::filesystem::is_directory(arguments[k])) {
-            run(arguments[k]);
-            continue;
-        }
-        for (const auto& entry : std::filesystem::directory_iterator(arguments[k])) {
-            run(entry.path());
-        }
+    if (n_arguments != 3) return 2;
+    std::size_t n_run = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) {
+        std::ifstream file(entry.path(), std::ios::binary);
+        run(entry.path().string(), {std::istreambuf_iterator<char>(file), {}});
+        ++n_run;
+    }
+    const auto n_seeds = static_cast<std::uint32_t>(std::atoi(arguments[2]));
+    for (std::uint32_t seed = 0; seed < n_seeds; ++seed, ++n_run) {
+        std::vector<char> bytes(sizeof(seed));
+        std::memcpy(bytes.data(), &seed, sizeof(seed));
+        run("seed " + std::to_string(seed), bytes);
     }
     std::printf("%zu\n", n_run);
 }
