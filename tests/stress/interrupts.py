@@ -1,0 +1,88 @@
+"""How long Ctrl-C and SIGTERM take to be answered during long calls of every kind."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from commands import temporaries
+from long_calls import CALLS
+from models import write_table
+from outcome import Row
+
+PROGRAM = Path(__file__).with_name("long_calls.py")
+GOAL = 0.5  # seconds
+MOMENTS = ((0.3, "SIGINT"), (0.7, "SIGTERM"))  # as shares of the undisturbed time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=4, help="of an undisturbed call")
+
+
+def run(options: argparse.Namespace) -> list[Row]:
+    rows = [interrupted(name, options.seconds) for name in CALLS if options.only in name]
+    with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
+        for name in ("the command score", "the command fit"):
+            if options.only in name:
+                rows.append(interrupted_command(name, Path(folder)))
+    return rows
+
+
+def interrupted(name: str, seconds: float) -> Row:
+    """Signal a program that makes one long call again and again."""
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), name, str(seconds), str(len(MOMENTS))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    undisturbed = float(process.stdout.readline() or "nan")
+    answers = []
+    for share, asked in MOMENTS:
+        if process.stdout.readline() != "calling\n":
+            return Row(name, 0, process.communicate()[1][-200:], finding=True)
+        time.sleep(share * undisturbed)
+        sent = time.monotonic()
+        process.send_signal(getattr(signal, asked))
+        ended = json.loads(process.stdout.readline())
+        late = ", but the call was over" if ended["late"] else ""
+        answers.append((f"{asked}{late}", max(0.0, ended["at"] - sent)))
+    process.communicate()
+    return judged(name, answers, f" (undisturbed {undisturbed:.1f} s)")
+
+
+def judged(name: str, answers: list[tuple[str, float]], remark: str) -> Row:
+    said = [f"{signal_answered} after {seconds:.2f} s" for signal_answered, seconds in answers]
+    slow = any(seconds > GOAL for _, seconds in answers)
+    return Row(name, len(answers), "; ".join(said) + remark, finding=slow)
+
+
+def interrupted_command(name: str, folder: Path) -> Row:
+    """Signal the command while it scores a batch, or while it fits."""
+    train, model = folder / "train.csv", folder / "model.hdi"
+    write_table(train, 60_000, target=True)
+    command = [sys.executable, "-P", "-m", "hdiforest"]
+    fit = [*command, "fit", str(train), "--target", "y", "--min-samples-leaf", "3000"]
+    call = [*fit, "--trees", "2000", "-o", str(folder / "late.hdi")]
+    if name == "the command score":
+        subprocess.run([*fit, "--trees", "100", "-o", str(model)], check=True, capture_output=True)
+        call = [*command, "score", str(model), str(train), "-o", str(folder / "out.csv")]
+    answers = []
+    for _, asked in MOMENTS:
+        process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 5
+        while not temporaries(folder) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(1)
+        sent = time.monotonic()
+        process.send_signal(getattr(signal, asked))
+        process.communicate()
+        answers.append((f"exit code {process.returncode} of {asked}", time.monotonic() - sent))
+    return judged(name, answers, "")
