@@ -9,7 +9,6 @@ import argparse
 import ctypes
 import os
 import pickle
-import resource
 import shutil
 import subprocess
 import sys
@@ -19,9 +18,9 @@ from pathlib import Path
 
 import c_table
 import numpy as np
-from children import NO_MEMORY, RIGHT, WRONG, WRONG_NEXT, outcome_in_child
-from models import N_FEATURES, make_forest, make_rows, make_scorer, tree_fields
-from outcome import Row, SkippedError, row_of
+from children import NO_MEMORY, RIGHT, WRONG, WRONG_NEXT, Case, row_of_children
+from models import N_FEATURES, make_rows, make_scorer, tree_fields
+from outcome import Row, SkippedError
 
 from hdicore import Forest, LeafIndex, Scorer, weighted_hdi
 
@@ -35,23 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> list[Row]:
     shim = preloaded_shim()
-    small = {
-        name: allocation_cases(shim, operation, options.every)
+    return [
+        row_of_children(name, allocation_cases(shim, operation, options.every))
         for name, operation in operations().items()
         if options.only in name
-    }
-    large = {
-        name: address_space_cases(operation, range(10, 210, 10 * options.every))
-        for name, operation in large_operations().items()
-        if options.only in name
-    }
-    return [
-        row_of(
-            name,
-            ((label, outcome_in_child(case)) for label, case in cases.items()),
-            (RIGHT, NO_MEMORY),
-        )
-        for name, cases in (small | large).items()
     ]
 
 
@@ -136,7 +122,7 @@ def queries(asked: Scorer | LeafIndex, rows: np.ndarray, blocks: dict) -> dict[s
     }
 
 
-def allocation_cases(shim: ctypes.CDLL, operation: Operation, every: int) -> dict[str, Operation]:
+def allocation_cases(shim: ctypes.CDLL, operation: Operation, every: int) -> dict[str, Case]:
     """Return the operation with its first, second, ... allocation failing."""
     expected = pickle.dumps(operation())  # also a call that makes what is made once
     shim.fail_allocation(-1, 0)
@@ -163,39 +149,3 @@ def allocation_cases(shim: ctypes.CDLL, operation: Operation, every: int) -> dic
         for n in numbers
         for rest in (False, True)
     }
-
-
-def large_operations() -> dict[str, Operation]:
-    """Return operations that need tens of megabytes, by name."""
-    scorer = make_scorer(n_trees=60, depth=9, n_rows=200_000)
-    X = make_rows(200_000)
-    leaves, n_leaves = scorer.forest.leaves(X), scorer.forest.n_leaves
-    writeable = {name: array.copy() for name, array in scorer.index.arrays().items()}
-    blobs = {protocol: pickle.dumps(scorer, protocol) for protocol in (4, 5)}
-    return {
-        "address space, LeafIndex": lambda: LeafIndex(
-            leaves, X[:, 0], n_leaves=n_leaves, n_threads=2
-        ),
-        "address space, Forest": lambda: make_forest(n_trees=20, depth=15, n_threads=2),
-        "address space, LeafIndex.from_arrays": lambda: LeafIndex.from_arrays(writeable, True),
-        "address space, pickle.loads, protocol 4": lambda: pickle.loads(blobs[4]),
-        "address space, pickle.loads, protocol 5": lambda: pickle.loads(blobs[5]),
-        "address space, Forest.leaves": lambda: scorer.forest.leaves(X, n_threads=2),
-        "address space, Scorer.weights": lambda: scorer.weights(X[:200], n_threads=2),
-    }
-
-
-def address_space_cases(operation: Operation, megabytes: range) -> dict[str, Operation]:
-    """Return the operation with that much more address space than the process has now."""
-
-    def case(extra: int) -> str:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + (extra << 20)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        try:
-            operation()
-        except MemoryError:
-            return NO_MEMORY
-        return RIGHT
-
-    return {f"{extra} MB more": lambda extra=extra: case(extra) for extra in megabytes}

@@ -6,13 +6,22 @@ import os
 import signal
 from collections.abc import Callable
 
+from outcome import Row, row_of
+
 RIGHT, NO_MEMORY = "right", "MemoryError"
 WRONG, WRONG_NEXT = "another answer", "another answer of the next call"
+Case = Callable[[], str]  # returns one of:
 WORDS = (RIGHT, NO_MEMORY, WRONG, WRONG_NEXT)
 RAISED = len(WORDS)  # exit code of a child that something else came out of
 
 
-def outcome_in_child(work: Callable[[], str], seconds: int = 60) -> str:
+def row_of_children(tried: str, cases: dict[str, Case]) -> Row:
+    """Run each case in a child; only right answers and MemoryError are no findings."""
+    outcomes = ((name, outcome_in_child(case)) for name, case in cases.items())
+    return row_of(tried, outcomes, (RIGHT, NO_MEMORY))
+
+
+def outcome_in_child(work: Case, seconds: int = 60) -> str:
     """Return the word of `WORDS` that work returned in a child, or how the child died."""
     reads, writes = os.pipe()
     child = os.fork()

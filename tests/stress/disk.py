@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commands import Command, make_commands, temporaries
+from commands import Command, make_commands, run_undisturbed, temporaries
 from outcome import Row, row_of
 
 OLD = b"an output of an earlier run"
@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> list[Row]:
                 title = f"{command.name}, {name}"
                 if options.only in title:
                     folder = Path(tempfile.mkdtemp(prefix="output-", dir=scratch))
+                    if not command.expected:
+                        run_undisturbed(command, folder)
                     rows.append(row_of(title, trial(command, folder), (*good, NOT_TRIED)))
     return rows
 

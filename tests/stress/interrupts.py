@@ -18,7 +18,7 @@ from outcome import Row
 
 PROGRAM = Path(__file__).with_name("long_calls.py")
 GOAL = 0.5  # seconds
-MOMENTS = ((0.3, "SIGINT"), (0.7, "SIGTERM"))  # as shares of the undisturbed time
+MOMENTS = ((0.3, "SIGINT"), (0.5, "SIGTERM"))  # as shares of the undisturbed time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from commands import Command, make_commands, temporaries, undisturbed
+from commands import Command, make_commands, run_undisturbed, temporaries
 from outcome import Row, row_of
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
@@ -46,9 +46,8 @@ def run(options: argparse.Namespace) -> list[Row]:
 def killed(command: Command, name: str, folder: Path, moments: int, seed: int) -> Iterator[Row]:
     """Kill the command at some moments in one folder, then let it run once undisturbed there."""
     moment = random.Random(seed)
-    start = time.monotonic()
-    undisturbed(command, folder)
-    whole = time.monotonic() - start
+    whole = run_undisturbed(command, folder)
+    expected = command.expected
     cases = []
     for k in range(moments):
         wait = moment.uniform(0, whole / 5 if k % 3 == 0 else whole)
@@ -58,11 +57,11 @@ def killed(command: Command, name: str, folder: Path, moments: int, seed: int) -
     left = len(temporaries(folder))
     finding = left > 0 and name != "SIGKILL"  # which leaves a program no time
     yield Row(f"{command.name}, {name}: temporaries left", moments, str(left), finding)
-    undisturbed(command, folder)
-    outcomes = [("then", state(command, folder))]
+    run_undisturbed(command, folder)
+    after = "whole" if command.expected == expected else "another output"
     if temporaries(folder):
-        outcomes.append(("then", f"{len(temporaries(folder))} temporaries still there"))
-    yield row_of(f"{command.name}, {name}: the run after them", outcomes, ("whole",))
+        after += f", {len(temporaries(folder))} temporaries still there"
+    yield row_of(f"{command.name}, {name}: the run after them", [("it", after)], ("whole",))
 
 
 def one_kill(
