@@ -50,8 +50,11 @@ def killed(command: Command, name: str, folder: Path, moments: int, seed: int) -
     expected = command.expected
     cases = []
     for k in range(moments):
-        wait = moment.uniform(0, whole / 5 if k % 3 == 0 else whole)
-        cases.append((f"run {k}", one_kill(command, name, folder, wait, k % 3 == 0, k % 2 == 0)))
+        writing = k % 3 == 0
+        # Writing may take milliseconds or most of the run.
+        share = 10 ** moment.uniform(-5, -0.5) if writing else moment.uniform(0, 1)
+        wait = share * whole if k > 0 else 0
+        cases.append((f"run {k}", one_kill(command, name, folder, wait, writing, k % 2 == 0)))
     yield row_of(f"{command.name}, {name}", cases, GOOD)
 
     left = len(temporaries(folder))

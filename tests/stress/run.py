@@ -16,7 +16,16 @@ from pathlib import Path
 
 from outcome import SkippedError, as_markdown, machine, write
 
-NAMES = ("allocations", "address_space", "threads", "soak", "kill", "disk", "interrupts")
+NAMES = (
+    "allocations",
+    "address_space",
+    "threads",
+    "soak",
+    "kill",
+    "disk",
+    "interrupts",
+    "uninitialised",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
