@@ -15,6 +15,7 @@ SOURCES = sorted(
         "hdicore/bindings",
         "tests/cpp",
         "tests/fuzz",
+        "tests/stress",
         "tests/consumer",
         "bench",
     )

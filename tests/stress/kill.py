@@ -1,7 +1,7 @@
 """Send signals to `hdiforest score` and `fit` at random moments: a whole output or the old one.
 
-Every second run finds an output of an earlier run in its place. A third of the moments lie in the
-time in which the output is written, the others anywhere between start and end.
+Every second run finds an output of an earlier run in its place. A third of the moments lie after
+the temporary file appears (the first of them at once), the others anywhere between start and end.
 """
 
 from __future__ import annotations

@@ -28,27 +28,32 @@ NAMES = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="name", required=True)
-    modules = {name: import_module(name) for name in NAMES}
-    for name, module in modules.items():
-        command = commands.add_parser(name, help=module.__doc__.splitlines()[0])
-        command.add_argument("--only", default="", metavar="TEXT", help="what has TEXT in its name")
-        command.add_argument("-o", "--output", type=Path, metavar="FILE", help=".md or .json")
-        module.add_arguments(command)
-    options = parser.parse_args(argv)
+def main(arguments: Sequence[str]) -> int:
+    first = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    first.add_argument("name", choices=NAMES)
+    name = first.parse_args(arguments[:1]).name
+    module = import_module(name)  # the others stay out of the processes that it forks
+    parser = argparse.ArgumentParser(
+        f"run.py {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="what has TEXT in its name")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=".md or .json")
+    module.add_arguments(parser)
+    options = parser.parse_args(arguments[1:])
     try:
-        rows = modules[options.name].run(options)
+        rows = module.run(options)
     except SkippedError as skipped:
-        print(f"{options.name} skipped: {skipped}")
+        print(f"{name} skipped: {skipped}")
         return 0
+    if not rows:
+        parser.error(f"nothing has {options.only!r} in its name")
     print(f"{machine()}\n\n{as_markdown(rows)}")
     if options.output is not None:
-        shown = ["python tests/stress/run.py", *(sys.argv[1:] if argv is None else argv)]
-        write(options.output, " ".join(shown), rows)
+        write(options.output, " ".join(["python tests/stress/run.py", *arguments]), rows)
     return int(any(row.finding for row in rows))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
