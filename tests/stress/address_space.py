@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import pickle
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from children import NO_MEMORY, RIGHT, Case, row_of_children
@@ -25,15 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, default=10, metavar="MB", help="from 1 step to 200 MB")
 
 
-def run(options: argparse.Namespace) -> list[Row]:
+def run(options: argparse.Namespace) -> Iterator[Row]:
     if not STATM.exists():
         raise SkippedError("the address space in use is read from Linux' /proc.")
     megabytes = range(options.step, 201, options.step)
-    return [
-        row_of_children(name, cases_of(operation, megabytes))
-        for name, operation in operations().items()
-        if options.only in name
-    ]
+    for name, operation in operations().items():
+        if options.only in name:
+            yield row_of_children(name, cases_of(operation, megabytes))
 
 
 def operations() -> dict[str, Operation]:

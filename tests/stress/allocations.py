@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import c_table
@@ -32,13 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th allocation")
 
 
-def run(options: argparse.Namespace) -> list[Row]:
+def run(options: argparse.Namespace) -> Iterator[Row]:
     shim = preloaded_shim()
-    return [
-        row_of_children(name, allocation_cases(shim, operation, options.every))
-        for name, operation in operations().items()
-        if options.only in name
-    ]
+    for name, operation in operations().items():
+        if options.only in name:
+            yield row_of_children(name, allocation_cases(shim, operation, options.every))
 
 
 def preloaded_shim() -> ctypes.CDLL:

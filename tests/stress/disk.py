@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=float, default=1, help="size of the tables (default: 1)")
 
 
-def run(options: argparse.Namespace) -> list[Row]:
-    rows = []
+def run(options: argparse.Namespace) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="disk-") as scratch:
         for command in make_commands(Path(scratch), options.scale):
             for name, (trial, good) in TRIALS.items():
@@ -42,8 +41,7 @@ def run(options: argparse.Namespace) -> list[Row]:
                     folder = Path(tempfile.mkdtemp(prefix="output-", dir=scratch))
                     if not command.expected:
                         run_undisturbed(command, folder)
-                    rows.append(row_of(title, trial(command, folder), (*good, NOT_TRIED)))
-    return rows
+                    yield row_of(title, trial(command, folder), (*good, NOT_TRIED))
 
 
 def file_size_limit(command: Command, folder: Path) -> Cases:

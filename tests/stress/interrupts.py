@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from commands import temporaries
@@ -25,13 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=4, help="of an undisturbed call")
 
 
-def run(options: argparse.Namespace) -> list[Row]:
-    rows = [interrupted(name, options.seconds) for name in CALLS if options.only in name]
+def run(options: argparse.Namespace) -> Iterator[Row]:
+    yield from (interrupted(name, options.seconds) for name in CALLS if options.only in name)
     with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
         for name in ("the command score", "the command fit"):
             if options.only in name:
-                rows.append(interrupted_command(name, Path(folder)))
-    return rows
+                yield interrupted_command(name, Path(folder))
 
 
 def interrupted(name: str, seconds: float) -> Row:
@@ -66,14 +66,15 @@ def judged(name: str, answers: list[tuple[str, float]], remark: str) -> Row:
 
 def interrupted_command(name: str, folder: Path) -> Row:
     """Signal the command while it scores a batch, or while it fits."""
-    train, model = folder / "train.csv", folder / "model.hdi"
-    write_table(train, 60_000, target=True)
+    train, rows, model = folder / "train.csv", folder / "rows.csv", folder / "model.hdi"
+    write_table(train, 6000, target=True)
+    write_table(rows, 65_536, target=False)
     command = [sys.executable, "-P", "-m", "hdiforest"]
-    fit = [*command, "fit", str(train), "--target", "y", "--min-samples-leaf", "3000"]
+    fit = [*command, "fit", str(train), "--target", "y", "--min-samples-leaf", "600"]
     call = [*fit, "--trees", "2000", "-o", str(folder / "late.hdi")]
     if name == "the command score":
         subprocess.run([*fit, "--trees", "100", "-o", str(model)], check=True, capture_output=True)
-        call = [*command, "score", str(model), str(train), "-o", str(folder / "out.csv")]
+        call = [*command, "score", str(model), str(rows), "-o", str(folder / "out.csv")]
     answers = []
     for _, asked in MOMENTS:
         process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -30,17 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
 
 
-def run(options: argparse.Namespace) -> list[Row]:
-    rows = []
+def run(options: argparse.Namespace) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="kill-") as scratch:
         for command in make_commands(Path(scratch), options.scale):
             for name in SIGNALS:
                 if options.only in f"{command.name}, {name}":
                     folder = Path(scratch) / "killed"
                     folder.mkdir()
-                    rows += killed(command, name, folder, options.moments, options.seed)
+                    yield from killed(command, name, folder, options.moments, options.seed)
                     shutil.rmtree(folder)
-    return rows
 
 
 def killed(command: Command, name: str, folder: Path, moments: int, seed: int) -> Iterator[Row]:

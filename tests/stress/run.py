@@ -42,8 +42,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=".md or .json")
     module.add_arguments(parser)
     options = parser.parse_args(arguments[1:])
+    rows = []
     try:
-        rows = module.run(options)
+        for row in module.run(options):
+            rows.append(row)
+            print(f"{row.tried}: {row.outcome}", file=sys.stderr, flush=True)
     except SkippedError as skipped:
         print(f"{name} skipped: {skipped}")
         return 0

@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
 
 
-def run(options: argparse.Namespace) -> list[Row]:
+def run(options: argparse.Namespace) -> Iterator[Row]:
     if not Path("/proc/self/fd").is_dir():
         raise SkippedError("the soak reads memory, descriptors and threads from Linux' /proc.")
     rng = np.random.default_rng(options.seed)
@@ -47,10 +48,10 @@ def run(options: argparse.Namespace) -> list[Row]:
             gc.collect()
             times.append(passed)
             records.append(usage())
-    rows = [Row(name, n, "done") for name, n in done.items()]
-    rows += [Row(text, n, "an error", finding=True) for text, n in errors.items()]
+    yield from (Row(name, n, "done") for name, n in done.items())
+    yield from (Row(text, n, "an error", finding=True) for text, n in errors.items())
     columns = zip(BOUNDS.items(), np.array(records).T, strict=True)
-    return rows + [level(name, bound, times, record) for (name, bound), record in columns]
+    yield from (level(name, bound, times, record) for (name, bound), record in columns)
 
 
 def usage() -> tuple[float, ...]:

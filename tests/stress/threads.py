@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from outcome import Row, SkippedError
@@ -26,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> list[Row]:
+def run(options: argparse.Namespace) -> Iterator[Row]:
     preload = sanitizer_libraries()
     with tempfile.TemporaryDirectory(prefix="tsan-") as scratch:
         folder = (options.build or Path(scratch)).resolve()
         build(folder)
-        return [
-            watched(name, folder, preload) for name in (CONTROL, *RACES) if options.only in name
-        ]
+        for name in (CONTROL, *RACES):
+            if options.only in name:
+                yield watched(name, folder, preload)
 
 
 def sanitizer_libraries() -> str:

@@ -9,7 +9,7 @@ import argparse
 import copy
 import inspect
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from children import RIGHT, WRONG, Case, row_of_children
@@ -25,13 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pass
 
 
-def run(options: argparse.Namespace) -> list[Row]:
+def run(options: argparse.Namespace) -> Iterator[Row]:
     classes = [value for value in vars(_core).values() if isinstance(value, type)]
-    return [
-        row_of_children(f"{cls.__name__}.__new__({cls.__name__})", cases_of(cls))
-        for cls in classes
-        if options.only in cls.__name__
-    ]
+    for cls in classes:
+        if options.only in cls.__name__:
+            yield row_of_children(f"{cls.__name__}.__new__({cls.__name__})", cases_of(cls))
 
 
 def cases_of(cls: type) -> dict[str, Case]:
