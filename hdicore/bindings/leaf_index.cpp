@@ -222,7 +222,7 @@ pooled : bool, default=False
     Rows weigh alike in all leaves, as if those of a query were one sample, so that
     a large leaf counts for more. By default leaves count alike.
 max_samples_leaf : int, optional
-    Rows to keep in each leaf, chosen at random; by default all.
+    Rows to keep in each leaf, with all their draws, chosen at random; by default all.
 seed : int, default=0
     Of that choice, which depends on nothing else.
 n_threads : int, default=0

@@ -110,7 +110,8 @@ class ConditionalDistributions(ABC):
             The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
             distribution function >= level; it and "averaged_inverted_cdf" need weights alone. The
             others count observations, the weight of one being known from the leaves: where all
-            rows weigh alike these are numpy's quantiles.
+            rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
+            share no leaf of the query count as one observation.
 
         Returns
         -------
