@@ -31,7 +31,8 @@ def csv_file(tmp_path):
 
 
 def all_rows(path, number_columns, kept=(), batch_rows=2):
-    batches = list(open_table(path).batches(number_columns, list(kept), batch_rows))
+    with open_table(path) as table:
+        batches = list(table.batches(number_columns, list(kept), batch_rows))
     return pa.concat_tables(batches), [batch.num_rows for batch in batches]
 
 
@@ -39,16 +40,16 @@ def test_csv_numbers_missing_cells_and_text_kept_as_it_is(csv_file):
     table, sizes = all_rows(csv_file, ["b", "a"], ["id"])
     assert sizes == [2, 1]
     expected = [[2, 1.5], [-300, np.nan], [0.1, np.nan]]
-    np.testing.assert_array_equal(numbers(table, ["b", "a"]), expected)
+    np.testing.assert_array_equal(numbers(table, 2), expected)
     assert table["id"].to_pylist() == ["007", 'x,"y"', "zoë"]
-    assert numbers(table, ["b", "a"]).flags.c_contiguous
+    assert numbers(table, 2).flags.c_contiguous
 
 
 def test_gzip_and_endings_in_capitals(tmp_path):
     path = tmp_path / "T.CSV.GZ"
     path.write_bytes(gzip.compress(TEXT.encode()))
     table, _ = all_rows(path, ["b"])
-    np.testing.assert_array_equal(numbers(table, ["b"])[:, 0], [2, -300, 0.1])
+    np.testing.assert_array_equal(numbers(table, 1)[:, 0], [2, -300, 0.1])
 
 
 def test_byte_order_mark_and_line_breaks_in_cells(tmp_path):
@@ -71,8 +72,8 @@ def test_batches_have_the_size_asked_for(tmp_path, batch_rows):
         table, sizes = all_rows(tmp_path / name, ["b", "a"], batch_rows=batch_rows)
         assert sizes[:-1] == [batch_rows] * (len(sizes) - 1)
         assert 0 < sizes[-1] <= batch_rows
-        np.testing.assert_array_equal(numbers(table, ["a"])[:, 0], np.arange(n))
-        np.testing.assert_array_equal(numbers(table, ["b"])[:, 0], np.arange(n) / 8)
+        expected = np.c_[np.arange(n) / 8, np.arange(n)]
+        np.testing.assert_array_equal(numbers(table, 2), expected)
 
 
 def test_parquet_takes_every_kind_of_number_and_keeps_types(tmp_path):
@@ -92,10 +93,11 @@ def test_parquet_takes_every_kind_of_number_and_keeps_types(tmp_path):
     found, _ = all_rows(path, names, ["when", "whole"])
     missing = np.nan
     expected = [[1, 1, 0.5, missing, missing], [missing, missing, missing, 2.25, missing]]
-    np.testing.assert_array_equal(numbers(found, names), expected)
-    assert found["whole"].type == pa.int32()
-    schema = pa.schema(open_table(path).fields(["when", "whole"], names))
-    assert found.select(["when", "whole"]).schema.equals(schema)
+    np.testing.assert_array_equal(numbers(found, len(names)), expected)
+    with open_table(path) as reader:
+        fields = reader.fields(["when", "whole"])
+    assert [field.type for field in fields] == [pa.timestamp("ms"), pa.int32()]
+    assert [found.schema.field(i) for i in (5, 6)] == fields
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
@@ -106,7 +108,7 @@ def test_written_tables_read_back_to_the_last_bit(tmp_path, name):
         write(table.slice(0, 200))
         write(table.slice(200))
     found, _ = all_rows(tmp_path / name, ['a "b", c'], ["s"])
-    np.testing.assert_array_equal(numbers(found, ['a "b", c'])[:, 0], values)
+    np.testing.assert_array_equal(numbers(found, 1)[:, 0], values)
     assert found["s"].equals(table["s"])
     assert os.listdir(tmp_path) == [name]
 
@@ -167,7 +169,7 @@ def test_endings():
     ("name", "content", "sentence"),
     [
         ("t.csv", b"", r"t.csv is empty"),
-        ("t.csv", b"a,b\n1,2\n3\n", r"cannot read .*t.csv: .*Expected 2 columns, got 1"),
+        ("t.csv", b"a,b\n1,2\n3\n", r"t.csv: line 3 has 1 cell, but the header has 2$"),
         ("t.csv", b"b\n1\n", r"t.csv has no column 'a'; it has b"),
         ("t.csv", b"a,a\n1,2\n", r"t.csv has 2 columns 'a'"),
         ("t.csv", b"a\n1\n2\nthree\n", r"t.csv: column 'a' must .* holds 'three' in line 4"),
@@ -183,21 +185,20 @@ def test_a_bad_file_gets_one_sentence(tmp_path, name, content, sentence):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(TableError, match=sentence):
-        list(open_table(path).batches(["a"], []))
+        all_rows(path, ["a"])
 
 
 def test_a_text_cell_deep_in_a_csv_is_found_with_its_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n" * 600_000 + "3,four\n")
     with pytest.raises(TableError, match=r"column 'b' must .* holds 'four' in line 600002"):
-        for _ in open_table(path).batches(["b"], []):
-            pass
+        all_rows(path, ["b"])
 
 
 def test_text_in_parquet_is_told_from_the_schema(tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "t.parquet")
     with pytest.raises(TableError, match="column 'a' must hold numbers, but its type is string"):
-        list(open_table(tmp_path / "t.parquet").batches(["a"], []))
+        all_rows(tmp_path / "t.parquet", ["a"])
 
 
 def test_missing_file_and_folder(tmp_path):
@@ -213,5 +214,5 @@ def test_features_must_fit_into_float32(value):
     X = np.array([[1, np.nan], [2, value]])
     with pytest.raises(TableError, match=r"t.csv: column 'b' .* in row 12") as e:
         checked_features(X, ["a", "b"], Path("t.csv"), first_row=10)
-    assert e.value.column == "b"
+    assert e.value.columns == ["b"]
     assert checked_features(X[:1], ["a", "b"], Path("t.csv")) is not None

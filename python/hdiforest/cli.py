@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import signal
+import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hdicore import __version__
+from hdiforest.atomic import is_standard_output, is_stream
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
+from hdiforest.report import say
+from hdiforest.signals import Stopped, stoppable
 from hdiforest.tables import BATCH_ROWS, TableError, ending
 
 __all__ = ["main"]
@@ -35,14 +37,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if something failed; 2 if the arguments are wrong; 128 and the signal's number if
         stopped. Failures are one line on standard error.
     """
+    with stoppable():  # the second signal too: it must not cut the sentence on the first
+        return _code_of(argv)
+
+
+def _code_of(argv: Sequence[str] | None) -> int:
     try:
         options = _parser().parse_args(argv)
-        with _terminable():
-            options.run(options)
-    except SystemExit as stop:  # argparse has spoken already, or SIGTERM came
+        options.run(options)
+    except SystemExit as stop:  # argparse has spoken already
         return stop.code if isinstance(stop.code, int) else 1
-    except KeyboardInterrupt:
-        return _failed("interrupted; no output was written", 128 + signal.SIGINT)
+    except Stopped as stop:
+        return _failed(str(stop), 128 + stop.number)
     except UsageError as error:
         return _failed(str(error), 2)
     except OSError as error:
@@ -64,7 +70,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"hdiforest: error: {' '.join(message.split())}", file=sys.stderr)
+    line = " ".join(message.split())
+    # Names and cells must not command the terminal.
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: error: {shown}", file=sys.stderr)
     return code
 
 
@@ -72,23 +82,6 @@ def _sentence(error: OSError) -> str:
     if error.strerror is None or error.filename is None:
         return error.strerror or str(error)
     return f"{error.filename}: {error.strerror}"
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind the stack, so that temporary files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: Any) -> NoReturn:
-        raise SystemExit(_failed("terminated; no output was written", 128 + number))
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -153,8 +146,8 @@ def _add_score(commands: Any) -> None:
         help="shortest, equal-tailed, or one-sided intervals (default: hdi)")  # fmt: skip
     add("--keep", nargs="+", action="extend", default=[], metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
-    add("--batch-rows", type=_positive, default=BATCH_ROWS, metavar="N",
-        help=f"rows in memory at once (default: {BATCH_ROWS})")  # fmt: skip
+    add("--batch-rows", type=_positive, metavar="N",
+        help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
     _add_jobs(parser)
 
 
@@ -199,7 +192,7 @@ def _run_fit(options: Any) -> None:
     report = out_of_bag_report(model, y)
     model.save(options.output, training_rows=False)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
-    print(
+    say(
         f"{n_trees:,} trees with {n_leaves:,} leaves from {len(y):,} rows and "
         f"{model.n_features_in_} features\n\n{report}\n\nModel written to {options.output}"
     )
@@ -210,6 +203,7 @@ def _run_score(options: Any) -> None:
 
     _require_writable(options.output, options.table, options.model)
     model = HDIForestRegressor.load(options.model)
+    report = sys.stderr if is_standard_output(options.output) else None
     start = time.perf_counter()
     n_rows = score_table(
         model,
@@ -222,16 +216,17 @@ def _run_score(options: Any) -> None:
         n_threads=options.jobs or 0,
     )
     seconds = time.perf_counter() - start
-    print(
+    say(
         f"{n_rows:,} rows scored in {seconds:.1f} s ({n_rows / seconds:,.0f} rows/s), "
-        f"written to {options.output}"
+        f"written to {options.output}",
+        report,
     )
 
 
 def _run_inspect(options: Any) -> None:
     from hdiforest.summary import describe
 
-    print(describe(options.model))
+    say(describe(options.model))
 
 
 def _run_demo(options: Any) -> None:
@@ -242,18 +237,23 @@ def _run_demo(options: Any) -> None:
 
 def _require_writable(output: Path, *inputs: Path) -> None:
     """Refuse early what would fail, or destroy an input, after the work is done."""
+    name = os.path.realpath(output)
     for given in inputs:
-        if output.resolve() == given.resolve():
+        if name == os.path.realpath(given):
             raise UsageError(f"the output {output} must not be one of the inputs")
     if output.is_dir():
         raise UsageError(f"the output {output} is a folder")
-    folder = output.resolve().parent
-    if not folder.is_dir():
-        raise OSError(f"cannot write {output}: there is no folder {folder}")
     try:
+        if is_stream(output):
+            return
+        folder = os.path.dirname(name)
+        if not os.path.isdir(folder):
+            raise OSError(f"cannot write {output}: there is no folder {folder}")
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
+        if error.strerror is None:
+            raise
         raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
 
 

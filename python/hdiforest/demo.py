@@ -16,7 +16,7 @@ from hdiforest.distributions import Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
 from hdiforest.fitting import read_training_table
-from hdiforest.report import comparison
+from hdiforest.report import comparison, say
 from hdiforest.scoring import result_columns
 from hdiforest.tables import write_table
 
@@ -61,18 +61,18 @@ def run(folder: Path) -> None:
         frame, y, _ = read_training_table(path, TARGET)
     folder.mkdir(parents=True, exist_ok=True)
     X = np.column_stack([column.to_numpy() for column in frame.columns])
-    print(
+    say(
         f"Compressive strength of concrete in MPa: {len(y):,} mixes, {X.shape[1]} features.\n"
         f"Each mix is scored by a random forest fitted on the other {N_FOLDS - 1} of {N_FOLDS} "
         "parts.\n"
     )
     scored, row = _cross_validated(X, y)
-    print(comparison(y, scored.hdi, scored.equal_tailed, LEVELS))
+    say(comparison(y, scored.hdi, scored.equal_tailed, LEVELS))
     table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
     _write(table, scored)
     with replacing(picture) as partial:
         _drawn(scored, row).savefig(partial, format="png", dpi=160)
-    print(f"\nTable: {table}\nPicture: {picture}")
+    say(f"\nTable: {table}\nPicture: {picture}")
 
 
 def _cross_validated(X: Array, y: Array) -> tuple[_Scored, _Row]:

@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
 from hdiforest.report import comparison
+from hdiforest.table_reader import quoted
 from hdiforest.tables import TableError, TableReader, checked_features, numbers, open_table
 
 LEVELS = (0.8, 0.9, 0.95)
@@ -39,14 +40,19 @@ def read_training_table(
         If a column is missing or holds anything but finite numbers (a feature may hold missing
         cells), if no feature is left, or there are no rows.
     """
-    table = open_table(path)
     special = [target] if sample_weight is None else [target, sample_weight]
-    table.require([*special, *drop])
-    features = [name for name in table.names if name not in {*special, *drop}]
-    if not features:
-        raise TableError(f"{path} has no column left to predict '{target}' from")
-    matrix = _read_all(table, [*features, *special])
-    X, y = checked_features(matrix[:, : len(features)], features, path), matrix[:, len(features)]
+    left_out = {*special, *drop}
+    with open_table(path) as table:
+        features = [name for name in table.names if name not in left_out]
+        try:
+            table.require([*features, *special], left_out=drop)
+            if not features:
+                raise TableError(f"{path} has no column left to predict '{target}' from")
+            matrix = _read_all(table, [*features, *special])
+        except TableError as error:
+            raise TableError(f"{error}{_drop_hint(error, table.names, left_out)}") from None
+    X, y = matrix[:, : len(features)], matrix[:, len(features)]
+    checked_features(X, features, path)
     _require_finite(y, f"{path}: target '{target}'")
     weights = None
     if sample_weight is not None:
@@ -79,14 +85,20 @@ def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
 
 
 def _read_all(table: TableReader, columns: list[str]) -> Array:
-    try:
-        parts = [numbers(batch, columns) for batch in table.batches(columns, [])]
-    except TableError as error:
-        hint = f" (--drop '{error.column}' leaves it out)" if error.column in columns[:-1] else ""
-        raise TableError(f"{error}{hint}", error.column) from None
+    parts = [numbers(batch, len(columns)) for batch in table.batches(columns, [])]
     if not parts:
         raise TableError(f"{table.path} has no rows")
     return np.concatenate(parts)
+
+
+def _drop_hint(error: TableError, names: list[str], special: set[str]) -> str:
+    """Say how the features at fault can be left out; the target and the weights cannot."""
+    bad = [name for name in dict.fromkeys(error.columns) if name not in special]
+    if not bad:
+        return ""
+    arguments = " ".join(quoted(name.replace("'", "'\\''")) for name in bad)
+    what = "it" if sum(map(names.count, bad)) == 1 else "them"
+    return f" (--drop {arguments} leaves {what} out)"
 
 
 def _require_finite(values: Array, what: str) -> None:

@@ -1,8 +1,11 @@
-"""What the commands print: aligned columns of plain text."""
+"""What the commands print: aligned columns of plain text, to whoever still reads."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,21 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print to standard output, or to `file`.
+
+    That nobody reads it is no error: a report comes after what the command was called for.
+    """
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    try:
+        # Names of files need not be text.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
+    except BrokenPipeError:
+        # What is still held goes nowhere; the interpreter would complain of it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from hdiforest.distributions import Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import MissingPackageError, need
 from hdiforest.tables import (
-    BATCH_ROWS,
     TableError,
     TableReader,
     checked_features,
@@ -41,7 +41,7 @@ def score_table(
     coverage: Sequence[float] = (0.9,),
     kind: Kind = "hdi",
     keep: Sequence[str] = (),
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     n_threads: int = 0,
 ) -> int:
     """Score every row of a table; memory does not grow with their number.
@@ -51,13 +51,15 @@ def score_table(
     model : HDIForestRegressor
         Of one output.
     source, out : Path
-        Tables; the endings of their names say the formats.
+        Tables; the endings of their names say the formats. A CSV may come through a pipe, and each
+        format may go to one.
     coverage : sequence of k floats, default=(0.9,)
     kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
     keep : sequence of str
         Columns of `source` to repeat in front of the results.
-    batch_rows : int, default=65536
-        Rows in memory at once. No result depends on it.
+    batch_rows : int, optional
+        Rows in memory at once: 65536 if None, fewer for more than 64 columns. No result depends on
+        it.
     n_threads : int, default=0
         0 means all processors that this process may use.
 
@@ -71,32 +73,31 @@ def score_table(
     TableError
         If `source` lacks a column, has no rows, or holds something that is not a number.
     OSError
-        If `out` cannot be written. Whatever is raised, no part of `out` is left behind.
+        If `out` cannot be written. Whatever is raised, no part of `out` is left behind, unless it
+        is a pipe or a device.
     """
     if model.n_outputs_ != 1:
         raise ValueError(f"the model has {model.n_outputs_} targets; tables are scored for one")
-    table = open_table(source)
-    features = _feature_columns(model, table, keep)
     results = result_columns(kind, coverage)
     _require_distinct([*keep, *results])
-    table.require([*features, *keep])
-    if table.n_rows == 0:
-        raise TableError(f"{source} has no rows")
-
     pa = need("pyarrow")
-    fields = [pa.field(name, pa.float64()) for name in results]
-    schema = pa.schema([*table.fields(list(keep), features), *fields])
-    n_done = 0
-    with write_table(out, schema) as write, _progress(table.n_rows) as advance:
-        for batch in table.batches(features, list(keep), batch_rows):
-            X = checked_features(numbers(batch, features), features, source, n_done)
-            scored = _scored(model, X, list(coverage), kind, n_threads)
-            kept = [batch.column(name) for name in keep]
-            write(pa.table([*kept, *scored], schema=schema))
-            n_done += len(X)
-            advance(len(X))
-        if n_done == 0:
+    with open_table(source) as table:
+        features = _feature_columns(model, table, keep)
+        batches = table.batches(features, list(keep), batch_rows)
+        first = next(batches, None)  # before anything is written: pipes cannot be taken back
+        if first is None:
             raise TableError(f"{source} has no rows")
+        fields = [pa.field(name, pa.float64()) for name in results]
+        schema = pa.schema([*table.fields(list(keep)), *fields])
+        n_done = 0
+        with write_table(out, schema) as write, _progress(table.n_rows) as advance:
+            for batch in chain([first], batches):
+                X = numbers(batch, len(features))
+                checked_features(X, features, source, n_done)
+                scored = _scored(model, X, list(coverage), kind, n_threads)
+                write(pa.table([*batch.columns[len(features) :], *scored], schema=schema))
+                n_done += len(X)
+                advance(len(X))
     return n_done
 
 
@@ -127,6 +128,7 @@ def _feature_columns(
         raise TableError(
             f"the model was fitted without column names and takes {model.n_features_in_} columns "
             f"in their order; {table.path} has {len(columns)} beside those kept"
+            f"{table.separator_hint()}"
         )
     return columns
 

@@ -1,0 +1,219 @@
+"""Reads CSV and gzipped CSV in one pass, block by block; every error names the line."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from hdiforest.csv_rows import CsvRows, RowError
+from hdiforest.extras import need
+from hdiforest.table_reader import TableError, TableReader, not_numbers
+
+_BLOCK_BYTES = 1 << 20
+_BLOCK_ROWS = 64  # at least, if they are as long as the header: columns have a price of their own
+_AS_UTF_8 = "save it as UTF-8"
+# What pyarrow and pandas read as missing.
+_MISSING = [
+    *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
+    *["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"],
+]
+
+
+class CsvReader(TableReader):
+    """A CSV whose header has been read; pipes will do.
+
+    Parameters
+    ----------
+    path : Path
+    zipped : bool
+        Whether it is compressed by gzip.
+    """
+
+    def __init__(self, path: Path, *, zipped: bool) -> None:
+        self.path = path
+        self.n_rows = None
+        opened = gzip.open if zipped else open
+        self._stream = cast("IO[bytes]", opened(path, "rb"))
+        self._rows = CsvRows(self._stream)
+        self._spelled: set[str] = set()  # number columns with cells that are no plain numbers
+        try:
+            with self._blaming():
+                header = self._rows.header()
+            self.names = self._names(header.removeprefix(codecs.BOM_UTF8))
+        except BaseException:
+            self.close()
+            raise
+        self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * len(header))
+
+    def fields(self, kept: list[str]) -> list[Any]:
+        """Return the pyarrow fields with which `batches` yields the kept columns."""
+        pa = need("pyarrow")
+        return [pa.field(name, pa.string()) for name in kept]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _names(self, header: bytes) -> list[str]:
+        if not header.strip():
+            raise TableError(f"{self.path} is empty")
+        if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
+        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
+        options = pa_csv.ReadOptions(use_threads=False, block_size=len(header) + 1)
+        try:
+            table = pa_csv.read_csv(pa.BufferReader(header), options)
+            return cast("list[str]", table.schema.names)
+        except UnicodeDecodeError:
+            raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
+
+    def _other_types(self, columns: list[str]) -> dict[str, Any]:  # noqa: ARG002 (a CSV has none)
+        return {}
+
+    def _read(
+        self,
+        number_columns: list[str],
+        kept: list[str],
+        batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
+    ) -> Iterator[Any]:
+        with self._blaming():
+            for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
+                yield self._table(block, number_columns, kept)
+
+    def _table(self, block: bytes, number_columns: list[str], kept: list[str]) -> Any:
+        pa = need("pyarrow")
+        try:
+            found = self._parsed(block, number_columns, kept, self._spelled)
+        except pa.ArrowInvalid:
+            self._require_readable(block, number_columns, kept)
+            found = self._parsed(block, number_columns, kept, self._spelled)
+        arrays = [
+            _as_numbers(found[name]) if pa.types.is_string(found[name].type) else found[name]
+            for name in number_columns
+        ]
+        names = [*number_columns, *kept]
+        return pa.Table.from_arrays([*arrays, *(found[name] for name in kept)], names)
+
+    def _parsed(
+        self,
+        block: bytes,
+        number_columns: list[str],
+        kept: list[str],
+        as_text: set[str],
+        **how: Any,
+    ) -> dict[str, Any]:
+        """Return columns: numbers, or text if they are kept or `as_text`."""
+        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
+        types = {
+            name: pa.string() if name in as_text else pa.float64() for name in number_columns
+        } | dict.fromkeys(kept, pa.string())
+        uneven: list[Any] = []
+
+        def refuse(row: Any) -> str:
+            uneven.append(row)  # pyarrow would swallow an exception
+            return "error"
+
+        try:
+            table = pa_csv.read_csv(
+                pa.BufferReader(block),
+                # All of it at once. Only the serial reader counts rows.
+                pa_csv.ReadOptions(
+                    column_names=self.names, use_threads=False, block_size=len(block) + 1
+                ),
+                pa_csv.ParseOptions(
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=refuse,
+                ),
+                pa_csv.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=_MISSING, **how
+                ),
+            )
+        except pa.ArrowInvalid:
+            if not uneven:
+                raise
+            n_cells, line = (
+                uneven[0].actual_columns,
+                self._rows.line_of(block, uneven[0].number - 1),
+            )
+            raise RowError(
+                f"line {line} has {n_cells} cell{'s' * (n_cells != 1)}, but the header has "
+                f"{len(self.names)}"
+            ) from None
+        return dict(zip(types, table.columns, strict=True))
+
+    def _require_readable(self, block: bytes, number_columns: list[str], kept: list[str]) -> None:
+        """Raise TableError for all columns of the block that hold no numbers, or no UTF-8.
+
+        Columns of numbers in words become `_spelled`.
+        """
+        pa, pc = need("pyarrow"), need("pyarrow.compute")
+        found = self._parsed(block, number_columns, kept, set(number_columns), check_utf8=False)
+        bad = {}
+        for name in number_columns:
+            text = found[name]
+            if _fails(lambda text: pc.if_else(_is_missing(text), None, text).cast("double"), text):
+                self._spelled.add(name)
+            if (row := _first_failure(_as_numbers, text)) is not None:
+                cell = _shown(text.cast(pa.binary())[row].as_py())
+                bad[name] = f"holds '{cell}' in line {self._rows.line_of(block, row)}"
+        if bad:
+            raise TableError(not_numbers(self.path, bad), bad)
+        for name in kept:
+            text = found[name].cast(pa.binary())
+            if (row := _first_failure(lambda text: text.cast(pa.string()), text)) is not None:
+                raise RowError(
+                    f"column '{name}' is not UTF-8 in line {self._rows.line_of(block, row)}; "
+                    f"{_AS_UTF_8}"
+                )
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        pa = need("pyarrow")
+        try:
+            yield
+        except RowError as error:
+            raise TableError(f"{self.path}: {error}") from None
+        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+            raise TableError(f"cannot read {self.path}: {error}") from None
+
+
+def _is_missing(text: Any) -> Any:
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
+    return pc.is_in(text, value_set=pa.array(_MISSING))
+
+
+def _as_numbers(text: Any) -> Any:
+    """Return text as float64: spaces do not count, true is 1 and false is 0."""
+    pc = need("pyarrow.compute")
+    bare = pc.ascii_trim_whitespace(text)
+    lower = pc.ascii_lower(bare)
+    for word, digit in (("true", "1"), ("false", "0")):
+        bare = pc.if_else(pc.equal(lower, word), digit, bare)
+    return pc.if_else(_is_missing(bare), None, bare).cast("double")
+
+
+def _fails(convert: Any, text: Any) -> bool:
+    try:
+        convert(text)
+    except need("pyarrow").ArrowInvalid:
+        return True
+    return False
+
+
+def _first_failure(convert: Any, text: Any) -> int | None:
+    """Return the first row that cannot be converted, by bisection over the heads of the column."""
+    heads = range(1, len(text) + 1)
+    row = bisect_left(heads, True, key=lambda n: _fails(convert, text.slice(0, n)))
+    return None if row == len(text) else row
+
+
+def _shown(cell: bytes) -> str:
+    text = cell.decode(errors="replace")
+    return text if len(text) <= 60 else f"{text[:57]}..."

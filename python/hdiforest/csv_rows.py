@@ -1,0 +1,142 @@
+"""Cuts the bytes of a CSV into blocks of whole rows, and knows the lines on which rows begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO
+
+MAX_ROW_BYTES = 1 << 28
+
+# A quoted cell; as for pyarrow, quotes count only where a cell begins.
+_QUOTED = re.compile(rb'(?<![^,\r\n])"[^"]*(?:""[^"]*)*("?)')
+
+
+class RowError(ValueError):
+    """Rows that no reader could tell apart, or that would be lost."""
+
+
+class CsvRows:
+    """The rows of a CSV, read once from the start to the end.
+
+    Parameters
+    ----------
+    stream : binary file
+        Need not be seekable.
+
+    Attributes
+    ----------
+    line : int
+        Line of the file, counted from 1, at which the last header or block begins.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._ahead = b""  # begins at a row
+        self._ended = False
+        self.line = 1
+        self._next_line = 1
+
+    def header(self) -> bytes:
+        """Return the first row that is not blank, empty if there is none."""
+        while row := self._first_row():
+            if row.strip():
+                return row
+        return b""
+
+    def blocks(self, n_bytes: int, *, empty_lines: bool) -> Iterator[bytes]:
+        """Yield whole rows, `n_bytes` of them or the one row that is longer.
+
+        Parameters
+        ----------
+        n_bytes : int
+        empty_lines : bool
+            Whether an empty line is a row. If not, those at the end of the file are left out.
+
+        Raises
+        ------
+        RowError
+            If there is an empty line that is no row before other rows, if a quote is not closed, or
+            a row is longer than `MAX_ROW_BYTES`.
+        """
+        first_empty = None
+        while block := self._next_block(n_bytes):
+            if not empty_lines:
+                row = _first_empty(block) if first_empty is None else 0
+                if row is not None:
+                    first_empty = first_empty or self.line_of(block, row)
+                    block, after = _split(block, row)
+                    if after.strip(b"\r\n"):
+                        raise RowError(f"line {first_empty} is empty; remove it or fill it")
+            if block:
+                yield block
+
+    def line_of(self, block: bytes, row: int) -> int:
+        """Return the line of the file on which a row of the last block begins."""
+        return self.line + _n_lines(_split(block, row)[0])
+
+    def _first_row(self) -> bytes:
+        n_bytes = 1 << 16
+        while True:
+            self._read_ahead(n_bytes)
+            rows = _masked(self._ahead).splitlines(keepends=True)
+            if len(rows) > 1 or self._ended:
+                return self._taken(len(rows[0]) if rows else 0)
+            n_bytes = self._more_than(n_bytes)
+
+    def _next_block(self, n_bytes: int) -> bytes:
+        while True:
+            self._read_ahead(n_bytes)
+            rows = _masked(self._ahead)
+            # The last byte might be the first half of \r\n.
+            end = 1 + max(rows.rfind(b"\n"), rows.rfind(b"\r", 0, len(rows) - 1))
+            if end > 0 or self._ended:
+                return self._taken(len(rows) if self._ended else end)
+            n_bytes = self._more_than(n_bytes)
+
+    def _read_ahead(self, n_bytes: int) -> None:
+        while not self._ended and len(self._ahead) < n_bytes:
+            found = self._stream.read(n_bytes - len(self._ahead))
+            self._ahead += found
+            self._ended = not found
+        if self._ended:
+            for quoted in _QUOTED.finditer(self._ahead):
+                if not quoted[1]:
+                    line = self._next_line + _n_lines(self._ahead[: quoted.start()])
+                    raise RowError(f"the quote opened in line {line} is not closed")
+
+    def _more_than(self, n_bytes: int) -> int:
+        if n_bytes >= MAX_ROW_BYTES:
+            raise RowError(
+                f"the row in line {self._next_line} is longer than {MAX_ROW_BYTES >> 20} MiB; is a "
+                "quote not closed?"
+            )
+        return 2 * n_bytes
+
+    def _taken(self, n_bytes: int) -> bytes:
+        block, self._ahead = self._ahead[:n_bytes], self._ahead[n_bytes:]
+        self.line = self._next_line
+        self._next_line += _n_lines(block)
+        return block
+
+
+def _masked(block: bytes) -> bytes:
+    """Return the block with quoted cells blotted out, so that every line end ends a row."""
+    return _QUOTED.sub(lambda quoted: b"x" * len(quoted[0]), block) if b'"' in block else block
+
+
+def _first_empty(block: bytes) -> int | None:
+    if block[:1] not in b"\r\n" and not any(ends in block for ends in (b"\n\n", b"\n\r", b"\r\r")):
+        return None
+    rows = _masked(block).splitlines()
+    return rows.index(b"") if b"" in rows else None
+
+
+def _split(block: bytes, row: int) -> tuple[bytes, bytes]:
+    rows = _masked(block).splitlines(keepends=True)
+    n_bytes = sum(map(len, rows[:row]))
+    return block[:n_bytes], block[n_bytes:]
+
+
+def _n_lines(block: bytes) -> int:
+    return block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")

@@ -1,0 +1,65 @@
+"""Reads Parquet, page by page: neither a row group nor a column of it is held as a whole."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hdiforest.extras import need
+from hdiforest.table_reader import TableError, TableReader
+
+# With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
+_READING = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
+
+
+class ParquetReader(TableReader):
+    """A Parquet file whose footer has been read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TableError(
+                f"cannot read {path}: Parquet is read from its end, which only a file allows; "
+                "write it to a file first, or hand over CSV"
+            )
+        with self._blaming():
+            self._file = need("pyarrow.parquet").ParquetFile(path, **_READING)
+        self._schema = self._file.schema_arrow
+        self.names = self._schema.names
+        self.n_rows = self._file.metadata.num_rows
+
+    def fields(self, kept: list[str]) -> list[Any]:
+        """Return the pyarrow fields with which `batches` yields the kept columns."""
+        return [self._schema.field(name) for name in kept]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _other_types(self, columns: list[str]) -> dict[str, Any]:
+        types = {name: self._schema.field(name).type for name in columns}
+        return {name: kind for name, kind in types.items() if not _holds_numbers(kind)}
+
+    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+        pa = need("pyarrow")
+        columns = list(dict.fromkeys([*number_columns, *kept]))
+        with self._blaming():
+            for batch in self._file.iter_batches(batch_rows, columns=columns):
+                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        pa = need("pyarrow")
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"cannot read {self.path}: {error}") from None
+
+
+def _holds_numbers(kind: Any) -> bool:
+    types = need("pyarrow").types
+    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
+    return any(test(kind) for test in tests)

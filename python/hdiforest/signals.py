@@ -1,0 +1,58 @@
+"""Signals that end the command unwind it, so that it leaves nothing unfinished."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end. Libraries take it for Ctrl-C.
+
+    Parameters
+    ----------
+    number : int
+        The signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise `Stopped` where the main thread is when a signal comes, one that is not ignored yet."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    # nohup and shells' background jobs ignore some; what is None was not set by Python.
+    ours = [n for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, _stop) for number in ours}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    if not _unwinding():
+        raise Stopped(number)
+
+
+def _unwinding() -> bool:
+    """Return whether an earlier signal is being dealt with; the next one must not disturb that."""
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False

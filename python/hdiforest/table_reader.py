@@ -1,0 +1,167 @@
+"""What the readers of all formats share: columns by name, batches of one size, and their error."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hdiforest.regroup import Regroup
+
+ENDINGS = (".csv", ".csv.gz", ".parquet")
+BATCH_ROWS = 65536
+BATCH_CELLS = 1 << 22
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_MAX_SHOWN = 12
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the message names the file and what is wrong with it.
+
+    Attributes
+    ----------
+    columns : list of str
+        Columns at fault that are there, but cannot be read as numbers.
+    """
+
+    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
+
+
+def ending(path: Path) -> str:
+    """Return which of `ENDINGS` the path has, or raise TableError."""
+    for known in ENDINGS:
+        if path.name.lower().endswith(known):
+            return known
+    raise TableError(f"{path}: a table's name must end in .csv, .csv.gz or .parquet")
+
+
+class TableReader(ABC):
+    """A table whose header has been read. Its rows can be read once.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+        All columns, in order.
+    n_rows : int or None
+        None if only reading the whole file would tell.
+    """
+
+    path: Path
+    names: list[str]
+    n_rows: int | None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def require(
+        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
+    ) -> None:
+        """Raise one TableError for all columns that cannot be read.
+
+        Those to be left out must be there, perhaps more than once. Parquet's types are checked too.
+        """
+        counts = Counter(self.names)
+        wanted = list(dict.fromkeys([*number_columns, *kept]))
+        missing = [name for name in dict.fromkeys([*wanted, *left_out]) if name not in counts]
+        repeated = [name for name in wanted if counts[name] > 1]
+        types = self._other_types([name for name in number_columns if counts[name] == 1])
+        found = [f"{counts[name]} columns '{name}'" for name in repeated]
+        if missing:
+            found.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(quoted, missing))}")
+        clauses = [f"{self.path} has {listed(found)}"] if found else []
+        if missing:
+            clauses.append(f"it has {listed(self.names)}{self.separator_hint()}")
+        if types:
+            clauses.append(not_numbers(self.path, {n: f"type is {t}" for n, t in types.items()}))
+        if clauses:
+            raise TableError("; ".join(clauses), [*repeated, *types])
+
+    def separator_hint(self) -> str:
+        """Say so if the header looks as if it were not separated by commas."""
+        for character, word in _SEPARATORS.items():
+            if len(self.names) == 1 and character in self.names[0]:
+                return f" (its columns seem to be separated by {word}; commas are needed)"
+        return ""
+
+    def batches(
+        self, number_columns: list[str], kept: list[str], batch_rows: int | None = None
+    ) -> Iterator[Any]:
+        """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
+
+        Parameters
+        ----------
+        number_columns : list of str
+            Columns that must hold numbers: the first ones of the Tables. `numbers` makes a matrix
+            of them.
+        kept : list of str
+            Columns to pass on, behind the others: of a CSV as text, of Parquet in their own type.
+        batch_rows : int, optional
+            65536 if None, or as many rows as make 2^22 cells.
+
+        Raises
+        ------
+        TableError
+            If a column is missing or holds something else, or the file is damaged.
+        """
+        self.require(number_columns, kept)
+        n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
+        groups = Regroup(n_rows)
+        for part in self._read(number_columns, kept, n_rows):
+            yield from groups.add(part)
+        yield from groups.rest()
+
+    @abstractmethod
+    def fields(self, kept: list[str]) -> list[Any]:
+        """Return the pyarrow fields with which `batches` yields the kept columns."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    @abstractmethod
+    def _other_types(self, columns: list[str]) -> dict[str, Any]:
+        """Return the types of those columns that are known to hold no numbers."""
+
+    @abstractmethod
+    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+        """Yield Tables of any size."""
+
+
+def rows_of(n_columns: int) -> int:
+    """Return how many rows of so many columns are held at once."""
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
+
+
+def not_numbers(path: Path, found: dict[str, str]) -> str:
+    """Say of each column what there is in the place of numbers: ``holds 'x'``, ``type is date``."""
+    if len(found) == 1:
+        [(name, what)] = found.items()
+        what = what if what.startswith("holds") else f"its {what}"
+        return f"{path}: column '{name}' must hold numbers, but {what}"
+    each = listed(f"'{name}' {what}".replace("' type", "'s type") for name, what in found.items())
+    return f"{path}: {len(found)} columns must hold numbers, but {each}"
+
+
+def quoted(name: str) -> str:
+    """Return a name between quotes."""
+    return f"'{name}'"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return the first items, with commas between them."""
+    shown = list(items)
+    return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
