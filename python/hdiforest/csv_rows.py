@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import IO
@@ -22,7 +23,7 @@ class CsvRows:
     Parameters
     ----------
     stream : binary file
-        Need not be seekable.
+        Need not be seekable. A byte order mark of UTF-8 is left out.
 
     Attributes
     ----------
@@ -32,7 +33,8 @@ class CsvRows:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._ahead = b""  # begins at a row
+        # Begins at a row.
+        self._ahead = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
         self._ended = False
         self.line = 1
         self._next_line = 1

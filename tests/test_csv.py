@@ -1,0 +1,216 @@
+"""CSV as people have it: empty lines, long rows, booleans, pipes, encodings, lines of errors."""
+
+import csv
+import gzip
+import io
+import os
+import threading
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdiforest import csv_rows
+from hdiforest.csv_rows import CsvRows, RowError
+from hdiforest.tables import TableError, numbers, open_table
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write bytes to a CSV and read columns of it."""
+
+    def read(content, number_columns, kept=(), name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with open_table(path) as table:
+            batches = list(table.batches(number_columns, list(kept)))
+        found = pa.concat_tables(batches)
+        return numbers(found, len(number_columns)), found
+
+    return read
+
+
+@pytest.fixture
+def sentence(read, tmp_path):
+    """What is said of a bad file, without its folder."""
+
+    def sentence(*arguments, **more):
+        with pytest.raises(TableError) as found:
+            read(*arguments, **more)
+        return str(found.value).replace(f"{tmp_path}{os.sep}", "")
+
+    return sentence
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+cells = st.text(alphabet='"a,\n\r ', max_size=6)
+
+
+@given(st.lists(st.lists(cells, min_size=1, max_size=3), max_size=8), st.integers(1, 30), st.data())
+def test_blocks_end_where_rows_end(table, n_bytes, data):
+    written = io.StringIO()
+    end = data.draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    csv.writer(written, lineterminator=end, quoting=quoting).writerows(table)
+    whole = written.getvalue()
+    source = CsvRows(io.BytesIO(whole.encode()))
+    blocks = [block.decode() for block in source.blocks(n_bytes, empty_lines=True)]
+    assert "".join(blocks) == whole
+    assert [row for block in blocks for row in rows(block)] == rows(whole)
+
+
+def test_quotes_within_a_cell_open_nothing():
+    content = b'5" pipe,1\n"a"b"c,2\n6",3\n'
+    source = CsvRows(io.BytesIO(content))
+    blocks = list(source.blocks(12, empty_lines=False))
+    assert blocks == [b'5" pipe,1\n', b'"a"b"c,2\n', b'6",3\n']
+
+
+def test_one_column_has_a_row_for_every_line(read):
+    X, found = read(b"x\n1\n\n3\n\n", ["x"], ["x"])
+    np.testing.assert_array_equal(X[:, 0], [1, np.nan, 3, np.nan])
+    assert found.columns[1].to_pylist() == ["1", "", "3", ""]
+    X, _ = read(b"x\r\n\r\n3", ["x"])
+    np.testing.assert_array_equal(X[:, 0], [np.nan, 3])
+    X, _ = read(b"x\n" + b"1\n\n" * 400_000, ["x"])
+    np.testing.assert_array_equal(X[:, 0], [1, np.nan] * 400_000)
+
+
+def test_empty_lines_between_rows_of_several_columns_are_refused(read, sentence):
+    assert sentence(b"a,b\n1,2\n\n3,4\n", ["a"]) == "t.csv: line 3 is empty; remove it or fill it"
+    assert "line 2 is empty" in sentence(b"a,b\r\n\r\n3,4\r\n", ["a"])
+    long = b"a,b\n" + b"1,2\n" * 300_000
+    assert "line 300002 is empty" in sentence(long + b"\n" + b"1,2\n" * 300_000, ["a"])
+    for end in (b"\n\n", b"\r\n\r\n", b"\n" * 3_000_000):
+        X, _ = read(b"\n\r\na,b\n1,2" + end, ["a"])  # those around the table shift nothing
+        assert X.tolist() == [[1]]
+    X, found = read(b'a,b\n1,"\n\n"\n2,""\n', ["a"], ["b"])
+    assert found["b"].to_pylist() == ["\n\n", ""]
+
+
+def test_rows_above_a_megabyte(read, monkeypatch, sentence):
+    long = b"x" * 3_000_000
+    X, found = read(b"a,note\n1," + long + b"\n2,short\n", ["a"], ["note"])
+    assert X.tolist() == [[1], [2]]
+    assert found["note"].to_pylist() == [long.decode(), "short"]
+    names = [f"column{i}" for i in range(130_000)]
+    row = ",".join(["1.5"] * len(names))
+    table = "\n".join([",".join(names), row, row]).encode()
+    assert read(table, [names[-1], names[3]])[0].tolist() == [[1.5, 1.5]] * 2
+    monkeypatch.setattr(csv_rows, "MAX_ROW_BYTES", 1 << 20)
+    found = sentence(b"a,note\n1," + long + b"\n2,short\n", ["a"])
+    assert found == "t.csv: the row in line 2 is longer than 1 MiB; is a quote not closed?"
+
+
+def test_a_quote_that_is_not_closed_swallows_no_rows(sentence):
+    assert sentence(b'a,b\n1,x\n2,"y\n3,z\n', ["a"]) == (
+        "t.csv: the quote opened in line 3 is not closed"
+    )
+    assert "opened in line 1 is not closed" in sentence(b'"a,b\n1,x\n', ["a"])
+
+
+def test_booleans_spaces_and_spellings_of_missing_cells(read):
+    X, _ = read(b"a,b\ntrue,1\nFALSE, 2\nTrue,  \n 0 ,\nNone,<NA>\n NA,NAN\n", ["a", "b"])
+    missing = np.nan
+    expected = [[1, 1], [0, 2], [1, missing], [0, missing], [missing, missing], [missing, missing]]
+    np.testing.assert_array_equal(X, expected)
+    # The first boolean comes long after the first block.
+    X, _ = read(b"a,b\n" + b"0,\n" * 600_000 + b"1,true\n0,false\n" * 300_000, ["b", "a"])
+    assert np.isnan(X[:600_000, 0]).all()
+    np.testing.assert_array_equal(X[600_000:], np.tile([[1.0, 1], [0, 0]], (300_000, 1)))
+
+
+def test_a_column_that_is_number_and_kept_repeats_its_text(read):
+    content = b"id,a\n007,041.50\n008,+1e3\n009,NA\n010,true\n"
+    X, found = read(content, ["a"], ["a", "id"])
+    np.testing.assert_array_equal(X[:, 0], [41.5, 1000, np.nan, 1])
+    assert found.columns[1].to_pylist() == ["041.50", "+1e3", "NA", "true"]
+    assert found.columns[2].to_pylist() == ["007", "008", "009", "010"]
+
+
+def test_all_bad_columns_are_told_at_once(read, sentence):
+    assert sentence(b"a,b,c\n1,x,1\ny,2,1\n", ["c", "a", "b"]) == (
+        "t.csv: 2 columns must hold numbers, but 'a' holds 'y' in line 3, 'b' holds 'x' in line 2"
+    )
+    assert sentence(b"a,b,a\n", ["u", "a", "b", "v"]) == (
+        "t.csv has no columns 'u', 'v', 2 columns 'a'; it has a, b, a"
+    )
+    found = sentence(b"a\n" + b"z" * 2_000_000 + b"\n", ["a"])
+    assert found == f"t.csv: column 'a' must hold numbers, but holds '{'z' * 57}...' in line 2"
+
+
+def test_lines_are_those_of_an_editor(sentence):
+    head = b'a,b\n1,"two\nlines"\r\n2,"x\r\n\r\ny"\n'
+    assert "holds 'q' in line 7" in sentence(head + b"q,\n", ["a"])
+    assert "line 8 has 1 cell, but the header has 2" in sentence(head + b"3,\n4\n", ["a"])
+    assert "line 7 is empty" in sentence(head + b"\n4,\n", ["a"])
+    assert "opened in line 7" in sentence(head + b'3,"\n4,\n', ["a"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "t.csv is empty"),
+        (b" \n\n  \r\n", "t.csv is empty"),
+        (b"x;a\n1;2\n", "t.csv has no column 'a'; it has x;a (its columns seem to be separated by "
+         "semicolons; commas are needed)"),
+        (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has x\ta (its columns seem to be separated "
+         "by tabs; commas are needed)"),
+        (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8"),
+        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in line 3; save it as UTF-8"),
+        (b"a,b\ncaf\xe9,2\n", "t.csv: column 'a' must hold numbers, but holds 'caf\ufffd' in "
+         "line 2"),
+        (b"a,b\n1,2,3\n", "t.csv: line 2 has 3 cells, but the header has 2"),
+        (b"a,b\n1,2\n   \n", "t.csv: line 3 has 1 cell, but the header has 2"),
+    ],
+)  # fmt: skip
+def test_odd_files_get_one_sentence(sentence, content, said):
+    assert sentence(content, ["a"], ["b"] if b"b" in content else []) == said
+
+
+def test_a_header_without_an_end_has_no_rows(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b'\xef\xbb\xbf"a\n1",b')
+    with open_table(tmp_path / "t.csv") as table:
+        assert table.names == ["a\n1", "b"]
+        assert list(table.batches(["b"], [])) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_pipe_is_read_in_one_pass(tmp_path, name):
+    content = b"a,b\n" + b"1,true\n2,x\n" * 100_000
+    os.mkfifo(tmp_path / name)
+    written = gzip.compress(content) if name.endswith("gz") else content
+    writer = threading.Thread(target=(tmp_path / name).write_bytes, args=(written,))
+    writer.start()
+    with open_table(tmp_path / name) as table:
+        found = pa.concat_tables(table.batches(["a"], ["b"]))
+    writer.join()
+    assert found["a"].to_pylist() == [1, 2] * 100_000
+    assert found["b"].to_pylist() == ["true", "x"] * 100_000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_parquet_from_a_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"Parquet is read from its end, which only a file allows"):
+        open_table(tmp_path / "t.parquet")
+
+
+def test_an_open_quote_in_a_long_file_does_not_take_all_memory(monkeypatch):
+    monkeypatch.setattr(csv_rows, "MAX_ROW_BYTES", 1 << 18)
+
+    source = CsvRows(io.BufferedReader(io.BytesIO(b'"' + b"x" * (1 << 22))))
+    tracemalloc.start()
+    with pytest.raises(RowError, match="is a quote not closed"):
+        next(source.blocks(1 << 10, empty_lines=False))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 << 18
