@@ -39,8 +39,9 @@ class CsvReader(TableReader):
     def __init__(self, path: Path, *, zipped: bool) -> None:
         self.path = path
         self.n_rows = None
-        opened = gzip.open if zipped else open
-        self._stream = cast("IO[bytes]", opened(path, "rb"))
+        # Not buffered: between two reads of a pipe, signals are to be heard.
+        opened = gzip.open(path) if zipped else open(path, "rb", buffering=0)  # noqa: SIM115
+        self._stream = cast("IO[bytes]", opened)
         self._spelled: set[str] = set()  # number columns with cells that are no plain numbers
         try:
             with self._blaming():

@@ -97,10 +97,13 @@ class CsvRows:
             n_bytes = self._more_than(n_bytes)
 
     def _read_ahead(self, n_bytes: int) -> None:
-        while not self._ended and len(self._ahead) < n_bytes:
-            found = self._stream.read(n_bytes - len(self._ahead))
-            self._ahead += found
+        parts, n_missing = [self._ahead], n_bytes - len(self._ahead)
+        while n_missing > 0 and not self._ended:
+            found = self._stream.read(n_missing)
+            parts.append(found)
+            n_missing -= len(found)
             self._ended = not found
+        self._ahead = b"".join(parts)
         if self._ended:
             for quoted in _QUOTED.finditer(self._ahead):
                 if not quoted[1]:

@@ -31,17 +31,16 @@ def folder_beside(path: Path) -> Iterator[Path]:
     _remove_abandoned(path.parent, beginning)
     own, lock = _new_path(path.parent, beginning), None
     try:
-        while (lock := _made(own)) is None:
-            own = _new_path(path.parent, beginning)
-        yield own
-    finally:
         try:
+            while (lock := _made(own)) is None:
+                own = _new_path(path.parent, beginning)
+            yield own
+        finally:
             if lock is not None:
                 lock.close()  # before its file is removed: NFS keeps open files
             shutil.rmtree(own, ignore_errors=True)
-        except BaseException:  # a signal
-            shutil.rmtree(own, ignore_errors=True)
-            raise
+    finally:  # a signal may have come while the folder was removed
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _new_path(parent: Path, beginning: str) -> Path:

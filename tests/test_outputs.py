@@ -1,0 +1,452 @@
+"""Outputs of the command: pipes, devices, long names, signals, and what dead processes left."""
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor, atomic, table_writer, unfinished
+from hdiforest.atomic import replacing
+from hdiforest.cli import main
+from hdiforest.report import say
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes with names, signals, locks")
+
+ROW = "0.5,-1\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    path = tmp_path_factory.mktemp("model") / "m.hdi"
+    HDIForestRegressor(forest).fit(X, X["a"]).save(path, training_rows=False)
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\n" + ROW * 3000)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "out"
+    path.mkdir()
+    return path
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def command(*arguments):
+    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
+
+
+def device(path, minor):
+    """A device of our own: nothing that a failing test could take from the system."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, minor))
+        path.open("wb").close()
+    except OSError:
+        pytest.skip("devices cannot be made here")
+    return path
+
+
+def in_background(call, *arguments):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(call(*arguments)), daemon=True)
+    thread.start()
+    return thread, found
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_pipe_is_written_through(model, table, folder, name):
+    pipe = folder / name
+    os.mkfifo(pipe)
+    reader, found = in_background(pipe.read_bytes)
+    assert run("score", model, table, "-o", pipe) == 0
+    reader.join(20)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert run("score", model, table, "-o", folder / f"whole_{name}") == 0
+    assert found == [(folder / f"whole_{name}").read_bytes()]
+    assert sorted(os.listdir(folder)) == [name, f"whole_{name}"]
+
+
+def test_a_pipe_that_is_closed_early_is_an_error(capsys, model, table, folder):
+    pipe = folder / "out.csv"
+    os.mkfifo(pipe)
+    reader, _ = in_background(lambda: pipe.open("rb").close())
+    assert run("score", model, table, "-o", pipe, "--batch-rows", 10) == 1
+    reader.join(20)
+    assert capsys.readouterr().err == f"hdiforest: error: cannot write {pipe}: Broken pipe\n"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_to_a_device_is_written_through(model, table, folder):
+    null = device(folder / "null", 3)
+    for name in ("out.csv", "out.parquet"):
+        (folder / name).symlink_to(null)
+        assert run("score", model, table, "-o", folder / name) == 0
+    assert run("fit", table, "--target", "b", "--trees", 3, "-o", null) == 0
+    assert stat.S_ISCHR(null.stat().st_mode)
+    assert sorted(os.listdir(folder)) == ["null", "out.csv", "out.parquet"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_full_device_is_told(capsys, model, table, folder, name):
+    full = device(folder / "full", 7)
+    (folder / name).symlink_to(full)
+    assert run("score", model, table, "-o", folder / name) == 1
+    text = f"cannot write {folder / name}: {os.strerror(errno.ENOSPC)}"
+    assert capsys.readouterr().err == f"hdiforest: error: {text}\n"
+    assert stat.S_ISCHR(full.stat().st_mode)
+
+
+def test_a_model_goes_through_a_pipe(model, folder, tmp_path):
+    loaded = HDIForestRegressor.load(model)
+    os.mkfifo(folder / "pipe")
+    reader, found = in_background((folder / "pipe").read_bytes)
+    loaded.save(folder / "pipe", training_rows=False)
+    reader.join(20)
+    loaded.save(tmp_path / "whole", training_rows=False)
+    assert found == [(tmp_path / "whole").read_bytes()]
+    assert os.listdir(folder) == ["pipe"]
+
+
+@pytest.mark.parametrize("redirected", ["pipe", "file"])
+def test_standard_output_holds_the_table_alone(model, table, folder, redirected):
+    (folder / "out.csv").symlink_to("/dev/stdout")
+    assert run("score", model, table, "-o", folder / "whole.csv") == 0
+    call = command("score", model, table, "-o", folder / "out.csv")
+    if redirected == "pipe":
+        done = subprocess.run(call, capture_output=True, check=True)
+        found = done.stdout
+    else:
+        with (folder / "redirected").open("w+b") as file:
+            file.write(b"before\n")
+            file.flush()
+            done = subprocess.run(call, stdout=file, stderr=subprocess.PIPE, check=True)
+            file.seek(0)
+            found = file.read().removeprefix(b"before\n")
+    assert found == (folder / "whole.csv").read_bytes()
+    assert b"3,000 rows scored" in done.stderr
+
+
+def test_folders_sockets_and_disks_are_refused(capsys, monkeypatch, model, table, folder):
+    import socket
+
+    monkeypatch.chdir(folder)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("out.csv")
+        assert run("score", model, table, "-o", "out.csv") == 1
+    assert "cannot write out.csv: it is a socket" in capsys.readouterr().err
+    try:
+        os.mknod("disk.csv", stat.S_IFBLK | 0o600, os.makedev(240, 250))  # no such disk
+    except OSError:
+        pytest.skip("devices cannot be made here")
+    assert run("score", model, table, "-o", "disk.csv") == 1
+    assert "cannot write disk.csv: it is a disk" in capsys.readouterr().err
+
+
+def test_loops_of_links_are_told_in_one_line(capsys, model, table, folder):
+    loop = folder / "loop.csv"
+    loop.symlink_to(loop)
+    for call in (
+        ("score", model, table, "-o", loop),
+        ("score", model, loop, "-o", folder / "out.csv"),
+        ("score", loop, table, "-o", folder / "out.csv"),
+        ("fit", table, "--target", "b", "-o", loop),
+        ("fit", loop, "--target", "b", "-o", folder / "m"),
+        ("demo", "-o", loop),
+    ):
+        assert run(*call) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(loop) in line
+    assert os.listdir(folder) == ["loop.csv"]
+
+
+@pytest.mark.parametrize("length", [200, 240, 255])
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_long_names(model, table, folder, length, letter):
+    stem = letter * ((length - 4) // len(letter.encode()))
+    name = stem + "." * (length - 4 - len(stem.encode())) + ".csv"
+    assert len(os.fsencode(name)) == length
+    assert run("score", model, table, "-o", folder / name) == 0
+    model_name = name[:-4] + ".hdi"
+    HDIForestRegressor.load(model).save(folder / model_name, training_rows=False)
+    assert sorted(os.listdir(folder)) == sorted([name, model_name])
+
+
+def test_names_that_are_too_long_are_told_in_one_line(capsys, model, table, folder):
+    for name in ("x" * 252 + ".csv", "no/folder/out.csv", "new.csv/out.csv"):
+        assert run("score", model, table, "-o", table.parent / name) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert name in line
+
+
+def test_names_that_are_no_text(capsys, model, table, folder):
+    out = folder / os.fsdecode(b"caf\xe9\x1b[31m.csv")
+    done = subprocess.run(command("score", model, table, "-o", out), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert out.exists()
+    done = subprocess.run(command("score", model, out, "-o", out), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "caf\\udce9\\x1b[31m.csv must not be one of the inputs" in done.stderr
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from hdiforest.atomic import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("from the other run")
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def holding(path):
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def unfinished_in(folder):
+    return [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+def test_the_next_run_removes_what_a_killed_one_left(model, table, folder):
+    out = folder / "out.csv"
+    for path in (out, folder / "other.csv"):
+        with holding(path) as process:
+            process.kill()
+            process.communicate()
+    assert len(unfinished_in(folder)) == 2
+    assert run("score", model, table, "-o", out) == 0
+    (left,) = unfinished_in(folder)  # of the other output: nobody asked for that
+    assert left.startswith(".other.csv.")
+
+
+def test_a_live_run_keeps_its_file(model, table, folder):
+    out = folder / "out.csv"
+    with holding(out) as process:
+        assert run("score", model, table, "-o", out) == 0
+        assert len(unfinished_in(folder)) == 1
+        process.communicate("\n")
+    assert process.returncode == 0
+    assert out.read_text() == "from the other run"
+    assert os.listdir(folder) == ["out.csv"]
+
+
+def test_folders_of_other_computers_are_left_alone(monkeypatch, folder):
+    out = folder / "out.csv"
+    with holding(out) as process:
+        process.kill()
+        process.communicate()
+    monkeypatch.setattr(unfinished.platform, "node", lambda: "another")
+    with replacing(out) as temporary:
+        temporary.touch()
+    assert len(unfinished_in(folder)) == 1
+
+
+def test_where_locks_are_unknown_nothing_is_removed(monkeypatch, folder):
+    out = folder / "out.csv"
+    with holding(out) as process:
+        process.kill()
+        process.communicate()
+
+    def unknown(*_):
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(unfinished.fcntl, "flock", unknown)
+    with replacing(out) as temporary:
+        temporary.touch()
+    assert out.exists()
+    assert len(unfinished_in(folder)) == 1
+
+
+def test_many_runs_on_one_output_do_not_hurt_each_other(folder):
+    out, failures = folder / "out.csv", []
+
+    def write_often(text):
+        try:
+            for _ in range(40):
+                with replacing(out) as temporary:
+                    temporary.write_text(text)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write_often, args=(c * 1000,)) for c in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert out.read_text() in {c * 1000 for c in "abcd"}
+    assert os.listdir(folder) == ["out.csv"]
+
+
+# Files that are closed when they are collected.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
+    """Signals raise wherever Python is: here at each line of the files that write, in turn."""
+    from hdiforest.scoring import score_table
+
+    loaded, out = HDIForestRegressor.load(model), folder / name
+    out.write_text("before")
+    ours = {module.__file__ for module in (atomic, table_writer, unfinished)}
+    n_lines = stop_at = 0
+
+    def trace(frame, event, _):
+        nonlocal n_lines
+        if frame.f_code.co_filename not in ours:
+            return None
+        if event == "line":
+            n_lines += 1
+            if n_lines == stop_at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    def traced():
+        nonlocal n_lines
+        n_lines = 0
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            score_table(loaded, table, out, batch_rows=1000, n_threads=1)
+        finally:
+            sys.settrace(before)
+
+    traced()
+    total, written = n_lines, out.read_bytes()
+    assert total > 30
+    for stop_at in range(1, total + 1):
+        out.write_text("before")
+        with pytest.raises(KeyboardInterrupt):
+            traced()
+        assert out.read_bytes() in (b"before", written), stop_at
+        assert os.listdir(folder) == [name], stop_at
+
+
+SIGNALS = {
+    "SIGINT": signal.SIGINT,
+    "SIGTERM": signal.SIGTERM,
+    "SIGHUP": getattr(signal, "SIGHUP", 0),
+    "SIGQUIT": getattr(signal, "SIGQUIT", 0),
+}
+
+
+@pytest.mark.parametrize("sent", [*SIGNALS, "two at once"])
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_signals_leave_nothing(model, folder, sent, name):
+    source, out = folder.parent / "in.csv", folder / name
+    os.mkfifo(source)  # the run cannot end before the signal comes
+    out.write_text("before")
+    process = subprocess.Popen(
+        command("score", model, source, "-o", out, "--batch-rows", 100, "--jobs", 1),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with source.open("w") as pipe:
+        pipe.write("a,b\n" + ROW * 400_000)
+        pipe.flush()
+        deadline = time.monotonic() + 60
+        while not unfinished_in(folder) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        names = ["SIGINT", "SIGTERM"] if sent not in SIGNALS else [sent]
+        for each in names:
+            process.send_signal(SIGNALS[each])
+        _, printed = process.communicate(timeout=60)
+    assert printed in [f"hdiforest: error: stopped by {each}\n" for each in names]
+    assert process.returncode in [128 + SIGNALS[each] for each in names]
+    assert out.read_text() == "before"
+    assert os.listdir(folder) == [name]
+
+
+def test_a_run_that_waits_for_a_pipe_is_stopped(model, table, folder):
+    os.mkfifo(folder / "in.csv")
+    os.mkfifo(folder / "out.csv")
+    for source, out in ((folder / "in.csv", folder / "x.csv"), (table, folder / "out.csv")):
+        process = subprocess.Popen(
+            command("score", model, source, "-o", out), stderr=subprocess.PIPE, text=True
+        )
+        state = Path(f"/proc/{process.pid}/wchan")
+        if not state.exists():
+            process.kill()
+            pytest.skip("needs Linux to see that the process waits")
+        deadline = time.monotonic() + 60
+        while "fifo" not in state.read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.terminate()
+        _, printed = process.communicate(timeout=60)
+        assert printed == "hdiforest: error: stopped by SIGTERM\n"
+
+
+def test_a_signal_that_was_ignored_stays_so(model, table, folder):
+    """As nohup and the background jobs of shells have it."""
+
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    os.mkfifo(folder / "in.csv")
+    process = subprocess.Popen(
+        command("score", model, folder / "in.csv", "-o", folder / "out.csv"),
+        preexec_fn=ignore,
+        stdout=subprocess.PIPE,
+    )
+    with (folder / "in.csv").open("w") as pipe:  # opened when the command runs
+        process.send_signal(signal.SIGHUP)
+        pipe.write(table.read_text())
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert (folder / "out.csv").exists()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("verb", ["score", "fit", "inspect"])
+def test_nobody_needs_to_read_the_report(model, table, folder, verb, unbuffered):
+    call = {
+        "score": ("score", model, table, "-o", folder / "out.csv"),
+        "fit": ("fit", table, "--target", "b", "--trees", 3, "-o", folder / "m"),
+        "inspect": ("inspect", model),
+    }[verb]
+    read, write = os.pipe()
+    os.close(read)
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(
+        command(*call), stdout=write, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(os.listdir(folder)) == (verb != "inspect")
+
+
+def test_only_a_closed_pipe_is_forgiven(table, folder):
+    full = device(folder / "full", 7)
+    file = full.open("w")
+    with pytest.raises(OSError, match="No space"):
+        say("text", file)
+    with pytest.raises(OSError, match="No space"):
+        file.close()
