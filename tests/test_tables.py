@@ -197,7 +197,7 @@ def test_a_text_cell_deep_in_a_csv_is_found_with_its_line(tmp_path):
 
 def test_text_in_parquet_is_told_from_the_schema(tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="column 'a' must hold numbers, but its type is string"):
+    with pytest.raises(TableError, match="column 'a' must hold numbers, but is string"):
         all_rows(tmp_path / "t.parquet", ["a"])
 
 

@@ -166,7 +166,7 @@ class CsvReader(TableReader):
                 cell = _shown(text.cast(pa.binary())[row].as_py())
                 bad[name] = f"holds '{cell}' in line {self._rows.line_of(block, row)}"
         if bad:
-            raise TableError(not_numbers(self.path, bad), bad)
+            raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         for name in kept:
             text = found[name].cast(pa.binary())
             if (row := _first_failure(lambda text: text.cast(pa.string()), text)) is not None:

@@ -47,7 +47,7 @@ class ParquetReader(TableReader):
         pa = need("pyarrow")
         columns = list(dict.fromkeys([*number_columns, *kept]))
         with self._blaming():
-            for batch in self._file.iter_batches(batch_rows, columns=columns):
+            for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
 
     @contextmanager

@@ -86,7 +86,8 @@ class TableReader(ABC):
         if missing:
             clauses.append(f"it has {listed(self.names)}{self.separator_hint()}")
         if types:
-            clauses.append(not_numbers(self.path, {n: f"type is {t}" for n, t in types.items()}))
+            where = "" if found else f"{self.path}: "
+            clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
         if clauses:
             raise TableError("; ".join(clauses), [*repeated, *types])
 
@@ -146,14 +147,13 @@ def rows_of(n_columns: int) -> int:
     return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
 
 
-def not_numbers(path: Path, found: dict[str, str]) -> str:
-    """Say of each column what there is in the place of numbers: ``holds 'x'``, ``type is date``."""
+def not_numbers(found: dict[str, str]) -> str:
+    """Say of each column what there is in the place of numbers: ``holds 'x'``, ``is date``."""
     if len(found) == 1:
         [(name, what)] = found.items()
-        what = what if what.startswith("holds") else f"its {what}"
-        return f"{path}: column '{name}' must hold numbers, but {what}"
-    each = listed(f"'{name}' {what}".replace("' type", "'s type") for name, what in found.items())
-    return f"{path}: {len(found)} columns must hold numbers, but {each}"
+        return f"column '{name}' must hold numbers, but {what}"
+    each = listed(f"'{name}' {what}" for name, what in found.items())
+    return f"{len(found)} columns must hold numbers, but {each}"
 
 
 def quoted(name: str) -> str:
