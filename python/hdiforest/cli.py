@@ -16,7 +16,7 @@ from hdicore import __version__
 from hdiforest.atomic import is_standard_output, is_stream
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
-from hdiforest.report import say
+from hdiforest.report import printable, say
 from hdiforest.signals import Stopped, stoppable
 from hdiforest.tables import BATCH_ROWS, TableError, ending
 
@@ -70,11 +70,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _failed(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    # Names and cells must not command the terminal.
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
     with suppress(BrokenPipeError):
-        print(f"hdiforest: error: {shown}", file=sys.stderr)
+        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 

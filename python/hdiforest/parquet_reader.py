@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hdiforest.arrow import is_number
 from hdiforest.extras import need
 from hdiforest.table_reader import TableError, TableReader
 
@@ -41,7 +42,7 @@ class ParquetReader(TableReader):
 
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not _holds_numbers(kind)}
+        return {name: kind for name, kind in types.items() if not is_number(kind)}
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         pa = need("pyarrow")
@@ -57,9 +58,3 @@ class ParquetReader(TableReader):
             yield
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
-
-
-def _holds_numbers(kind: Any) -> bool:
-    types = need("pyarrow").types
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    return any(test(kind) for test in tests)
