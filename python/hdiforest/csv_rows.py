@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-MAX_ROW_BYTES = 1 << 28
+import numpy as np
+
+MAX_ROW_BYTES = 1 << 26
 
 # A quoted cell; as for pyarrow, quotes count only where a cell begins.
 _QUOTED = re.compile(rb'(?<![^,\r\n])"[^"]*(?:""[^"]*)*("?)')
+_QUOTE, _BLOT = np.frombuffer(b'"x', np.uint8)
+_BEFORE_CELLS = np.frombuffer(b',\r\n"', np.uint8)
 
 
 class RowError(ValueError):
@@ -127,7 +131,17 @@ class CsvRows:
 
 def _masked(block: bytes) -> bytes:
     """Return the block with quoted cells blotted out, so that every line end ends a row."""
-    return _QUOTED.sub(lambda quoted: b"x" * len(quoted[0]), block) if b'"' in block else block
+    if b'"' not in block:
+        return block
+    characters = np.frombuffer(block, np.uint8)
+    quotes = characters == _QUOTE
+    # Every other quote opens a cell, or is the second of a pair within one.
+    quoted = np.cumsum(quotes, dtype=np.uint8) & 1 == 1
+    before = np.append(_BEFORE_CELLS[:1], characters)[np.flatnonzero(quotes & quoted)]
+    if np.isin(before, _BEFORE_CELLS).all():
+        return np.where(quoted, _BLOT, characters).tobytes()
+    # Some stand within a cell that is not quoted, and count for nothing.
+    return _QUOTED.sub(lambda cell: b"x" * len(cell[0]), block)
 
 
 def _first_empty(block: bytes) -> int | None:
