@@ -6,10 +6,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "hdicore/scorer.hpp"
 
 namespace hdicore::bindings {
+
+struct BoundForest {
+    std::shared_ptr<const Forest> engine;
+};
 
 // An index that remembers whether y had one dimension: its results then have no axis for outputs.
 struct BoundIndex {
@@ -18,25 +23,38 @@ struct BoundIndex {
 };
 
 struct BoundScorer {
-    BoundScorer(std::shared_ptr<Forest> the_forest, std::shared_ptr<BoundIndex> the_index)
-        : forest(the_forest), index(the_index), engine(the_forest, the_index->engine) {}
-
-    std::shared_ptr<Forest> forest;
-    std::shared_ptr<BoundIndex> index;
+    pybind11::object forest;
+    pybind11::object index;
+    BoundIndex bound_index;
     Scorer engine;
 };
 
-// The object that an argument holds. Throws TypeError if it is something else.
+// A constructor for Python from a function that makes the value. If memory ends while the object is
+// registered, py::init would end the process, as it does that behind its own handler.
+template <class Bound, class... Arguments>
+auto constructor(Bound (*make)(Arguments...)) {
+    return [make](pybind11::detail::value_and_holder& self, Arguments... arguments) {
+        self.value_ptr() = new Bound(make(std::forward<Arguments>(arguments)...));
+        try {
+            self.type->init_instance(self.inst, nullptr);
+        } catch (...) {
+            delete self.value_ptr<Bound>();
+            self.value_ptr() = nullptr;
+            throw;
+        }
+    };
+}
+
+// What an argument holds. Throws TypeError if it is something else.
 template <class Held>
-std::shared_ptr<Held> held(const pybind11::object& object, const char* name) {
+const Held& held(const pybind11::object& object, const char* name) {
     if (!pybind11::isinstance<Held>(object)) {
         throw pybind11::type_error(
             std::string(name) + " must be a " +
             std::string(pybind11::str(pybind11::type::of<Held>().attr("__name__"))) + ", got " +
             std::string(pybind11::str(pybind11::type::of(object).attr("__name__"))));
     }
-    object.cast<const Held&>();
-    return object.cast<std::shared_ptr<Held>>();
+    return object.cast<const Held&>();
 }
 
 // What __reduce__ returns for an object with __getstate__ and __setstate__, for all protocols.
@@ -75,7 +93,8 @@ class initialised_caster : public type_caster_base<T> {
 };
 
 template <>
-class type_caster<hdicore::Forest> : public initialised_caster<hdicore::Forest> {};
+class type_caster<hdicore::bindings::BoundForest>
+    : public initialised_caster<hdicore::bindings::BoundForest> {};
 template <>
 class type_caster<hdicore::bindings::BoundIndex>
     : public initialised_caster<hdicore::bindings::BoundIndex> {};

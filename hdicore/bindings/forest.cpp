@@ -10,12 +10,10 @@ namespace {
 
 constexpr std::int64_t most_features = std::numeric_limits<std::int32_t>::max();
 
-std::shared_ptr<Forest> make_forest(const py::object& children_left,
-                                    const py::object& children_right, const py::object& feature,
-                                    const py::object& threshold,
-                                    const py::object& missing_go_to_left,
-                                    const py::object& tree_offsets, const py::object& n_features,
-                                    const py::object& n_threads) {
+BoundForest make_forest(const py::object& children_left, const py::object& children_right,
+                        const py::object& feature, const py::object& threshold,
+                        const py::object& missing_go_to_left, const py::object& tree_offsets,
+                        const py::object& n_features, const py::object& n_threads) {
     const auto left = integers<std::int64_t>(children_left, "children_left");
     const auto right = integers<std::int64_t>(children_right, "children_right");
     const auto features = integers<std::int64_t>(feature, "feature");
@@ -32,7 +30,7 @@ std::shared_ptr<Forest> make_forest(const py::object& children_left,
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return std::make_shared<Forest>(trees, threads, interruption);
+    return {std::make_shared<Forest>(trees, threads, interruption)};
 }
 
 // Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
@@ -47,20 +45,23 @@ Nodes adopt_nodes(const py::array& nodes, bool copy) {
     return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", copy, 2);
 }
 
-std::shared_ptr<Forest> from_arrays(const py::dict& arrays, const py::object& n_features,
-                                    bool copy) {
+BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bool copy) {
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
     auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);
     const std::int64_t n = whole_number(n_features, "n_features", 1, most_features);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return std::make_shared<Forest>(std::move(nodes), std::move(tree_offsets),
-                                    std::move(leaf_nodes), n, interruption);
+    return {std::make_shared<Forest>(std::move(nodes), std::move(tree_offsets),
+                                     std::move(leaf_nodes), n, interruption)};
+}
+
+BoundForest from_state(const py::tuple& state) {
+    return from_arrays(state[0].cast<py::dict>(), state[1], true);
 }
 
 py::dict to_arrays(const py::object& self) {
-    const auto& forest = self.cast<const Forest&>();
+    const Forest& forest = *self.cast<const BoundForest&>().engine;
     py::dict arrays;
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
@@ -75,8 +76,9 @@ py::dict to_arrays(const py::object& self) {
     return arrays;
 }
 
-py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_ids,
+py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool node_ids,
                           const py::object& n_threads, const py::object& out) {
+    const Forest& forest = *self.engine;
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
     auto found = output_array<leaf_t>(
@@ -92,7 +94,8 @@ py::array_t<leaf_t> route(const Forest& forest, const py::object& X, bool node_i
     return found;
 }
 
-py::array_t<std::int64_t> leaves_per_tree(const Forest& forest) {
+py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
+    const Forest& forest = *self.engine;
     py::array_t<std::int64_t> found(static_cast<py::ssize_t>(forest.n_trees()));
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
         found.mutable_data()[t] = static_cast<std::int64_t>(forest.n_leaves(t));
@@ -103,9 +106,8 @@ py::array_t<std::int64_t> leaves_per_tree(const Forest& forest) {
 }  // namespace
 
 void register_forest(py::module_& module) {
-    py::class_<Forest, std::shared_ptr<Forest>>(
-        module, "Forest",
-        R"(Decision trees that route rows to leaves, from plain arrays.
+    py::class_<BoundForest>(module, "Forest",
+                            R"(Decision trees that route rows to leaves, from plain arrays.
 
 The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
 stores them; children are counted from the root of their own tree.
@@ -134,10 +136,10 @@ ValueError
 Notes
 -----
 Immutable, so safe to share between threads. Building is O(n_nodes).)")
-        .def(py::init(&make_forest), py::arg("children_left"), py::arg("children_right"),
-             py::arg("feature"), py::arg("threshold"), py::arg("missing_go_to_left"),
-             py::arg("tree_offsets"), py::arg("n_features"), py::kw_only(),
-             py::arg("n_threads") = 0)
+        .def("__init__", constructor(&make_forest), py::detail::is_new_style_constructor(),
+             py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
+             py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
+             py::arg("n_features"), py::kw_only(), py::arg("n_threads") = 0)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
                     py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,
@@ -147,7 +149,7 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
              "leaf_nodes (n_leaves,) int32.")
         .def(
             "apply",
-            [](const Forest& self, const py::object& X, const py::object& n_threads,
+            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                const py::object& out) { return route(self, X, true, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
             R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
@@ -166,28 +168,29 @@ Returns
 (n, n_trees) int32)")
         .def(
             "leaves",
-            [](const Forest& self, const py::object& X, const py::object& n_threads,
+            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                const py::object& out) { return route(self, X, false, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
             "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
             "`LeafIndex` wants them; ``leaf_nodes`` translates.")
-        .def_property_readonly("n_trees", &Forest::n_trees)
-        .def_property_readonly("n_features", &Forest::n_features)
+        .def_property_readonly("n_trees", [](const BoundForest& f) { return f.engine->n_trees(); })
+        .def_property_readonly("n_features",
+                               [](const BoundForest& f) { return f.engine->n_features(); })
         .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
         .def_property_readonly(
             "leaf_nodes",
             [](const py::object& self) {
-                return view_of(self.cast<const Forest&>().leaf_nodes(), self);
+                return view_of(self.cast<const BoundForest&>().engine->leaf_nodes(), self);
             },
             "(n_leaves.sum(),) node id of each leaf, tree after tree.")
-        .def_property_readonly("nbytes", &Forest::nbytes, "Memory of all arrays, in bytes.")
-        .def(py::pickle(
-            [](const py::object& self) {
-                return py::make_tuple(to_arrays(self), self.attr("n_features"));
-            },
-            [](const py::tuple& state) {
-                return from_arrays(state[0].cast<py::dict>(), state[1], true);
-            }))
+        .def_property_readonly(
+            "nbytes", [](const BoundForest& f) { return f.engine->nbytes(); },
+            "Memory of all arrays, in bytes.")
+        .def("__getstate__",
+             [](const py::object& self) {
+                 return py::make_tuple(to_arrays(self), self.attr("n_features"));
+             })
+        .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
 }
 

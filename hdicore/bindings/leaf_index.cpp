@@ -22,9 +22,8 @@ struct Options {
     const py::object& n_threads;
 };
 
-std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::object& y,
-                                       const py::object& n_leaves, bool only_seen,
-                                       const Options& options) {
+BoundIndex make_index(const py::object& leaves, const py::object& y, const py::object& n_leaves,
+                      bool only_seen, const Options& options) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const auto targets = reals(y, "y");
@@ -76,25 +75,22 @@ std::shared_ptr<BoundIndex> make_index(const py::object& leaves, const py::objec
     const bool keep = options.keep_row_weights;
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return std::make_shared<BoundIndex>(
-        BoundIndex{std::make_shared<LeafIndex>(rows, keep, threads, interruption), scalar_output});
+    return {std::make_shared<LeafIndex>(rows, keep, threads, interruption), scalar_output};
 }
 
-std::shared_ptr<BoundIndex> from_numbers(const py::object& leaves, const py::object& y,
-                                         const py::object& counts, const py::object& sample_weight,
-                                         const py::object& n_leaves, bool keep_row_weights,
-                                         bool pooled, const py::object& max_samples_leaf,
-                                         const py::object& seed, const py::object& n_threads) {
+BoundIndex from_numbers(const py::object& leaves, const py::object& y, const py::object& counts,
+                        const py::object& sample_weight, const py::object& n_leaves,
+                        bool keep_row_weights, bool pooled, const py::object& max_samples_leaf,
+                        const py::object& seed, const py::object& n_threads) {
     return make_index(
         leaves, y, n_leaves, false,
         {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
 }
 
-std::shared_ptr<BoundIndex> from_leaves(const py::object& leaves, const py::object& y,
-                                        const py::object& counts, const py::object& sample_weight,
-                                        bool keep_row_weights, bool pooled,
-                                        const py::object& max_samples_leaf, const py::object& seed,
-                                        const py::object& n_threads) {
+BoundIndex from_leaves(const py::object& leaves, const py::object& y, const py::object& counts,
+                       const py::object& sample_weight, bool keep_row_weights, bool pooled,
+                       const py::object& max_samples_leaf, const py::object& seed,
+                       const py::object& n_threads) {
     return make_index(
         leaves, y, py::none(), true,
         {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
@@ -111,7 +107,7 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
     }
 }
 
-std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
+BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
     LeafIndexArrays found;
     found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     found.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
@@ -134,8 +130,11 @@ std::shared_ptr<BoundIndex> from_arrays(const py::dict& arrays, bool scalar_outp
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return std::make_shared<BoundIndex>(
-        BoundIndex{std::make_shared<LeafIndex>(std::move(found), interruption), scalar_output});
+    return {std::make_shared<LeafIndex>(std::move(found), interruption), scalar_output};
+}
+
+BoundIndex from_state(const py::tuple& state) {
+    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true);
 }
 
 py::dict to_arrays(const py::object& self) {
@@ -194,7 +193,7 @@ py::capsule c_index(const BoundIndex& index) {
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
-    py::class_<BoundIndex, std::shared_ptr<BoundIndex>> cls(
+    py::class_<BoundIndex> cls(
         module, "LeafIndex",
         R"(Which training targets lie in each leaf, and what they weigh there.
 
@@ -237,11 +236,11 @@ Notes
 -----
 Immutable, so safe to share between threads.
 Building is O(n_outputs * n * (log n + n_trees)).)");
-    cls.def(py::init(&from_numbers), py::arg("leaves"), py::arg("y"), py::kw_only(),
-            py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
-            py::arg("n_leaves") = py::none(), py::arg("keep_row_weights") = false,
-            py::arg("pooled") = false, py::arg("max_samples_leaf") = py::none(),
-            py::arg("seed") = 0, py::arg("n_threads") = 0)
+    cls.def("__init__", constructor(&from_numbers), py::detail::is_new_style_constructor(),
+            py::arg("leaves"), py::arg("y"), py::kw_only(), py::arg("counts") = py::none(),
+            py::arg("sample_weight") = py::none(), py::arg("n_leaves") = py::none(),
+            py::arg("keep_row_weights") = false, py::arg("pooled") = false,
+            py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0, py::arg("n_threads") = 0)
         .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
                     py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
                     py::arg("keep_row_weights") = false, py::arg("pooled") = false,
@@ -293,13 +292,11 @@ ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies,
         .def_property_readonly(
             "pooled", [](const BoundIndex& i) { return i.engine->arrays().pooled; },
             "Whether leaves count by their size.")
-        .def(py::pickle(
-            [](const py::object& self) {
-                return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
-            },
-            [](const py::tuple& state) {
-                return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true);
-            }))
+        .def("__getstate__",
+             [](const py::object& self) {
+                 return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
+             })
+        .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
     register_queries(cls, "leaves");
 }

@@ -15,7 +15,7 @@ inline const BoundIndex& index_of(const BoundIndex& self) {
     return self;
 }
 inline const BoundIndex& index_of(const BoundScorer& self) {
-    return *self.index;
+    return self.bound_index;
 }
 
 // What a query is asked for: rows or leaves, checked, with the memory they live in.
@@ -23,9 +23,9 @@ class Query {
   public:
     Query(const BoundScorer& self, const py::object& X, const py::object& leave_out,
           const py::object& n_threads, const py::object& block_rows)
-        : Query(*self.index, leave_out, n_threads, block_rows) {
+        : Query(self.bound_index, leave_out, n_threads, block_rows) {
         rows_name_ = "X";
-        source_ = std::make_unique<RoutedRows>(*self.forest, row_matrix(X, keep_));
+        source_ = std::make_unique<RoutedRows>(self.engine.forest(), row_matrix(X, keep_));
         check_leave_out();
     }
 

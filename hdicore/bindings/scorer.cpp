@@ -7,9 +7,18 @@
 #include "queries.hpp"
 
 namespace hdicore::bindings {
+namespace {
+
+BoundScorer make_scorer(const py::object& forest, const py::object& index) {
+    const auto& bound_forest = held<BoundForest>(forest, "forest");
+    const auto& bound_index = held<BoundIndex>(index, "index");
+    return {forest, index, bound_index, Scorer(bound_forest.engine, bound_index.engine)};
+}
+
+}  // namespace
 
 void register_scorer(py::module_& module) {
-    py::class_<BoundScorer, std::shared_ptr<BoundScorer>> cls(
+    py::class_<BoundScorer> cls(
         module, "Scorer",
         R"(A forest and its leaf index: from rows to their conditional distributions.
 
@@ -27,10 +36,7 @@ Raises
 ------
 ValueError
     If their trees differ.)");
-    cls.def(py::init([](const py::object& forest, const py::object& index) {
-                return std::make_shared<BoundScorer>(held<Forest>(forest, "forest"),
-                                                     held<BoundIndex>(index, "index"));
-            }),
+    cls.def("__init__", constructor(&make_scorer), py::detail::is_new_style_constructor(),
             py::arg("forest"), py::arg("index"))
         .def_readonly("forest", &BoundScorer::forest)
         .def_readonly("index", &BoundScorer::index)
