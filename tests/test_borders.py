@@ -150,8 +150,9 @@ def test_members_of_uninitialised_objects_raise_type_errors(cls):
 
 
 SLOW = """
-import sys, time
+import signal, sys, time
 import numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
 from hdicore import Forest, LeafIndex, weighted_hdi
 rng = np.random.default_rng(0)
 leaves = rng.integers(0, 4, (20000, 50)).astype(np.int32)
@@ -178,16 +179,16 @@ print("finished")
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("call", ["mean", "intervals", "weights", "build", "weighted_hdi"])
 def test_an_interrupt_ends_a_long_call(call, n_threads):
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", SLOW, call, str(n_threads)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in err
     assert "finished" not in out
 

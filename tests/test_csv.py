@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest import csv_rows
@@ -52,6 +52,7 @@ def rows(text):
 cells = st.text(alphabet='"a,\n\r ', max_size=6)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(cells, min_size=1, max_size=3), max_size=8), st.integers(1, 30), st.data())
 def test_blocks_end_where_rows_end(table, n_bytes, data):
     written = io.StringIO()
