@@ -45,7 +45,6 @@ def test_a_target_holds_on_its_corpus_and_on_random_inputs(programs, name):
     assert int(done.stdout) == len(list((CORPUS / name).iterdir())) + N_SEEDS
 
 
-@pytest.mark.xfail(strict=True, reason="the facts in a model file are not typed")
 def test_changed_model_files_are_refused_or_work():
     pytest.importorskip("safetensors")
     script = FUZZ / "model_files.py"

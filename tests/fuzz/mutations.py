@@ -1,4 +1,4 @@
-"""Damage model files on purpose: facts, shapes, types and numbers, under a checksum that fits."""
+"""Damage model files on purpose: facts, shapes, types and numbers, with a valid checksum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from hdiforest import model_file
+from hdiforest import tensor_file
+from hdiforest.leaf_file import LEAF_INDEX
+from hdiforest.model_file import MODEL
 
 ODD_VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 7, 2**31, 2**63, 2**64, -(2**63), 10**400),
@@ -28,6 +30,8 @@ DTYPES = ["<u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8"]
 EXTREMES = [0, 1, -1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1]
 FLOATS = [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324, 3.5e38]
 
+KEYS = (MODEL.key, LEAF_INDEX.key)
+
 Tensors = dict[str, np.ndarray]
 Facts = dict[str, Any]
 
@@ -41,33 +45,34 @@ def mutate(data: bytes, random: Random) -> bytes:
     parts = _parts(data)
     if parts is None or random.random() < 0.05:
         return _damage_bytes(data, random)
-    facts, tensors = parts
+    key, facts, tensors = parts
     while True:
         change = _change_facts if random.random() < 0.3 else _change_tensors
         change(facts, tensors, random)
         if random.random() < 0.5:
             break
     try:
-        made = _written(facts, tensors)
+        made = _written(key, facts, tensors)
     except (SafetensorError, UnicodeEncodeError):  # nothing that could stand in a file
         return _damage_bytes(data, random)
     return _damage_header(made, random) if random.random() < 0.1 else made
 
 
-def _parts(data: bytes) -> tuple[Facts, Tensors] | None:
+def _parts(data: bytes) -> tuple[str, Facts, Tensors] | None:
     try:
         tensors = {name: np.array(array) for name, array in load(data).items()}
         (size,) = struct.unpack("<Q", data[:8])
         header = json.loads(data[8 : 8 + size])
-        facts = json.loads(header["__metadata__"][model_file.METADATA_KEY])["facts"]
-        return dict(facts), tensors
-    except (SafetensorError, ArithmeticError, KeyError, TypeError, ValueError):
+        metadata = header["__metadata__"]
+        key = next(key for key in KEYS if key in metadata)
+        return key, dict(json.loads(metadata[key])["facts"]), tensors
+    except (SafetensorError, KeyError, StopIteration, TypeError, ValueError):
         return None
 
 
-def _written(facts: Facts, tensors: Tensors) -> bytes:
-    text = json.dumps({"facts": facts, "sha256": model_file._digest(facts, tensors)})
-    return save(tensors, metadata={model_file.METADATA_KEY: text})
+def _written(key: str, facts: Facts, tensors: Tensors) -> bytes:
+    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
+    return save(tensors, metadata={key: text})
 
 
 def _change_facts(facts: Facts, tensors: Tensors, random: Random) -> None:
@@ -107,7 +112,14 @@ def _change_tensors(facts: Facts, tensors: Tensors, random: Random) -> None:
 def _add_tensor(facts: Facts, tensors: Tensors, random: Random) -> None:
     n = _whole(facts.get("n_training_rows"))
     name = random.choice(
-        ["training.sample_weight", "training.counts", "index.units", "index.seen", "index.a", "a"]
+        [
+            "training.sample_weight",
+            "training.counts",
+            "index.units",
+            "index.seen",
+            "index.copies",
+            "a",
+        ]
     )
     tensors[name] = np.ones(n, random.choice(DTYPES))
 

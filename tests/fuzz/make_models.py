@@ -1,0 +1,63 @@
+"""Write the model files that mutations start from: small ones of every kind.
+
+    python tests/fuzz/make_models.py
+
+Run it again when the format changes.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdicore import LeafIndex
+from hdiforest import HDIForestRegressor, LeafModel
+
+FOLDER = Path(__file__).resolve().parent / "corpus" / "model_files"
+N = 14
+
+
+def small(**options: bool) -> RandomForestRegressor:
+    """Two trees of at most four leaves."""
+    return RandomForestRegressor(2, max_depth=2, random_state=0, **options)
+
+
+def main() -> None:
+    """Write all of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2)).round(1).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=N)).round(1)
+    weights = rng.random(N).round(2) + 0.1
+    missing = X.copy()
+    missing[3, 0] = np.nan
+    extra = ExtraTreesRegressor(2, max_depth=1, random_state=0, bootstrap=True)
+    models = {
+        "all": HDIForestRegressor(small()).fit(X, y),
+        "inbag": HDIForestRegressor(small(), weights="inbag").fit(X, y),
+        "oob": HDIForestRegressor(small(), weights="oob").fit(X, y),
+        "weighted": HDIForestRegressor(small()).fit(X, y, weights),
+        "inbag_weighted": HDIForestRegressor(small(), weights="inbag").fit(X, y, weights),
+        "two_outputs": HDIForestRegressor(small()).fit(X, np.column_stack([y, -y])),
+        "extra_trees": HDIForestRegressor(extra).fit(X, y),
+        "no_bootstrap": HDIForestRegressor(small(bootstrap=False)).fit(X, y),
+        "missing": HDIForestRegressor(small()).fit(missing, y),
+    }
+    named = HDIForestRegressor(small()).fit(X, y)
+    named.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, model in (models | {"named": named}).items():
+        model.save(FOLDER / name)
+    models["all"].save(FOLDER / "lean", training_rows=False)
+
+    leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)
+    indices = {
+        "leaves": LeafIndex(leaves, y),
+        "leaves_two_outputs": LeafIndex(leaves, np.column_stack([y, -y]), sample_weight=weights),
+        "leaves_pooled": LeafIndex(leaves, y, n_leaves=[4, 5], pooled=True),
+    }
+    for name, index in indices.items():
+        LeafModel.from_index(np.asarray, index).save(FOLDER / name)
+
+
+if __name__ == "__main__":
+    main()
