@@ -335,6 +335,13 @@ inline void check_queries(const LeafIndex& index, Input& in) {
         run.gathering = gathering;
         REQUIRE(ask_ends(index, source, question, run) == ends);
     }
+    std::vector<std::int64_t> counts(source.n_rows());
+    count_samples(index, source, other, counts.data());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        const SlowAtoms atoms(index, 0, leaves.data() + i * m);
+        REQUIRE(counts[i] ==
+                std::accumulate(atoms.counts.begin(), atoms.counts.end(), std::int64_t{0}));
+    }
     if (index.n_outputs() > 1) return;
     check_sparse(index, leaves, weights(index, source, nullptr, other),
                  proximities(index, source, nullptr, other));
