@@ -16,6 +16,7 @@ namespace hdicore {
 
 unsigned usable_threads(unsigned n_threads) noexcept {
     if (n_threads == 0) return available_threads();
+    if (n_threads == 1) return 1;  // counting processors opens a file
     return std::min(n_threads, std::max(64u, 4 * std::thread::hardware_concurrency()));
 }
 
