@@ -80,12 +80,13 @@ index = LeafIndex(train, rng.normal(size=400), n_leaves=[60] * 12)
 leaves = rng.integers(0, 60, (3000, 12)).astype(np.int32)
 stop = threading.Event()
 def flip():
+    changed = leaves[1500:1501, 0]
     while not stop.is_set():
-        leaves[::50, 0] = 2**30
-        leaves[::50, 0] = 3
+        changed[...] = 2**30
+        changed[...] = 3
 thread = threading.Thread(target=flip)
 thread.start()
-for _ in range(300):
+for _ in range(3000):
     try:
         index.intervals(leaves, n_threads=1)
     except ValueError:
@@ -163,10 +164,9 @@ calls = {
     "mean": lambda: index.mean(query, n_threads=n_threads),
     "intervals": lambda: index.intervals(query, [0.5, 0.9], n_threads=n_threads),
     "weights": lambda: index.weights(query, n_threads=n_threads),
-    "build": lambda: LeafIndex(
-        rng.integers(0, 99, (10**6, 2)), rng.normal(size=10**6), sample_weight=rng.random(10**6),
-        counts=np.ones((10**6, 2)), n_threads=n_threads) and time.sleep(9),
-    "weighted_hdi": lambda: weighted_hdi(rng.normal(size=(400, 100000)), n_threads=n_threads),
+    "weighted_hdi": lambda: weighted_hdi(
+        rng.normal(size=(400, 100_000)), None, np.linspace(0.01, 1, 2000), n_threads=n_threads
+    ),
 }
 call = calls[sys.argv[1]]
 print("ready", flush=True)
@@ -177,7 +177,7 @@ print("finished")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("call", ["mean", "intervals", "weights", "build", "weighted_hdi"])
+@pytest.mark.parametrize("call", ["mean", "intervals", "weights", "weighted_hdi"])
 def test_an_interrupt_ends_a_long_call(call, n_threads):
     with subprocess.Popen(
         [sys.executable, "-c", SLOW, call, str(n_threads)],
@@ -256,7 +256,9 @@ def test_the_lightest_of_values_has_a_share():
 def test_coverage_one_is_the_whole_support_however_unequal_the_weights():
     rng = np.random.default_rng(0)
     y = rng.normal(size=2000)
-    index = LeafIndex(np.zeros((2000, 1)), y, sample_weight=10.0 ** rng.uniform(-12, 0, 2000))
+    weights = rng.random(2000)
+    weights[[y.argmin(), y.argmax()]] = 1e-15
+    index = LeafIndex(np.zeros((2000, 1)), y, sample_weight=weights)
     np.testing.assert_array_equal(index.intervals([[0]], 1.0), [[y.min(), y.max()]])
     assert len(index.atoms()) == 2000
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <stdexcept>
+#include <thread>
 #include <type_traits>
 
 #include "check.hpp"
@@ -294,6 +296,23 @@ void leaves_without_rows_do_not_exist() {
     CHECK_REFUSED(LeafIndex(bad), "a bit for each leaf");
 }
 
+void builds_and_checks_stop_when_asked() {
+    Random random(11);
+    const Training rows = random_training(random, 200, 5, 4);
+    const LeafIndexArrays arrays = LeafIndex(rows.rows(), false, 1).arrays();
+    const auto stopping = [](const auto& call) {
+        Interruption interruption([] { throw std::invalid_argument("enough"); });
+        std::this_thread::sleep_for(Interruption::interval);
+        call(interruption);
+    };
+    for (const unsigned n_threads : {1u, 3u}) {
+        CHECK_REFUSED(
+            stopping([&](Interruption& i) { LeafIndex(rows.rows(), false, n_threads, i); }),
+            "enough");
+    }
+    CHECK_REFUSED(stopping([&](Interruption& i) { LeafIndex(arrays, i); }), "enough");
+}
+
 }  // namespace
 
 int main() {
@@ -303,5 +322,6 @@ int main() {
     damaged_arrays_are_refused_or_whole();
     hostile_rows_are_refused();
     leaves_without_rows_do_not_exist();
+    builds_and_checks_stop_when_asked();
     return check::finish();
 }
