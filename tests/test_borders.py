@@ -180,7 +180,7 @@ print("finished")
 @pytest.mark.parametrize("call", ["mean", "intervals", "weights", "weighted_hdi"])
 def test_an_interrupt_ends_a_long_call(call, n_threads):
     with subprocess.Popen(
-        [sys.executable, "-c", SLOW, call, str(n_threads)],
+        [sys.executable, "-P", "-c", SLOW, call, str(n_threads)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

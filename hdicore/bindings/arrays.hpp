@@ -115,7 +115,7 @@ void check_whole(const py::array_t<From>& array, const char* name) {
 template <class T>
 py::array_t<T> integers(py::handle object, const char* name) {
     const py::array array = numbers(object, name, "biuf");
-    if (holds<T>(array)) return as_c_array<T>(array);
+    if (holds<T>(array) || array.dtype().kind() == 'b') return as_c_array<T>(array);
     const auto checked = [&](const auto& wide) {
         check_whole<T>(wide, name);
         return as_c_array<T>(wide);
