@@ -22,7 +22,7 @@ if os.environ.get("HDICORE_COVERAGE"):
     compile_args += ["--coverage", "-O0"]
     link_args += ["--coverage"]
 
-headers = sorted(glob("src_cpp/include/hdicore/*.h*") + glob("hdicore/bindings/*.hpp"))
+headers = sorted(glob("src_cpp/**/*.h*", recursive=True) + glob("hdicore/bindings/*.hpp"))
 
 
 def needs_recompile(obj: str, source: str) -> bool:
@@ -32,8 +32,8 @@ def needs_recompile(obj: str, source: str) -> bool:
 
 core = Pybind11Extension(
     "hdicore._core",
-    sorted(glob("src_cpp/src/*.cpp") + glob("hdicore/bindings/*.cpp")),
-    include_dirs=["src_cpp/include"],
+    sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp")),
+    include_dirs=["src_cpp", "src_cpp/include"],
     depends=headers,
     cxx_std=20,
     extra_compile_args=compile_args,

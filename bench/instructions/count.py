@@ -4,9 +4,9 @@
     python bench/instructions/count.py --compare REV_A [REV_B] [--tolerance PERCENT] [-o FILE]
 
 The driver beside this file runs one stage of the engine on one fixed case under callgrind, and only
-that stage is counted. A comparison builds this same driver against the engine of both commits;
-`WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any count rose
-by more than the tolerance, and with 2 if nothing could be counted.
+that stage is counted. A comparison builds the engine of each commit with the driver of the same
+commit; `WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any count
+rose by more than the tolerance, and with 2 if nothing could be counted.
 """
 
 from __future__ import annotations
@@ -82,14 +82,18 @@ def in_parallel(work: Callable, items: Sequence) -> list:
 
 
 def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WORKTREE) -> Path:
-    """Compile the engine of `tree` and this folder's driver into a program in `folder`."""
+    """Compile the engine of `tree` and its driver into a program in `folder`."""
     cxx = compiler()
-    sources = [*sorted((tree / "src_cpp" / "src").glob("*.cpp")), HERE / "driver.cpp"]
-    objects = [folder / f"{source.stem}.o" for source in sources]
+    sources = [
+        *sorted((tree / "src_cpp").rglob("*.cpp")),
+        tree / HERE.relative_to(ROOT) / "driver.cpp",
+    ]
+    objects = [folder / f"{number}.o" for number in range(len(sources))]
+    includes = [f"-I{tree}/src_cpp", f"-I{tree}/src_cpp/include"]
     program = folder / "driver"
 
     def compile_one(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
-        return run(cxx, *flags, f"-I{tree}/src_cpp/include", "-c", source, "-o", to)
+        return run(cxx, *flags, *includes, "-c", source, "-o", to)
 
     steps = in_parallel(lambda pair: compile_one(*pair), [*zip(sources, objects, strict=True)])
     if not any(step.returncode for step in steps):

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "hdicore/forest.hpp"
-#include "hdicore/leaf_index.hpp"
-#include "hdicore/scorer.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+#include "scoring/scorer.hpp"
 
 // The counter is switched on and off by this name, so it must neither be inlined nor left by a jump
 // in place of a call.

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "hdicore/forest.hpp"
-#include "hdicore/types.hpp"
+#include "base/types.hpp"
+#include "forest/forest.hpp"
 
 namespace hdicore::bindings {
 

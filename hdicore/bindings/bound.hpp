@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "hdicore/scorer.hpp"
+#include "scoring/scorer.hpp"
 
 namespace hdicore::bindings {
 

@@ -1,6 +1,6 @@
 // forest.cpp: the Python class Forest
 // SPDX-License-Identifier: BSD-3-Clause
-#include "hdicore/forest.hpp"
+#include "forest/forest.hpp"
 
 #include "arrays.hpp"
 #include "bound.hpp"

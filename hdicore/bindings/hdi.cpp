@@ -1,13 +1,13 @@
 // hdi.cpp: the Python function weighted_hdi
 // SPDX-License-Identifier: BSD-3-Clause
-#include "hdicore/hdi.hpp"
+#include "pmf/hdi.hpp"
 
 #include <algorithm>
 #include <memory>
 
 #include "arrays.hpp"
+#include "base/parallel.hpp"
 #include "bound.hpp"
-#include "hdicore/parallel.hpp"
 
 namespace hdicore::bindings {
 namespace {

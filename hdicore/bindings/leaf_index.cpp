@@ -1,11 +1,11 @@
 // leaf_index.cpp: the Python class LeafIndex
 // SPDX-License-Identifier: BSD-3-Clause
-#include "hdicore/leaf_index.hpp"
+#include "index/leaf_index.hpp"
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
-#include "hdicore/c_index.hpp"
 #include "queries.hpp"
 
 namespace hdicore::bindings {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <pybind11/pybind11.h>
 
+#include "base/processors.hpp"
 #include "bound.hpp"
-#include "hdicore/processors.hpp"
 
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
 

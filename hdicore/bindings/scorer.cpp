@@ -1,6 +1,6 @@
 // scorer.cpp: the Python class Scorer
 // SPDX-License-Identifier: BSD-3-Clause
-#include "hdicore/scorer.hpp"
+#include "scoring/scorer.hpp"
 
 #include "arrays.hpp"
 #include "bound.hpp"

@@ -2,14 +2,14 @@
 #include <cstdio>
 #include <vector>
 
-#include "hdicore/distribution.hpp"
-#include "hdicore/forest.hpp"
-#include "hdicore/hdi.hpp"
-#include "hdicore/leaf_index.hpp"
-#include "hdicore/parallel.hpp"
-#include "hdicore/quantile.hpp"
-#include "hdicore/scorer.hpp"
-#include "hdicore/types.hpp"
+#include "base/parallel.hpp"
+#include "base/types.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+#include "merge/distribution.hpp"
+#include "pmf/hdi.hpp"
+#include "pmf/quantile.hpp"
+#include "scoring/scorer.hpp"
 
 int main() {
     const std::vector<double> values{0, 1, 2};

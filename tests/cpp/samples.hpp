@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "hdicore/distribution.hpp"
-#include "hdicore/forest.hpp"
-#include "hdicore/leaf_index.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+#include "merge/distribution.hpp"
 
 namespace samples {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/shares.hpp"
 #include "check.hpp"
-#include "hdicore/buckets.hpp"
-#include "hdicore/shares.hpp"
+#include "pmf/buckets.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

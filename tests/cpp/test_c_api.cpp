@@ -11,10 +11,10 @@
 
 #include "check.hpp"
 #include "hdicore/c_api.h"
-#include "hdicore/hdi.hpp"
-#include "hdicore/quantile.hpp"
-#include "hdicore/scorer.hpp"
+#include "pmf/hdi.hpp"
+#include "pmf/quantile.hpp"
 #include "samples.hpp"
+#include "scoring/scorer.hpp"
 
 using namespace hdicore;
 using namespace samples;

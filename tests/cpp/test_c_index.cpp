@@ -1,8 +1,8 @@
 // test_c_index.cpp: an index made in C++ answers in C
 // SPDX-License-Identifier: BSD-3-Clause
+#include "c_api/c_index.hpp"
 #include "check.hpp"
 #include "hdicore/c_api.h"
-#include "hdicore/c_index.hpp"
 #include "samples.hpp"
 
 int main() {

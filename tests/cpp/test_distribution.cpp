@@ -4,7 +4,7 @@
 #include <map>
 
 #include "check.hpp"
-#include "hdicore/distribution.hpp"
+#include "merge/distribution.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "check.hpp"
-#include "hdicore/forest.hpp"
+#include "forest/forest.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "check.hpp"
-#include "hdicore/hdi.hpp"
+#include "pmf/hdi.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "check.hpp"
-#include "hdicore/instructions.hpp"
+#include "kernels/instructions.hpp"
 
 using namespace hdicore;
 

@@ -3,9 +3,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/interruption.hpp"
+#include "base/parallel.hpp"
 #include "check.hpp"
-#include "hdicore/interruption.hpp"
-#include "hdicore/parallel.hpp"
 
 using namespace hdicore;
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "check.hpp"
-#include "hdicore/leaf_index.hpp"
+#include "index/leaf_index.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -1,8 +1,8 @@
 // test_leaf_source.cpp: a block holds each of its rows once, in order of their leaves
 // SPDX-License-Identifier: BSD-3-Clause
 #include "check.hpp"
-#include "hdicore/leaf_source.hpp"
 #include "samples.hpp"
+#include "scoring/leaf_source.hpp"
 
 using namespace hdicore;
 using namespace samples;

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/parallel.hpp"
+#include "base/processors.hpp"
 #include "check.hpp"
-#include "hdicore/parallel.hpp"
-#include "hdicore/processors.hpp"
 
 using namespace hdicore;
 

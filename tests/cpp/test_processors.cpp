@@ -5,8 +5,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/processors.hpp"
 #include "check.hpp"
-#include "hdicore/processors.hpp"
 
 using namespace hdicore;
 namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "check.hpp"
-#include "hdicore/quantile.hpp"
+#include "pmf/quantile.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

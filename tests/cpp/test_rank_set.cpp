@@ -3,7 +3,7 @@
 #include <set>
 
 #include "check.hpp"
-#include "hdicore/rank_set.hpp"
+#include "merge/rank_set.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "check.hpp"
-#include "hdicore/reading.hpp"
 #include "samples.hpp"
+#include "scoring/reading.hpp"
 
 using namespace hdicore;
 using namespace samples;

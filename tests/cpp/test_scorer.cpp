@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "check.hpp"
-#include "hdicore/scorer.hpp"
 #include "samples.hpp"
+#include "scoring/scorer.hpp"
 
 using namespace hdicore;
 using namespace samples;

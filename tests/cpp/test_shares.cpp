@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/shares.hpp"
 #include "check.hpp"
-#include "hdicore/shares.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

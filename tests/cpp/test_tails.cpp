@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "check.hpp"
-#include "hdicore/tails.hpp"
+#include "merge/tails.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;

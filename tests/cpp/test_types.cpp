@@ -1,7 +1,7 @@
 // test_types.cpp: an Array keeps what it views alive
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/types.hpp"
 #include "check.hpp"
-#include "hdicore/types.hpp"
 
 using namespace hdicore;
 

@@ -11,9 +11,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
-SOURCES = sorted((ROOT / "src_cpp" / "src").glob("*.cpp"))
-HEADERS = sorted((ROOT / "src_cpp" / "include" / "hdicore").glob("*.h*"))
-STRICT = ("-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/src_cpp/include")
+SOURCES = sorted((ROOT / "src_cpp").rglob("*.cpp"))
+HEADERS = sorted((ROOT / "src_cpp").rglob("*.h*"))
+STRICT = (
+    "-std=c++20",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+    f"-I{ROOT}/src_cpp",
+    f"-I{ROOT}/src_cpp/include",
+)
 SANITIZE = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 

@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include "hdicore/leaf_index.hpp"
-#include "hdicore/leaf_source.hpp"
-#include "hdicore/scorer.hpp"
-#include "hdicore/shares.hpp"
+#include "base/shares.hpp"
+#include "index/leaf_index.hpp"
 #include "input.hpp"
+#include "scoring/leaf_source.hpp"
+#include "scoring/scorer.hpp"
 
 namespace fuzz {
 

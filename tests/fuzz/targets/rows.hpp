@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "hdicore/forest.hpp"
-#include "hdicore/scorer.hpp"
+#include "forest/forest.hpp"
 #include "input.hpp"
+#include "scoring/scorer.hpp"
 
 namespace fuzz {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <span>
 
-#include "hdicore/hdi.hpp"
-#include "hdicore/quantile.hpp"
 #include "input.hpp"
+#include "pmf/hdi.hpp"
+#include "pmf/quantile.hpp"
 
 namespace {
 

@@ -1,0 +1,417 @@
+// forest/forest.cpp: checks and lays out decision trees, and walks rows down them
+// SPDX-License-Identifier: BSD-3-Clause
+#include "forest/forest.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "base/parallel.hpp"
+
+namespace hdicore {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// Order-preserving: negative floats have all bits turned, others only the sign.
+feature_key key_of(float x) noexcept {
+    const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // one zero for -0.0 and 0.0
+    return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
+}
+
+[[noreturn]] void refuse_tree(std::size_t tree, const std::string& why) {
+    throw std::invalid_argument("tree " + std::to_string(tree) + " " + why);
+}
+
+// Largest finite float32 not above t. For finite float32 x, x <= t and x <= float_at_most(t) agree;
+// it is finite for t = inf so that NaN, whose key is that of inf, still lies above it.
+float float_at_most(double t) noexcept {
+    if (t >= std::numeric_limits<float>::max()) return std::numeric_limits<float>::max();
+    if (t < std::numeric_limits<float>::lowest()) return -infinity;
+    const auto nearest = static_cast<float>(t);
+    return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -infinity) : nearest;
+}
+
+void check_tree_offsets(std::span<const offset_t> offsets, std::size_t n_nodes) {
+    if (offsets.size() < 2) throw std::invalid_argument("a forest needs at least one tree");
+    if (offsets.front() != 0 || offsets.back() != static_cast<offset_t>(n_nodes)) {
+        throw std::invalid_argument("tree_offsets must run from 0 to the number of nodes, " +
+                                    std::to_string(n_nodes));
+    }
+    for (std::size_t t = 0; t + 1 < offsets.size(); ++t) {
+        if (offsets[t + 1] <= offsets[t])
+            refuse_tree(t, "has no nodes: tree_offsets must increase");
+        if (offsets[t + 1] > offsets.back()) refuse_tree(t, "ends behind the last node");
+        if (offsets[t + 1] - offsets[t] > std::numeric_limits<std::int32_t>::max()) {
+            refuse_tree(t, "has more than 2**31 - 1 nodes");
+        }
+    }
+}
+
+std::size_t checked_n_features(std::int64_t n_features) {
+    if (n_features < 1 || n_features > std::numeric_limits<std::int32_t>::max()) {
+        throw std::invalid_argument("n_features must lie in [1, 2**31), got " +
+                                    std::to_string(n_features));
+    }
+    return static_cast<std::size_t>(n_features);
+}
+
+// A node of a tree to visit, and where it goes in the new layout.
+struct Visit {
+    std::size_t old;
+    std::uint32_t now;
+};
+
+// Scratch memory of one thread, for trees of up to n nodes.
+struct TreeWalk {
+    explicit TreeWalk(std::size_t n) : pending(std::make_unique_for_overwrite<Visit[]>(n / 2 + 2)) {
+        reached.reserve(n);
+    }
+    // Each split visited, of which there are less than n / 2, adds one.
+    std::unique_ptr<Visit[]> pending;
+    std::vector<bool> reached;  // (n_nodes,)
+};
+
+// Writes tree `t` to `nodes`, in the order described at NarrowNode, and its leaves to `leaf_nodes`.
+template <class Node>
+void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nodes,
+                  std::int32_t* leaf_nodes, Interruption& interruption) {
+    const auto base = static_cast<std::size_t>(in.tree_offsets[t]);
+    const auto n = static_cast<std::size_t>(in.tree_offsets[t + 1]) - base;
+    auto& [pending, reached] = walk;
+    reached.assign(n, false);
+    reached[0] = true;
+    std::uint32_t placed = 1;
+    std::uint32_t n_leaves = 0;
+
+    const auto reach = [&](std::int64_t child, std::size_t parent) {
+        if (child < 0 || child >= static_cast<std::int64_t>(n)) {
+            refuse_tree(t, "node " + std::to_string(parent) + " has child " +
+                               std::to_string(child) + ", not one of its " + std::to_string(n) +
+                               " nodes");
+        }
+        if (reached[static_cast<std::size_t>(child)]) {
+            refuse_tree(t, "reaches node " + std::to_string(child) + " by two ways");
+        }
+        reached[static_cast<std::size_t>(child)] = true;
+        return static_cast<std::size_t>(child);
+    };
+
+    Visit* top = pending.get();
+    *top++ = {0, 0};
+    while (top != pending.get()) {
+        const auto [old, now] = *--top;
+        const std::int64_t left = in.children_left[base + old];
+        const std::int64_t right = in.children_right[base + old];
+        if (left == -1 && right == -1) {
+            leaf_nodes[n_leaves] = static_cast<std::int32_t>(old);
+            nodes[now] = Node::at_leaf(now, n_leaves++);
+            continue;
+        }
+        const std::int64_t feature = in.feature[base + old];
+        const double threshold = in.threshold[base + old];
+        if (feature < 0 || feature >= in.n_features) {
+            refuse_tree(t, "node " + std::to_string(old) + " splits on feature " +
+                               std::to_string(feature) + " of " + std::to_string(in.n_features));
+        }
+        if (std::isnan(threshold)) {
+            refuse_tree(t, "node " + std::to_string(old) + " has the threshold NaN");
+        }
+        const std::size_t left_child = reach(left, old);
+        const std::size_t right_child = reach(right, old);
+        nodes[now] =
+            Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
+                        placed, in.missing_go_to_left[base + old] != 0);
+        *top++ = {right_child, placed + 1};
+        *top++ = {left_child, placed};
+        placed += 2;
+        if (placed % 65536 == 1) interruption.check();
+    }
+    if (placed != n) {
+        refuse_tree(t, "has " + std::to_string(n - placed) + " nodes that no path reaches");
+    }
+}
+
+void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) {
+    if (size != n_nodes) {
+        throw std::invalid_argument(std::string(name) + " must have as many elements as " +
+                                    "children_left, " + std::to_string(n_nodes) + ", got " +
+                                    std::to_string(size));
+    }
+}
+
+// Up to so many, rows are walked one by one.
+constexpr std::size_t few_rows = 4;
+
+// Where the keys of a node's feature stand in a tile.
+inline std::size_t in_tile(NarrowNode node) noexcept {
+    return (node.word & (NarrowNode::most_features - 1) << 3) * (RowTiles::tile_rows / 8);
+}
+inline std::size_t in_tile(WideNode node) noexcept {
+    return std::size_t{node.word >> 1} * RowTiles::tile_rows;
+}
+
+// Where a step from `node` leads a row of a tile: a key <= the node's, or a NaN sent left, keeps
+// left.
+template <bool may_be_nan, class Node>
+inline std::uint32_t step(const Node& node, const feature_key* row) noexcept {
+    const feature_key x = row[in_tile(node)];
+    bool goes_right = x > node.key;
+    if constexpr (may_be_nan) goes_right &= !((x == missing_key) & node.nan_left());
+    return node.left() + static_cast<std::uint32_t>(goes_right);
+}
+
+// Walks the rows of a tile down a tree in lockstep, so that their cache misses overlap. Rows that
+// have reached their leaf stay there until all have.
+template <bool may_be_nan, class Node>
+void walk(const Node* tree, const feature_key* tile,
+          std::uint32_t (&at)[RowTiles::tile_rows]) noexcept {
+    constexpr int steps_between_checks = 3;
+    std::uint32_t moved = 1;
+    while (moved != 0) {
+        for (int s = 0; s < steps_between_checks; ++s) {
+            for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
+                at[k] = step<may_be_nan>(tree[at[k]], tile + k);
+            }
+        }
+        moved = 0;
+        for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
+            const std::uint32_t next = step<may_be_nan>(tree[at[k]], tile + k);
+            moved |= next ^ at[k];
+            at[k] = next;
+        }
+    }
+}
+
+// Nodes of the largest tree.
+std::size_t largest_tree(std::span<const offset_t> tree_offsets) noexcept {
+    offset_t largest = 0;
+    for (std::size_t t = 0; t + 1 < tree_offsets.size(); ++t) {
+        largest = std::max(largest, tree_offsets[t + 1] - tree_offsets[t]);
+    }
+    return static_cast<std::size_t>(largest);
+}
+
+template <class Node>
+bool fits(const TreeArrays& trees) noexcept {
+    return largest_tree(trees.tree_offsets) < Node::most_nodes &&
+           trees.n_features <= Node::most_features;
+}
+
+}  // namespace
+
+template <class Real, class RowOf>
+void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
+                      const RowOf& row_of) {
+    // From here on rounding leads to infinity, and the cast itself would be undefined.
+    constexpr Real too_large = std::is_same_v<Real, float> ? static_cast<Real>(infinity)
+                                                           : static_cast<Real>(0x1.ffffffp127);
+    bool has_infinite = false;
+    bool has_missing = false;
+    for (std::size_t p = 0; p < n; ++p) {
+        const Real* row = rows + row_of(p) * n_features;
+        feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
+        for (std::size_t f = 0; f < n_features; ++f) {
+            const Real x = row[f];  // read once: somebody else may write there
+            const bool infinite = std::fabs(x) >= too_large;
+            const bool missing = x != x;
+            has_infinite |= infinite;
+            has_missing |= missing;
+            const feature_key key = key_of(infinite ? 0 : static_cast<float>(x));
+            out[f * tile_rows] = missing ? missing_key : key;
+        }
+    }
+    has_missing_ = has_missing;
+    if (!has_infinite) return;
+    for (std::size_t p = 0; p < n; ++p) {
+        for (std::size_t f = 0; f < n_features; ++f) {
+            if (!(std::fabs(rows[row_of(p) * n_features + f]) >= too_large)) continue;
+            throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
+                                        std::to_string(f) +
+                                        "] is infinite or too large for float32");
+        }
+    }
+}
+
+template <class RowOf>
+void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of) {
+    tile_size_ = rows.n_features * tile_rows;
+    n_rows_ = n;
+    keys_.resize(n_tiles() * tile_size_);
+    rows.as_float != nullptr ? encode(rows.as_float, n, rows.n_features, row_of)
+                             : encode(rows.as_double, n, rows.n_features, row_of);
+}
+
+void RowTiles::reserve(std::size_t n_features, std::size_t n) {
+    keys_.reserve((n + tile_rows - 1) / tile_rows * tile_rows * n_features);
+}
+
+void RowTiles::assign(const RowMatrix& rows, std::size_t begin, std::size_t end) {
+    encode(rows, end - begin, [begin](std::size_t p) { return begin + p; });
+}
+
+void RowTiles::assign(const RowMatrix& rows, std::size_t begin,
+                      std::span<const std::uint32_t> order) {
+    encode(rows, order.size(), [begin, order](std::size_t p) { return begin + order[p]; });
+}
+
+Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interruption)
+    : n_features_(checked_n_features(trees.n_features)) {
+    const std::size_t n_nodes = trees.children_left.size();
+    check_same_length(trees.children_right.size(), n_nodes, "children_right");
+    check_same_length(trees.feature.size(), n_nodes, "feature");
+    check_same_length(trees.threshold.size(), n_nodes, "threshold");
+    check_same_length(trees.missing_go_to_left.size(), n_nodes, "missing_go_to_left");
+    check_tree_offsets(trees.tree_offsets, n_nodes);
+    tree_offsets_ =
+        Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
+    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees, n_threads, interruption)
+                            : lay_out<WideNode>(trees, n_threads, interruption);
+}
+
+template <class Node>
+void Forest::lay_out(const TreeArrays& trees, unsigned n_threads, Interruption& interruption) {
+    std::vector<std::size_t> first_leaf(1, 0);
+    for (std::size_t t = 0; t < n_trees(); ++t) first_leaf.push_back(first_leaf[t] + n_leaves(t));
+    std::vector<Node> nodes(trees.children_left.size());
+    std::vector<std::int32_t> leaf_nodes(first_leaf.back());
+    const auto make_worker = [&]() -> Worker {
+        const auto walk = std::make_shared<TreeWalk>(largest_tree(trees.tree_offsets));
+        return [&, walk](std::size_t t) {
+            lay_out_tree(trees, t, *walk, nodes.data() + tree_offsets_[t],
+                         leaf_nodes.data() + first_leaf[t], interruption);
+        };
+    };
+    parallel_for(n_trees(), n_threads, make_worker, interruption);
+    nodes_ = Array(std::move(nodes));
+    leaf_nodes_ = Array(std::move(leaf_nodes));
+}
+
+Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
+               std::int64_t n_features, Interruption& interruption)
+    : nodes_(std::move(nodes)),
+      tree_offsets_(std::move(tree_offsets)),
+      leaf_nodes_(std::move(leaf_nodes)),
+      n_features_(checked_n_features(n_features)) {
+    std::visit([&](const auto& array) { validate(array, interruption); }, nodes_);
+}
+
+// The layout leaves no freedom: walking a tree from left to right, the k-th split met has the
+// children 2k + 1 and 2k + 2 and the k-th leaf met has the number k. So one pass proves each tree
+// whole, finite and in range.
+template <class Node>
+void Forest::validate(const Array<Node>& nodes, Interruption& interruption) const {
+    check_tree_offsets(tree_offsets_.view(), nodes.size());
+    std::size_t n_leaves_before = 0;
+    std::vector<std::uint32_t> pending;
+    for (std::size_t t = 0; t < n_trees(); ++t) {
+        const Node* tree = nodes.data() + tree_offsets_[t];
+        const auto n = static_cast<std::uint32_t>(tree_offsets_[t + 1] - tree_offsets_[t]);
+        std::uint32_t placed = 1;
+        std::uint32_t n_leaf = 0;
+        pending.assign(1, 0);
+        while (!pending.empty()) {
+            const std::uint32_t i = pending.back();
+            pending.pop_back();
+            if (placed % 65536 == 1) interruption.check();
+            const Node& node = tree[i];
+            if (node.left() == i) {
+                if (node == Node::at_leaf(i, n_leaf)) {
+                    ++n_leaf;
+                    continue;
+                }
+            } else if (node.left() == placed && n - placed >= 2 && node.feature() < n_features_ &&
+                       node.key < missing_key &&
+                       node == Node::inner(node.key, node.feature(), placed, node.nan_left())) {
+                pending.push_back(placed + 1);
+                pending.push_back(placed);
+                placed += 2;
+                continue;
+            }
+            refuse_tree(t, "is damaged at node " + std::to_string(i));
+        }
+        if (placed != n) refuse_tree(t, "is damaged: it has nodes that no path reaches");
+        if (n_leaves_before + n_leaf > leaf_nodes_.size()) {
+            throw std::invalid_argument("leaf_nodes has fewer elements than the forest has leaves");
+        }
+        for (std::uint32_t k = 0; k < n_leaf; ++k) {
+            const std::int32_t id = leaf_nodes_[n_leaves_before + k];
+            if (id < 0 || static_cast<std::uint32_t>(id) >= n) {
+                refuse_tree(t, "has leaf node id " + std::to_string(id) + ", not one of its nodes");
+            }
+        }
+        n_leaves_before += n_leaf;
+    }
+    if (n_leaves_before != leaf_nodes_.size()) {
+        throw std::invalid_argument("leaf_nodes has more elements than the forest has leaves");
+    }
+}
+
+// Few rows leave lanes empty, so each walks down many trees in lockstep instead.
+template <class Node, bool may_be_nan>
+void Forest::walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                      std::size_t last, leaf_t* out) const noexcept {
+    constexpr std::size_t lanes = 16;
+    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+        const feature_key* row = rows.tile(0) + i;
+        for (std::size_t t = first; t < last; t += lanes) {
+            const std::size_t n = std::min(lanes, last - t);
+            const Node* trees[lanes];
+            std::uint32_t at[lanes] = {};
+            for (std::size_t k = 0; k < n; ++k) trees[k] = nodes.data() + tree_offsets_[t + k];
+            for (std::uint32_t moved = 1; moved != 0;) {
+                moved = 0;
+                for (std::size_t k = 0; k < n; ++k) {
+                    const std::uint32_t next = step<may_be_nan>(trees[k][at[k]], row);
+                    moved |= next ^ at[k];
+                    at[k] = next;
+                }
+            }
+            for (std::size_t k = 0; k < n; ++k) {
+                out[(t - first + k) * RowTiles::tile_rows + i] =
+                    static_cast<leaf_t>(trees[k][at[k]].leaf());
+            }
+        }
+    }
+}
+
+template <class Node, bool may_be_nan>
+void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                      std::size_t last, leaf_t* out) const noexcept {
+    for (std::size_t t = first; t < last; ++t) {
+        const Node* tree = nodes.data() + tree_offsets_[t];
+        for (std::size_t i = 0; i < rows.n_tiles(); ++i) {
+            std::uint32_t at[RowTiles::tile_rows] = {};
+            walk<may_be_nan>(tree, rows.tile(i), at);
+            for (const std::uint32_t node : at) *out++ = static_cast<leaf_t>(tree[node].leaf());
+        }
+    }
+}
+
+void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last,
+                   leaf_t* out) const noexcept {
+    std::visit(
+        [&]<class Node>(const Array<Node>& nodes) {
+            if (rows.n_rows() <= few_rows) {
+                std::fill_n(out, (last - first) * RowTiles::tile_rows, 0);
+                rows.has_missing() ? walk_few<Node, true>(nodes, rows, first, last, out)
+                                   : walk_few<Node, false>(nodes, rows, first, last, out);
+            } else {
+                rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
+                                   : walk_all<Node, false>(nodes, rows, first, last, out);
+            }
+        },
+        nodes_);
+}
+
+std::size_t Forest::nbytes() const noexcept {
+    const std::size_t nodes = std::visit([](const auto& array) { return array.nbytes(); }, nodes_);
+    return nodes + tree_offsets_.nbytes() + leaf_nodes_.nbytes();
+}
+
+}  // namespace hdicore

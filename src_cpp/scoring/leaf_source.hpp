@@ -1,0 +1,88 @@
+// scoring/leaf_source.hpp: rows -> leaves, block by block, from a forest or from somebody else
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/interruption.hpp"
+#include "base/types.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+
+namespace hdicore {
+
+// Space for the leaves of so many rows in one tree: full tiles.
+constexpr std::size_t stride_of(std::size_t n_rows) noexcept {
+    return (n_rows + RowTiles::tile_rows - 1) / RowTiles::tile_rows * RowTiles::tile_rows;
+}
+
+// A block of rows and their leaves; memory is kept from block to block. Rows stand in the order of
+// their leaves in the first tree, as neighbours there share most of their way and many leaves
+// elsewhere, which are then in cache.
+struct RowBlock {
+    std::vector<std::uint32_t> order;  // (n_rows,) row begin + order[p] stands at place p
+    // (n_trees, stride_of(n_rows)): those of a tree stand together; places that fill up the stride
+    // have any leaf.
+    std::vector<leaf_t> leaves;
+    std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what somebody else found
+    RowTiles tiles;
+    std::vector<std::uint32_t> counts;  // for sorting
+};
+
+// Where the leaves of the rows to score come from.
+class LeafSource {
+  public:
+    virtual ~LeafSource() = default;
+    virtual std::size_t n_rows() const noexcept = 0;
+    // Rows that are best taken at once.
+    virtual std::size_t block_rows() const noexcept = 0;
+    // Makes room for blocks of up to n rows, so that leaves() allocates nothing.
+    virtual void reserve(std::size_t n, RowBlock& block) const = 0;
+    // The leaves of rows [begin, end) to `block`. Throws std::invalid_argument at rows that cannot
+    // be used. Called from many threads.
+    virtual void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                        Interruption& interruption) const = 0;
+};
+
+// Rows walk down a forest.
+class RoutedRows final : public LeafSource {
+  public:
+    RoutedRows(const Forest& forest, const RowMatrix& rows);
+    std::size_t n_rows() const noexcept override { return rows_.n_rows; }
+    std::size_t block_rows() const noexcept override;
+    void reserve(std::size_t n, RowBlock& block) const override;
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                Interruption& interruption) const override;
+    // The same with rows in their own order; block.order stays as it is.
+    void route(std::size_t begin, std::size_t end, RowBlock& block,
+               Interruption& interruption) const;
+
+  private:
+    void route_tiles(RowBlock& block, Interruption& interruption) const;
+
+    const Forest& forest_;
+    RowMatrix rows_;
+};
+
+// Leaves that somebody else found; no_leaf where a tree is to stay silent. Each block is copied and
+// the copy checked, so that writing to the leaves meanwhile changes results at most.
+class GivenLeaves final : public LeafSource {
+  public:
+    // leaves is (n_rows, n_trees).
+    GivenLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
+        : index_(index), leaves_(leaves), n_rows_(n_rows) {}
+    std::size_t n_rows() const noexcept override { return n_rows_; }
+    std::size_t block_rows() const noexcept override;
+    void reserve(std::size_t n, RowBlock& block) const override;
+    void leaves(std::size_t begin, std::size_t end, RowBlock& block,
+                Interruption& interruption) const override;
+
+  private:
+    const LeafIndex& index_;
+    const leaf_t* leaves_;
+    std::size_t n_rows_;
+};
+
+}  // namespace hdicore
