@@ -5,8 +5,8 @@
 
 The driver beside this file runs one stage of the engine on one fixed case under callgrind, and only
 that stage is counted. A comparison builds the engine of each commit with the driver of the same
-commit; `WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any count
-rose by more than the tolerance, and with 2 if nothing could be counted.
+commit; `WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any
+count rose by more than the tolerance, and with 2 if nothing could be counted.
 """
 
 from __future__ import annotations

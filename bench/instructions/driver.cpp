@@ -21,6 +21,7 @@
 
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
+#include "scoring/route.hpp"
 #include "scoring/scorer.hpp"
 
 // The counter is switched on and off by this name, so it must neither be inlined nor left by a jump
@@ -182,9 +183,9 @@ Done build(const TrainingRows& rows) {
     std::optional<LeafIndex> index;
     counted_work([&] { index.emplace(rows, false, n_threads); });
     std::vector<double> mean(n_training);
-    Wanted wanted;
-    wanted.mean = mean.data();
-    score(*index, GivenLeaves(*index, rows.leaves, n_training), nullptr, wanted, {n_threads, 0});
+    Request request;
+    request.mean.results = mean.data();
+    score(*index, GivenLeaves(*index, rows.leaves, n_training), nullptr, request, {n_threads, 0});
     Done done{n_training, "training row", {}};
     done.checksum.add(mean);
     return done;
@@ -195,20 +196,21 @@ Done read(const LeafIndex& index, const LeafSource& source, const std::string& w
     constexpr std::array five_levels{0.5, 0.8, 0.9, 0.95, 0.99};
     constexpr std::array two_quantiles{0.05, 0.95};
     std::vector<double> results;
-    Wanted wanted;
+    Request request;
     if (what == "mean") {
         results.resize(n_queries);
-        wanted.mean = results.data();
+        request.mean.results = results.data();
     } else if (what == "quantiles") {
         results.resize(n_queries * two_quantiles.size());
-        wanted.levels = two_quantiles;
-        wanted.quantiles = results.data();
+        request.quantiles.levels = two_quantiles;
+        request.quantiles.results = results.data();
     } else {
-        wanted.coverages = what == "hdi5" ? std::span<const double>(five_levels) : one_level;
-        results.resize(n_queries * 2 * wanted.coverages.size());
-        wanted.intervals = results.data();
+        request.intervals.coverages =
+            what == "hdi5" ? std::span<const double>(five_levels) : one_level;
+        results.resize(n_queries * 2 * request.intervals.coverages.size());
+        request.intervals.results = results.data();
     }
-    counted_work([&] { score(index, source, nullptr, wanted, {n_threads, 0}); });
+    counted_work([&] { score(index, source, nullptr, request, {n_threads, 0}); });
     Done done{n_queries, "query row", {}};
     done.checksum.add(results);
     return done;

@@ -164,13 +164,13 @@ py::array_t<T> output_array(const py::object& out, const Shape& shape, const cha
     return array;
 }
 
-// One share or a list of them, such as coverages and quantile levels.
-struct Shares {
+// One level or a list of them: coverages, or levels of quantiles.
+struct Levels {
     std::vector<double> values;
     bool is_scalar;
 };
 
-inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
+inline Levels levels_of(py::handle object, const char* name, bool zero_allowed) {
     const std::string range = zero_allowed ? "[0, 1]" : "(0, 1]";
     const py::array array = as_array(object);
     const bool are_numbers = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
@@ -179,7 +179,7 @@ inline Shares shares(py::handle object, const char* name, bool zero_allowed) {
                               " or a list of them, got " + std::string(py::repr(object)));
     }
     const auto values = as_c_array<double>(array);
-    Shares found{{values.data(), values.data() + values.size()}, array.ndim() == 0};
+    Levels found{{values.data(), values.data() + values.size()}, array.ndim() == 0};
     for (const double x : found.values) {
         if (x <= 1 && (x > 0 || (zero_allowed && x == 0))) continue;
         const std::string got = py::str(py::float_(x));
@@ -226,10 +226,10 @@ inline unsigned thread_count(const py::object& n_threads) {
     return static_cast<unsigned>(whole_number(n_threads, "n_threads", 0, 1 << 16));
 }
 
-// One of several words.
+// The meaning of one of several words.
 template <class Meaning, std::size_t n>
-Meaning word(const py::object& object, const char* name,
-             const std::pair<const char*, Meaning> (&words)[n]) {
+Meaning one_of(const py::object& object, const char* name,
+               const std::pair<const char*, Meaning> (&words)[n]) {
     std::string known;
     for (std::size_t i = 0; i < n; ++i) {
         if (py::isinstance<py::str>(object) && object.cast<std::string>() == words[i].first) {

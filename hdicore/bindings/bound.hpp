@@ -8,7 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "scoring/scorer.hpp"
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
 
 namespace hdicore::bindings {
 
@@ -25,8 +26,8 @@ struct BoundIndex {
 struct BoundScorer {
     pybind11::object forest;
     pybind11::object index;
+    std::shared_ptr<const Forest> forest_engine;
     BoundIndex bound_index;
-    Scorer engine;
 };
 
 // A constructor for Python from a function that makes the value. If memory ends while the object is

@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "scoring/route.hpp"
 
 namespace hdicore::bindings {
 namespace {

@@ -1,13 +1,8 @@
 // hdi.cpp: the Python function weighted_hdi
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pmf/hdi.hpp"
-
-#include <algorithm>
-#include <memory>
-
 #include "arrays.hpp"
-#include "base/parallel.hpp"
 #include "bound.hpp"
+#include "pmf/weighted_sample.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -30,46 +25,23 @@ py::array_t<double> weighted_hdi(const py::object& values, const py::object& wei
             given, "weights",
             given.ndim() == 1 ? one : Shape(sample.shape(), sample.shape() + sample.ndim()));
     }
-    const Shares levels = shares(coverage, "coverage", false);
-    const std::size_t n_levels = levels.values.size();
+    const Levels levels = levels_of(coverage, "coverage", false);
     Shape shape;
     if (batched) shape.push_back(static_cast<py::ssize_t>(n_samples));
     shape.push_back(2);
-    if (!levels.is_scalar) shape.push_back(static_cast<py::ssize_t>(n_levels));
-    py::array_t<double> found(shape);
+    if (!levels.is_scalar) shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
+    py::array_t<double> result(shape);
 
     const unsigned threads = thread_count(n_threads);
-    const bool has_weights = !weights.is_none();
-    const std::size_t weight_stride = has_weights && given.ndim() == 2 ? n_values : 0;
-    const double* sample_data = sample.data();
-    const double* weight_data = given.data();
-    double* ends = found.mutable_data();
-    // Samples at a time: finding out what to do next takes as long as sorting some values.
-    const std::size_t at_once = (std::size_t{1} << 12) / (n_values + 1) + 1;
+    const SampleMatrix samples{n_samples, n_values, sample.data(),
+                               weights.is_none() ? nullptr : given.data(), given.ndim() == 1};
+    double* ends = result.mutable_data();
     Interruption interruption(pending_signals());
-    const auto make_worker = [&]() -> Worker {
-        const auto sorted = std::make_shared<WeightedSample>();
-        sorted->reserve(n_values);
-        return [&, sorted](std::size_t block) {
-            const std::size_t end = std::min(n_samples, (block + 1) * at_once);
-            for (std::size_t i = block * at_once; i < end; ++i) {
-                std::span<const double> row_weights;
-                if (has_weights) row_weights = {weight_data + i * weight_stride, n_values};
-                sorted->assign({sample_data + i * n_values, n_values}, row_weights, interruption);
-                const Atoms atoms = sorted->atoms();
-                for (std::size_t k = 0; k < n_levels; ++k) {
-                    const Interval hdi = shortest_interval(atoms, atoms.needed(levels.values[k]));
-                    ends[2 * i * n_levels + k] = hdi.lower;
-                    ends[(2 * i + 1) * n_levels + k] = hdi.upper;
-                }
-            }
-        };
-    };
     {
         const py::gil_scoped_release no_gil;
-        parallel_for((n_samples + at_once - 1) / at_once, threads, make_worker, interruption);
+        weighted_hdis(samples, levels.values, threads, ends, interruption);
     }
-    return found;
+    return result;
 }
 
 }  // namespace

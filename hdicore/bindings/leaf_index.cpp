@@ -23,7 +23,7 @@ struct Options {
 };
 
 BoundIndex make_index(const py::object& leaves, const py::object& y, const py::object& n_leaves,
-                      bool only_seen, const Options& options) {
+                      bool only_known_leaves, const Options& options) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const auto targets = reals(y, "y");
@@ -45,7 +45,7 @@ BoundIndex make_index(const py::object& leaves, const py::object& y, const py::o
                       nullptr,
                       nullptr,
                       {},
-                      only_seen,
+                      only_known_leaves,
                       options.pooled};
     py::array_t<std::int32_t> count_array;
     if (!options.counts.is_none()) {
@@ -122,7 +122,7 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
         adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, found.copies);
     }
     if (arrays.contains("seen")) {
-        found.seen = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
+        found.known_leaves = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
     }
     found.pooled = arrays.contains("pooled");
     if (scalar_output && found.atom_offsets.size() != 2) {
@@ -160,7 +160,7 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.copies);
-    if (held.seen.size() > 0) arrays["seen"] = view_of(held.seen, self);
+    if (held.known_leaves.size() > 0) arrays["seen"] = view_of(held.known_leaves, self);
     if (held.pooled) arrays["pooled"] = py::array_t<std::uint8_t>(0);
     return arrays;
 }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/scorer.hpp"
 
-#include "arrays.hpp"
 #include "bound.hpp"
 #include "queries.hpp"
 
@@ -12,7 +11,8 @@ namespace {
 BoundScorer make_scorer(const py::object& forest, const py::object& index) {
     const auto& bound_forest = held<BoundForest>(forest, "forest");
     const auto& bound_index = held<BoundIndex>(index, "index");
-    return {forest, index, bound_index, Scorer(bound_forest.engine, bound_index.engine)};
+    check_same_trees(*bound_forest.engine, *bound_index.engine);
+    return {forest, index, bound_forest.engine, bound_index};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <utility>
@@ -20,6 +21,11 @@ using offset_t = std::int64_t;  // start of a half-open range in a flat array
 
 // In place of a leaf: the tree stays silent for this row.
 inline constexpr leaf_t no_leaf = -1;
+
+// Stands behind a switch that names every value of an enum.
+[[noreturn]] inline void unreachable() noexcept {
+    std::abort();
+}
 
 // Asks the system to hold memory that is read at random in large pages, where it can: finding a
 // page then misses less. Contents stay as they are.

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "c_api/c_index.hpp"
-#include "pmf/hdi.hpp"
 #include "pmf/quantile.hpp"
+#include "pmf/weighted_sample.hpp"
 #include "scoring/scorer.hpp"
 
 namespace hdicore {
@@ -51,15 +51,17 @@ int guarded(hdicore_error* error, const Work& work) noexcept {
 std::size_t size(std::int64_t n, const char* name) {
     if (n < 0) refuse(std::string(name) + " must not be negative, got " + std::to_string(n));
     // More than any memory holds; a product of two such numbers is still seen to be too large.
-    constexpr std::int64_t most = std::int64_t{1} << 40;
-    if (n > most) refuse(std::string(name) + " must be at most 2**40, got " + std::to_string(n));
+    constexpr std::int64_t max_size = std::int64_t{1} << 40;
+    if (n > max_size)
+        refuse(std::string(name) + " must be at most 2**40, got " + std::to_string(n));
     return static_cast<std::size_t>(n);
 }
 
 // a * b elements of an array, which memory could hold.
 std::size_t product(std::size_t a, std::size_t b, const char* name) {
-    constexpr std::size_t most = std::size_t{1} << 48;
-    if (b > 0 && a > most / b) refuse(std::string(name) + " would have more than 2**48 elements");
+    constexpr std::size_t max_size = std::size_t{1} << 48;
+    if (b > 0 && a > max_size / b)
+        refuse(std::string(name) + " would have more than 2**48 elements");
     return a * b;
 }
 
@@ -70,8 +72,8 @@ std::span<T> elements(T* data, std::size_t n, const char* name) {
     return {data, n};
 }
 
-std::span<const double> shares(const double* data, std::int64_t n, const char* name,
-                               bool zero_allowed) {
+std::span<const double> checked_levels(const double* data, std::int64_t n, const char* name,
+                                       bool zero_allowed) {
     const auto found = elements(data, size(n, "n_levels"), name);
     for (const double x : found) {
         if (x <= 1 && (x > 0 || (zero_allowed && x == 0))) continue;
@@ -86,7 +88,7 @@ unsigned thread_count(int n_threads) {
 }
 
 template <class Enum>
-Enum word(int number, int last, const char* name) {
+Enum one_of(int number, int last, const char* name) {
     if (number < 0 || number > last) {
         refuse(std::string(name) + " must be one of the numbers 0 to " + std::to_string(last) +
                ", got " + std::to_string(number));
@@ -112,7 +114,7 @@ Interpolation interpolation_of(int number) {
         same(Interpolation::weibull, hdicore_weibull) &&
         same(Interpolation::median_unbiased, hdicore_median_unbiased) &&
         same(Interpolation::normal_unbiased, hdicore_normal_unbiased));
-    return word<Interpolation>(number, hdicore_normal_unbiased, "interpolation");
+    return one_of<Interpolation>(number, hdicore_normal_unbiased, "interpolation");
 }
 
 Kind kind_of(int number) {
@@ -121,33 +123,17 @@ Kind kind_of(int number) {
     };
     static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
                   same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper));
-    return word<Kind>(number, hdicore_upper, "kind");
-}
-
-// Calls use(atoms) with the distribution of a sample.
-template <class Use>
-void with_sample(const double* values, const double* weights, std::int64_t n, const Use& use) {
-    const std::size_t n_values = size(n, "n");
-    std::span<const double> given;
-    if (weights != nullptr) given = {weights, n_values};
-    WeightedSample sample;
-    sample.assign(elements(values, n_values, "values"), given);
-    use(sample.atoms());
+    return one_of<Kind>(number, hdicore_upper, "kind");
 }
 
 int weighted_hdi(const double* values, const double* weights, std::int64_t n,
                  const double* coverages, std::int64_t n_levels, double* intervals,
                  hdicore_error* error) noexcept {
     return guarded(error, [&] {
-        const auto levels = shares(coverages, n_levels, "coverages", false);
+        const auto levels = checked_levels(coverages, n_levels, "coverages", false);
         const auto ends = elements(intervals, 2 * levels.size(), "intervals");
-        with_sample(values, weights, n, [&](const Atoms& atoms) {
-            for (std::size_t k = 0; k < levels.size(); ++k) {
-                const Interval hdi = shortest_interval(atoms, atoms.needed(levels[k]));
-                ends[k] = hdi.lower;
-                ends[levels.size() + k] = hdi.upper;
-            }
-        });
+        const auto sample = elements(values, size(n, "n"), "values");
+        weighted_hdis({1, sample.size(), sample.data(), weights, true}, levels, 1, ends.data());
     });
 }
 
@@ -155,14 +141,17 @@ int weighted_quantiles(const double* values, const double* weights, std::int64_t
                        const double* levels, std::int64_t n_levels, int interpolation,
                        double* quantiles, hdicore_error* error) noexcept {
     return guarded(error, [&] {
-        const auto asked = shares(levels, n_levels, "levels", true);
-        const auto found = elements(quantiles, asked.size(), "quantiles");
-        const Interpolation way = interpolation_of(interpolation);
-        with_sample(values, weights, n, [&](const Atoms& atoms) {
-            for (std::size_t k = 0; k < asked.size(); ++k) {
-                found[k] = quantile(atoms, asked[k], way);
-            }
-        });
+        const auto given = checked_levels(levels, n_levels, "levels", true);
+        const auto results = elements(quantiles, given.size(), "quantiles");
+        const Interpolation checked = interpolation_of(interpolation);
+        const auto values_given = elements(values, size(n, "n"), "values");
+        std::span<const double> weights_given;
+        if (weights != nullptr) weights_given = {weights, values_given.size()};
+        WeightedSample sample;
+        sample.assign(values_given, weights_given);
+        for (std::size_t k = 0; k < given.size(); ++k) {
+            results[k] = quantile(sample.pmf(), given[k], checked);
+        }
     });
 }
 
@@ -175,13 +164,13 @@ int index_build(const hdicore_training_rows* rows, int n_threads, hdicore_index*
         given.n_rows = size(rows->n_rows, "n_rows");
         given.n_trees = size(rows->n_trees, "n_trees");
         given.n_outputs = size(rows->n_outputs, "n_outputs");
-        if (given.n_trees > most_trees) refuse("n_trees must be at most 2**22");
+        if (given.n_trees > max_trees) refuse("n_trees must be at most 2**22");
         given.leaves =
             elements(rows->leaves, product(given.n_rows, given.n_trees, "leaves"), "leaves").data();
         given.y = elements(rows->y, product(given.n_rows, given.n_outputs, "y"), "y").data();
         given.counts = rows->counts;
         given.sample_weight = rows->sample_weight;
-        given.only_seen = true;
+        given.only_known_leaves = true;
         *index = new hdicore_index{
             std::make_shared<const LeafIndex>(given, false, thread_count(n_threads))};
     });
@@ -213,18 +202,18 @@ int query(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n
         const LeafIndex& engine = *index->engine;
         const std::size_t n = size(n_rows, "n_rows");
         const auto given = elements(leaves, product(n, engine.n_trees(), "leaves"), "leaves");
-        const Run run{thread_count(n_threads)};
-        Wanted wanted;
-        const std::size_t n_each = ask(wanted);
+        const Execution execution{.n_threads = thread_count(n_threads)};
+        Request request;
+        const std::size_t n_each = ask(request);
         elements(results, product(product(n, engine.n_outputs(), name), n_each, name), name);
-        score(engine, GivenLeaves(engine, given.data(), n), nullptr, wanted, run);
+        score(engine, GivenLeaves(engine, given.data(), n), nullptr, request, execution);
     });
 }
 
 int index_mean(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
                int n_threads, double* means, hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, means, "means", error, [&](Wanted& wanted) {
-        wanted.mean = means;
+    return query(index, leaves, n_rows, n_threads, means, "means", error, [&](Request& request) {
+        request.mean.results = means;
         return std::size_t{1};
     });
 }
@@ -233,11 +222,10 @@ int index_intervals(const hdicore_index* index, const std::int32_t* leaves, std:
                     const double* coverages, std::int64_t n_levels, int kind, int n_threads,
                     double* intervals, hdicore_error* error) noexcept {
     return query(index, leaves, n_rows, n_threads, intervals, "intervals", error,
-                 [&](Wanted& wanted) {
-                     wanted.coverages = shares(coverages, n_levels, "coverages", false);
-                     wanted.kind = kind_of(kind);
-                     wanted.intervals = intervals;
-                     return 2 * wanted.coverages.size();
+                 [&](Request& request) {
+                     const auto levels = checked_levels(coverages, n_levels, "coverages", false);
+                     request.intervals = {levels, kind_of(kind), intervals};
+                     return 2 * levels.size();
                  });
 }
 
@@ -245,28 +233,26 @@ int index_quantiles(const hdicore_index* index, const std::int32_t* leaves, std:
                     const double* levels, std::int64_t n_levels, int interpolation, int n_threads,
                     double* quantiles, hdicore_error* error) noexcept {
     return query(index, leaves, n_rows, n_threads, quantiles, "quantiles", error,
-                 [&](Wanted& wanted) {
-                     wanted.levels = shares(levels, n_levels, "levels", true);
-                     wanted.interpolation = interpolation_of(interpolation);
-                     wanted.quantiles = quantiles;
-                     return wanted.levels.size();
+                 [&](Request& request) {
+                     const auto given = checked_levels(levels, n_levels, "levels", true);
+                     request.quantiles = {given, interpolation_of(interpolation), quantiles};
+                     return given.size();
                  });
 }
 
 int index_cdf(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
               const double* points, std::int64_t n_points, int n_threads, double* cdf,
               hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, cdf, "cdf", error, [&](Wanted& wanted) {
-        wanted.n_points = size(n_points, "n_points");
+    return query(index, leaves, n_rows, n_threads, cdf, "cdf", error, [&](Request& request) {
+        const std::size_t n_each = size(n_points, "n_points");
         const std::size_t n =
             product(static_cast<std::size_t>(n_rows), index->engine->n_outputs(), "points");
-        const auto given = elements(points, product(n, wanted.n_points, "points"), "points");
+        const auto given = elements(points, product(n, n_each, "points"), "points");
         for (const double point : given) {
             if (std::isnan(point)) refuse("points must not hold NaN");
         }
-        wanted.points = given.data();
-        wanted.cdf = cdf;
-        return wanted.n_points;
+        request.cdf = {n_each, given.data(), true, cdf};
+        return n_each;
     });
 }
 

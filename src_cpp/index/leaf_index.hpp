@@ -13,33 +13,24 @@
 #include "base/interruption.hpp"
 #include "base/shares.hpp"
 #include "base/types.hpp"
-#include "pmf/buckets.hpp"
+#include "index/bucket_counts.hpp"
+#include "index/training_rows.hpp"
+#include "kernels/kernels.hpp"
 
 namespace hdicore {
 
 // Masses of all trees together stay below 2^62.
-inline constexpr std::size_t most_trees = std::size_t{1} << (62 - wide_shift);
+inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
 // Leaf ids are meant to be dense, as a table of the leaves of each tree is kept.
-inline constexpr std::int64_t most_leaves = std::int64_t{1} << 28;
+inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
+// Largest leaf whose units are recomputed from its size instead of stored.
+inline constexpr std::size_t max_uniform_leaf = 1024;
+// Average entries of a leaf from which bucket counts are kept.
+inline constexpr double min_entries_for_bucket_counts = 32;
 
-// What an index is built from.
-struct TrainingRows {
-    std::size_t n_rows;
-    std::size_t n_trees;
-    std::size_t n_outputs;
-    const leaf_t* leaves;                    // (n_rows, n_trees) leaf of each row in each tree
-    const double* y;                         // (n_rows, n_outputs) finite
-    const std::int32_t* counts;              // (n_rows, n_trees) times a row counts, or null: once
-    const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
-    std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf seen + 1
-    bool only_seen = false;  // leaves in which no row lies, whether it counts or not, do not exist
-    bool pooled = false;     // rows weigh alike in all leaves: a leaf counts by its total
-    // Rows to keep in a leaf, chosen by a hash of seed, tree and row; 0: all.
-    std::size_t max_samples_leaf = 0;
-    std::uint64_t seed = 0;
-};
-
-// The flat arrays of an index, as stored and mapped.
+// The flat arrays of an index, as stored and mapped: for each output a two-level CSR matrix of
+// leaves by atoms. tree_begin finds the entries of a tree, leaf_begin those of a leaf in them;
+// `ranks` are the column indices, `units` the values.
 struct LeafIndexArrays {
     Array<offset_t>
         leaf_offsets;  // (n_trees + 1,) leaves of tree t: [leaf_offsets[t], leaf_offsets[t + 1])
@@ -52,24 +43,20 @@ struct LeafIndexArrays {
     Array<std::uint32_t> leaf_begin;
     // (n_entries,) ascending within a leaf; 16 bits each if every output has at most 2^16 atoms
     std::variant<Array<std::uint16_t>, Array<rank_t>> ranks;
-    // (n_entries,) of shift 31 or 40. Or none: the entries of a leaf weigh alike, and a target
-    // stands as often as it counts.
+    // (n_entries,) of shift 31 or 40. Or none: the rows of a leaf have equal weights, and each is
+    // an entry as often as it counts.
     std::variant<std::monostate, Array<std::uint32_t>, Array<std::uint64_t>> units;
     // (n_entries,) rows behind each entry, as often as they count. Or none: one behind each.
     std::variant<std::monostate, Array<std::uint8_t>, Array<std::uint32_t>> copies;
-    // (n_leaves / 64, rounded up) bit leaf_offsets[t] + l tells whether leaf l of tree t exists. Or
-    // empty: all do.
-    Array<std::uint64_t> seen;
+    // (n_leaves / 64, rounded up) bit leaf_offsets[t] + l tells whether a row lies in leaf l of
+    // tree t, so that queries may name it. Or empty: they may name all.
+    Array<std::uint64_t> known_leaves;
     // Units of all leaves are shares of one total, so that those of a leaf need not sum to
     // 2^shift; there are units.
     bool pooled = false;
+
+    bool uniform() const noexcept { return units.index() == 0; }
 };
-
-// Entries that a leaf may have if their units are to follow from their number.
-inline constexpr std::size_t most_alike = 1024;
-
-// Entries of a leaf, in the mean, from which bucket counts are kept.
-inline constexpr double least_for_buckets = 32;
 
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
@@ -101,15 +88,15 @@ class LeafIndex {
         return static_cast<std::size_t>(arrays_.leaf_offsets[tree + 1] -
                                         arrays_.leaf_offsets[tree]);
     }
-    // Whether leaves in which no training row lies do not exist.
-    bool only_seen() const noexcept { return arrays_.seen.size() > 0; }
-    // Whether a number is a leaf of a tree.
-    bool exists(std::size_t tree, leaf_t leaf) const noexcept {
+    // Whether queries may only name leaves in which a training row lies.
+    bool only_known_leaves() const noexcept { return arrays_.known_leaves.size() > 0; }
+    // Whether queries may name this leaf.
+    bool has_leaf(std::size_t tree, leaf_t leaf) const noexcept {
         if (leaf < 0 || static_cast<std::size_t>(leaf) >= n_leaves(tree)) return false;
-        if (!only_seen()) return true;
+        if (!only_known_leaves()) return true;
         const auto bit =
             static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + static_cast<std::size_t>(leaf);
-        return (arrays_.seen[bit / 64] >> bit % 64 & 1) != 0;
+        return (arrays_.known_leaves[bit / 64] >> bit % 64 & 1) != 0;
     }
     std::size_t n_entries() const noexcept {
         return static_cast<std::size_t>(arrays_.tree_begin.view().back());
@@ -119,7 +106,9 @@ class LeafIndex {
         return static_cast<double>(n_entries()) / static_cast<double>(n_leaves() * n_outputs());
     }
     // Entries of the largest leaf.
-    std::size_t largest_leaf() const noexcept { return largest_leaf_; }
+    std::size_t max_leaf_size() const noexcept { return max_leaf_size_; }
+    // Atoms of the output that has most.
+    std::size_t max_atoms() const noexcept;
     rank_t rank(std::size_t entry) const noexcept {
         return std::visit([&](const auto& ranks) { return rank_t{ranks[entry]}; }, arrays_.ranks);
     }
@@ -141,22 +130,14 @@ class LeafIndex {
     // Distinct targets of one output, ascending.
     std::span<const double> atoms(std::size_t output) const noexcept;
 
-    // Half-open range of entries of one leaf.
-    struct Range {
-        std::size_t begin;
-        std::size_t end;
-    };
-    Range entries(std::size_t output, std::size_t tree, leaf_t leaf) const noexcept {
-        const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
-        const std::size_t base = tree_begin(output, tree);
-        return {base + begin[0], base + begin[1]};
+    // Unit table for leaves of equally weighted rows: a leaf of n entries has the units
+    // uniform_units[uniform_begin[n] : uniform_begin[n] + n]. The second is null if there is none.
+    std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_units_; }
+    const std::uint32_t* uniform_begin() const noexcept {
+        return arrays_.uniform() ? uniform_begin_.data() : nullptr;
     }
 
-    // Units of entries that weigh alike: those of n that fill a leaf of this index are n numbers of
-    // alike_units from alike_begin(n) on.
-    std::span<const std::uint32_t> alike_units() const noexcept { return alike_units_; }
-    std::size_t alike_begin(std::size_t n) const noexcept { return alike_begin_[n]; }
-    // Where the leaves of one tree begin, (n_leaves(tree) + 1,), counted from tree_begin.
+    // Leaf offsets of one tree, (n_leaves(tree) + 1,), counted from tree_begin.
     const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
         return arrays_.leaf_begin.data() + output * (n_leaves() + n_trees()) +
                static_cast<std::size_t>(arrays_.leaf_offsets[tree]) + tree;
@@ -164,8 +145,23 @@ class LeafIndex {
     std::size_t tree_begin(std::size_t output, std::size_t tree) const noexcept {
         return static_cast<std::size_t>(arrays_.tree_begin[output * n_trees() + tree]);
     }
+    // Row of the bucket counts for the first leaf of a tree, if there are any: then it fits 32
+    // bits.
+    std::uint32_t first_count_row(std::size_t output, std::size_t tree) const noexcept {
+        return static_cast<std::uint32_t>(output * n_leaves() +
+                                          static_cast<std::size_t>(arrays_.leaf_offsets[tree]));
+    }
 
-    // Kept if entries weigh alike and leaves are large enough for it to pay.
+    // The entries of one leaf, which may be none.
+    EntrySlice entries(std::size_t output, std::size_t tree, leaf_t leaf) const noexcept {
+        const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
+        const std::size_t first = tree_begin(output, tree) + begin[0];
+        const std::uint32_t n = begin[1] - begin[0];
+        return {first, arrays_.uniform() ? uniform_begin_[n] : first, n,
+                first_count_row(output, tree) + static_cast<std::uint32_t>(leaf)};
+    }
+
+    // Kept if rows have equal weights and leaves are large enough for it to pay.
     const std::optional<BucketCounts>& bucket_counts() const noexcept { return bucket_counts_; }
 
     const LeafIndexArrays& arrays() const noexcept { return arrays_; }
@@ -173,17 +169,20 @@ class LeafIndex {
 
   private:
     static void check_number_of_trees(std::size_t n_trees);
+    // Checks arrays from outside, and finds has_ties_.
     void validate(Interruption& interruption);
-    // Tabulates what follows from the sizes of the leaves.
-    void note_leaf_sizes(Interruption& interruption);
+    void check_sizes() const;
+    void check_leaf_begin(std::size_t output) const;
+    // Finds max_leaf_size, and fills the table of uniform units.
+    void tabulate_leaf_sizes(Interruption& interruption);
     // Fills bucket_counts_, if they pay.
     void count_buckets(unsigned n_threads, Interruption& interruption);
 
     LeafIndexArrays arrays_;
-    std::size_t largest_leaf_ = 0;
+    std::size_t max_leaf_size_ = 0;
     bool has_ties_ = false;
-    std::vector<std::uint32_t> alike_units_;  // of each number of entries that a leaf has
-    std::vector<std::uint32_t> alike_begin_;  // (largest_leaf + 1,) if there are no units
+    std::vector<std::uint32_t> uniform_units_;  // of each number of entries that a leaf has
+    std::vector<std::uint32_t> uniform_begin_;  // (max_leaf_size + 1,) if there are no units
     std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;
 };

@@ -1,14 +1,16 @@
-// pmf/quantile.hpp: atoms -> quantiles, and the intervals that quantiles bound
+// pmf/quantile.hpp: a distribution -> quantiles
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "merge/distribution.hpp"
-#include "pmf/hdi.hpp"
+#include <optional>
+
+#include "pmf/bucket_masses.hpp"
+#include "pmf/pmf.hpp"
 
 namespace hdicore {
 
 // What to do between two atoms; the names are numpy's. The first two read the distribution function
-// F. The others need the mass u of one observation (Atoms::observation): with the total mass W, the
+// F. The others need the mass u of one observation (Pmf::observation): with the total mass W, the
 // distribution stands for W / u observations, an atom of mass w with L to its left for those at the
 // positions L / u to (L + w) / u - 1. Where that is so, observations weigh alike, these are numpy's
 // quantiles, ties included; Hyndman, Fan: Sample quantiles in statistical packages, 1996, number
@@ -30,22 +32,14 @@ enum class Interpolation {
 };
 
 // Quantile at level in [0, 1]. O(log n_atoms).
-double quantile(const Atoms& atoms, double level, Interpolation interpolation) noexcept;
+double quantile(const Pmf& pmf, double level, Interpolation interpolation) noexcept;
 
-enum class Kind {
-    hdi,           // shortest closed interval that holds the coverage
-    equal_tailed,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
-    lower,         // [largest atom such that the mass from it on holds the coverage, inf]
-    upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
-};
-
-// Adds the buckets that may hold what quantile by inverted_cdf, or interval, reads; some tree
-// speaks, and units are of narrow_shift.
-void mark_quantile(const BucketMasses& masses, double level, BucketSet& marked) noexcept;
-void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
-                   BucketSet& marked) noexcept;
-
-// Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.
-Interval interval(const Atoms& atoms, double coverage, Kind kind) noexcept;
+// Quantile by Interpolation::inverted_cdf. O(log n_atoms).
+double inverted_cdf(const Pmf& pmf, double level) noexcept;
+std::optional<double> inverted_cdf(const PartialPmf& pmf, double level) noexcept;
+// A share s such that, if s > 1/2, the two tails that hold more than 1 - s each hold it.
+double min_share_of_inverted_cdf(double level) noexcept;
+// Marks the buckets that may hold it.
+void mark_inverted_cdf(const BucketMasses& masses, double level, BucketSet& marked) noexcept;
 
 }  // namespace hdicore

@@ -119,7 +119,7 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     block.given.assign(leaves_ + begin * m, leaves_ + end * m);
     const leaf_t* given = block.given.data();
     const offset_t* offsets = index_.arrays().leaf_offsets.data();
-    const bool all_exist = !index_.only_seen();
+    const bool all_exist = !index_.only_known_leaves();
     for (std::size_t i = 0; i < n; ++i) {
         const leaf_t* row = given + i * m;
         for (std::size_t t = 0; t < m; ++t) {
@@ -127,8 +127,8 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
             // Below 0 it becomes too large.
             const auto n_leaves = static_cast<std::uint64_t>(offsets[t + 1] - offsets[t]);
             if (static_cast<std::uint64_t>(leaf) < n_leaves && all_exist) continue;
-            if (leaf == no_leaf || index_.exists(t, leaf)) continue;
-            const std::string why = index_.only_seen()
+            if (leaf == no_leaf || index_.has_leaf(t, leaf)) continue;
+            const std::string why = index_.only_known_leaves()
                                         ? ", in which a training row lies"
                                         : ", below " + std::to_string(index_.n_leaves(t));
             throw std::invalid_argument("leaves[" + std::to_string(begin + i) + ", " +

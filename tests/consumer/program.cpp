@@ -14,6 +14,6 @@
 int main() {
     const std::vector<double> values{0, 1, 2};
     const std::vector<hdicore::mass_t> cumulative{0, 1, 2, 3};
-    const hdicore::Atoms atoms{values, cumulative, 1, hdicore::narrow_shift};
+    const hdicore::Pmf atoms{values, cumulative, 1, hdicore::narrow_shift};
     std::printf("%zu %lld\n", atoms.size(), static_cast<long long>(atoms.total()));
 }

@@ -1,4 +1,4 @@
-// samples.hpp: random trees, training rows and atoms for the tests of the engine
+// samples.hpp: random trees, training rows and distributions for the tests of the engine
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
-#include "merge/distribution.hpp"
+#include "pmf/pmf.hpp"
 
 namespace samples {
 
@@ -137,19 +137,19 @@ inline Training random_training(Random& random, std::size_t n_rows, std::size_t 
     return training;
 }
 
-// Atoms that own their memory.
+// A distribution that owns its memory.
 struct Sample {
     std::vector<double> values;
     std::vector<mass_t> cumulative{0};
     std::size_t n_trees = 1;
 
     // One observation behind each.
-    Atoms atoms() const {
+    Pmf pmf() const {
         mass_t lightest = cumulative.back();
         for (std::size_t k = 0; k < values.size(); ++k) {
             lightest = std::min(lightest, cumulative[k + 1] - cumulative[k]);
         }
-        return {values, cumulative, n_trees, wide_shift, false, 0, static_cast<double>(lightest)};
+        return {values, cumulative, n_trees, wide_shift, static_cast<double>(lightest)};
     }
 };
 

@@ -13,6 +13,7 @@
 #include "hdicore/c_api.h"
 #include "pmf/hdi.hpp"
 #include "pmf/quantile.hpp"
+#include "pmf/weighted_sample.hpp"
 #include "samples.hpp"
 #include "scoring/scorer.hpp"
 
@@ -59,8 +60,8 @@ void samples_are_read_as_the_engine_reads_them() {
         CHECK(api.weighted_hdi(values.data(), given, n, levels.data(), 4, found.data(), nullptr) ==
               hdicore_ok);
         for (std::size_t k = 0; k < 4; ++k) {
-            const Atoms atoms = sample.atoms();
-            const Interval hdi = shortest_interval(atoms, atoms.needed(levels[k]));
+            const Pmf pmf = sample.pmf();
+            const Interval hdi = shortest_interval(pmf, pmf.needed(levels[k]));
             CHECK(found[k] == hdi.lower && found[4 + k] == hdi.upper);
         }
         for (int way = 0; way <= hdicore_normal_unbiased; ++way) {
@@ -68,7 +69,7 @@ void samples_are_read_as_the_engine_reads_them() {
                                          found.data(), nullptr) == hdicore_ok);
             for (std::size_t k = 0; k < 4; ++k) {
                 CHECK(found[k] ==
-                      quantile(sample.atoms(), levels[k], static_cast<Interpolation>(way)));
+                      quantile(sample.pmf(), levels[k], static_cast<Interpolation>(way)));
             }
         }
     }
@@ -90,23 +91,21 @@ void an_index_answers_as_the_engine_does() {
         return std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) == 0;
     };
     const std::int32_t* leaves = rows.leaves.data();
-    score(engine, source, nullptr, {.mean = mean.data()}, {});
+    score(engine, source, nullptr, {.mean = {mean.data()}}, {});
     CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
     for (int kind = 0; kind <= hdicore_upper; ++kind) {
         score(engine, source, nullptr,
-              {.coverages = levels, .kind = static_cast<Kind>(kind), .intervals = intervals.data()},
-              {});
+              {.intervals = {levels, static_cast<Kind>(kind), intervals.data()}}, {});
         CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2, kind, 0,
                                   found.data(), nullptr) == 0);
         CHECK(same(intervals));
     }
-    score(engine, source, nullptr,
-          {.levels = levels, .interpolation = Interpolation::linear, .quantiles = quantiles.data()},
+    score(engine, source, nullptr, {.quantiles = {levels, Interpolation::linear, quantiles.data()}},
           {});
     CHECK(api.index_quantiles(index.handle, leaves, 200, levels.data(), 2, hdicore_linear, 1,
                               found.data(), nullptr) == 0);
     CHECK(same(quantiles));
-    score(engine, source, nullptr, {.n_points = 2, .points = points.data(), .cdf = cdf.data()}, {});
+    score(engine, source, nullptr, {.cdf = {2, points.data(), true, cdf.data()}}, {});
     CHECK(api.index_cdf(index.handle, leaves, 200, points.data(), 2, 1, found.data(), nullptr) ==
           0);
     CHECK(same(cdf));

@@ -31,22 +31,21 @@ std::map<double, count_t> members(const Training& rows, std::size_t output, std:
     return found;
 }
 
-// Units of a range of entries of one leaf, together.
-mass_t units_of(const LeafIndex& index, LeafIndex::Range range) {
-    mass_t sum = 0;
+// Units of the entries of one leaf.
+std::vector<mass_t> units_of(const LeafIndex& index, const EntrySlice& slice) {
+    std::vector<mass_t> found;
     std::visit(
         [&]<class Units>(const Units& units) {
-            for (std::size_t e = range.begin; e < range.end; ++e) {
+            for (std::size_t e = 0; e < slice.n; ++e) {
                 if constexpr (std::is_same_v<Units, std::monostate>) {
-                    sum += index.alike_units()[index.alike_begin(range.end - range.begin) + e -
-                                               range.begin];
+                    found.push_back(index.uniform_units()[slice.units + e]);
                 } else {
-                    sum += static_cast<mass_t>(units[e]);
+                    found.push_back(static_cast<mass_t>(units[slice.units + e]));
                 }
             }
         },
         index.arrays().units);
-    return sum;
+    return found;
 }
 
 void check_against_brute_force(const Training& rows, unsigned n_threads) {
@@ -61,8 +60,10 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
             for (leaf_t leaf = 0; static_cast<std::size_t>(leaf) < index.n_leaves(t); ++leaf) {
                 const auto expected = members(rows, o, t, leaf, weights);
-                auto [e, end] = index.entries(o, t, leaf);
-                CHECK(end - e == expected.size());
+                const EntrySlice slice = index.entries(o, t, leaf);
+                const std::vector<mass_t> units = units_of(index, slice);
+                CHECK(slice.n == expected.size());
+                std::size_t k = 0;
                 count_t total = 0;
                 for (const auto& [z, weight] : expected) total += weight;
                 count_t part = 0;
@@ -70,11 +71,10 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
                 for (const auto& [z, weight] : expected) {
                     part += weight;
                     const mass_t upto = share(part, total, index.shift());
-                    CHECK(index.atoms(o)[index.rank(e)] == z);
-                    CHECK(index.row_weights()->entries[e] == weight);
-                    CHECK(units_of(index, {e, e + 1}) == upto - given);
+                    CHECK(index.atoms(o)[index.rank(slice.begin + k)] == z);
+                    CHECK(index.row_weights()->entries[slice.begin + k] == weight);
+                    CHECK(units[k++] == upto - given);
                     given = upto;
-                    ++e;
                 }
                 CHECK(expected.empty() || given == mass_t{1} << index.shift());
             }
@@ -100,10 +100,10 @@ void random_rows_are_indexed_exactly() {
     }
 }
 
-// Rows that weigh alike are stored without units; any run of them weighs as if they had some.
-void alike_rows_weigh_as_with_units() {
+// Rows of equal weight are stored without units; any run of them weighs as if they had some.
+void uniform_rows_weigh_as_with_units() {
     Random random(7);
-    int n_alike = 0;
+    int n_uniform = 0;
     for (int round = 0; round < 100; ++round) {
         Training rows = random_training(random, 1 + below(random, 300), 1 + below(random, 5),
                                         1 + below(random, 8), 1 + below(random, 2));
@@ -116,30 +116,31 @@ void alike_rows_weigh_as_with_units() {
         }
         const LeafIndex with_units(rows.rows(), true, 1);
         const LeafIndex index(rows.rows(), false, 2);
-        const bool alike = index.arrays().units.index() == 0;
-        n_alike += alike;
-        CHECK(alike || index.n_entries() == with_units.n_entries());
+        const bool uniform = index.arrays().uniform();
+        n_uniform += uniform;
+        CHECK(uniform || index.n_entries() == with_units.n_entries());
         for (std::size_t o = 0; o < index.n_outputs(); ++o) {
             for (std::size_t t = 0; t < index.n_trees(); ++t) {
                 for (leaf_t leaf = 0; static_cast<std::size_t>(leaf) < index.n_leaves(t); ++leaf) {
-                    auto [e, end] = index.entries(o, t, leaf);
-                    const auto [own, own_end] = with_units.entries(o, t, leaf);
-                    const std::size_t n = end - e;
+                    const EntrySlice slice = index.entries(o, t, leaf);
+                    const EntrySlice own = with_units.entries(o, t, leaf);
+                    const std::vector<mass_t> units = units_of(index, slice);
+                    const std::vector<mass_t> own_units = units_of(with_units, own);
                     std::size_t k = 0;
-                    for (std::size_t u = own; u < own_end; ++u) {
-                        mass_t units = 0;
-                        for (; e < end && index.rank(e) == with_units.rank(u); ++e, ++k) {
-                            units += alike ? index.alike_units()[index.alike_begin(n) + k]
-                                           : units_of(index, {e, e + 1});
+                    for (std::size_t u = 0; u < own.n; ++u) {
+                        mass_t sum = 0;
+                        const rank_t rank = with_units.rank(own.begin + u);
+                        for (; k < slice.n && index.rank(slice.begin + k) == rank; ++k) {
+                            sum += units[k];
                         }
-                        CHECK(units == units_of(with_units, {u, u + 1}));
+                        CHECK(sum == own_units[u]);
                     }
-                    CHECK(e == end);
+                    CHECK(k == slice.n);
                 }
             }
         }
     }
-    CHECK(n_alike > 20 && n_alike < 80);
+    CHECK(n_uniform > 20 && n_uniform < 80);
 }
 
 bool same(const LeafIndexArrays& a, const LeafIndexArrays& b) {
@@ -230,12 +231,13 @@ void damaged_arrays_are_refused_or_whole() {
                 for (std::size_t o = 0; o < index.n_outputs(); ++o) {
                     for (std::size_t t = 0; t < index.n_trees(); ++t) {
                         for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
-                            const auto [begin, end] = index.entries(o, t, static_cast<leaf_t>(l));
-                            for (std::size_t e = begin; e < end; ++e) {
-                                CHECK(index.rank(e) < index.atoms(o).size());
+                            const EntrySlice slice = index.entries(o, t, static_cast<leaf_t>(l));
+                            for (std::size_t e = 0; e < slice.n; ++e) {
+                                CHECK(index.rank(slice.begin + e) < index.atoms(o).size());
                             }
-                            const mass_t sum = units_of(index, {begin, end});
-                            CHECK(begin == end || sum == mass_t{1} << index.shift());
+                            mass_t sum = 0;
+                            for (const mass_t units : units_of(index, slice)) sum += units;
+                            CHECK(slice.n == 0 || sum == mass_t{1} << index.shift());
                         }
                     }
                 }
@@ -277,8 +279,8 @@ void leaves_without_rows_do_not_exist() {
     rows.counts.assign(rows.leaves.size(), 1);
     for (std::size_t i = 0; i < rows.leaves.size(); i += 2) rows.counts[i] = 0;
     TrainingRows given = rows.rows();
-    CHECK(LeafIndex(given, false, 1).exists(1, 49));
-    given.only_seen = true;
+    CHECK(LeafIndex(given, false, 1).has_leaf(1, 49));
+    given.only_known_leaves = true;
     const LeafIndex index(given, false, 1);
     for (std::size_t t = 0; t < 3; ++t) {
         for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
@@ -286,13 +288,13 @@ void leaves_without_rows_do_not_exist() {
             for (std::size_t i = 0; i < 40; ++i) {
                 seen = seen || rows.leaves[i * 3 + t] == static_cast<leaf_t>(l);
             }
-            CHECK(index.exists(t, static_cast<leaf_t>(l)) == seen);
+            CHECK(index.has_leaf(t, static_cast<leaf_t>(l)) == seen);
         }
     }
     LeafIndexArrays bad = index.arrays();
-    bad.seen = Array(std::vector<std::uint64_t>(bad.seen.size(), 0));
+    bad.known_leaves = Array(std::vector<std::uint64_t>(bad.known_leaves.size(), 0));
     CHECK_REFUSED(LeafIndex(bad), "seen is damaged");
-    bad.seen = Array(std::vector<std::uint64_t>(bad.seen.size() + 1, 0));
+    bad.known_leaves = Array(std::vector<std::uint64_t>(bad.known_leaves.size() + 1, 0));
     CHECK_REFUSED(LeafIndex(bad), "a bit for each leaf");
 }
 
@@ -317,7 +319,7 @@ void builds_and_checks_stop_when_asked() {
 
 int main() {
     random_rows_are_indexed_exactly();
-    alike_rows_weigh_as_with_units();
+    uniform_rows_weigh_as_with_units();
     thread_counts_change_nothing();
     damaged_arrays_are_refused_or_whole();
     hostile_rows_are_refused();

@@ -12,7 +12,7 @@ using namespace samples;
 namespace {
 
 // Sparse and dense, in ranges that begin and end anywhere in a word.
-void ranges_are_taken_in_order(Instructions instructions) {
+void ranges_are_taken_in_order(const Kernels& kernels) {
     Random random(1);
     for (int round = 0; round < 400; ++round) {
         const std::size_t n_ranks = 1 + below(random, 3000);
@@ -36,7 +36,7 @@ void ranges_are_taken_in_order(Instructions instructions) {
             const auto end = expected.upper_bound(last);
             const std::vector<rank_t> in_range(begin, end);
             expected.erase(begin, end);
-            const std::size_t n = members.take(first, last, instructions, out.data());
+            const std::size_t n = members.take(first, last, kernels, out.data());
             CHECK(std::vector<rank_t>(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n)) ==
                   in_range);
         }
@@ -46,8 +46,6 @@ void ranges_are_taken_in_order(Instructions instructions) {
 }  // namespace
 
 int main() {
-    for (const auto instructions : {Instructions::portable, widest_instructions()}) {
-        ranges_are_taken_in_order(instructions);
-    }
+    for (const Kernels* kernels : available_kernels()) ranges_are_taken_in_order(*kernels);
     return check::finish();
 }

@@ -9,6 +9,8 @@
 
 #include "check.hpp"
 #include "samples.hpp"
+#include "scoring/route.hpp"
+#include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 
 using namespace hdicore;
@@ -41,23 +43,23 @@ struct Fixture {
 
 // All that can be asked of n rows, one result after the other.
 std::vector<double> answers(const LeafIndex& index, const LeafSource& source,
-                            const std::uint32_t* leave_out, const Run& run) {
+                            const std::uint32_t* leave_out, const Execution& run) {
     const std::size_t n = source.n_rows() * index.n_outputs();
     const std::vector<double> levels{0.1, 0.5, 1};
     const std::vector<double> points(2 * n, 0.25);
     std::vector<double> results(13 * n, 0.75);
-    Wanted wanted;
-    wanted.mean = results.data();
-    wanted.coverages = levels;
-    wanted.intervals = results.data() + n;
-    wanted.levels = levels;
-    wanted.quantiles = results.data() + 7 * n;
-    wanted.n_points = 2;
-    wanted.points = points.data();
-    wanted.cdf = results.data() + 10 * n;
-    wanted.n_draws = 1;
-    wanted.draws = results.data() + 12 * n;
-    score(index, source, leave_out, wanted, run);
+    Request request;
+    request.mean.results = results.data();
+    request.intervals.coverages = levels;
+    request.intervals.results = results.data() + n;
+    request.quantiles.levels = levels;
+    request.quantiles.results = results.data() + 7 * n;
+    request.cdf.n_points = 2;
+    request.cdf.points = points.data();
+    request.cdf.results = results.data() + 10 * n;
+    request.draws.n_draws = 1;
+    request.draws.results = results.data() + 12 * n;
+    score(index, source, leave_out, request, run);
     return results;
 }
 
@@ -83,7 +85,7 @@ void threads_and_blocks_change_no_bit() {
         for (const unsigned n_threads : {0u, 2u, 5u}) {
             for (const std::size_t block_rows : {std::size_t{0}, std::size_t{1}, std::size_t{50},
                                                  std::numeric_limits<std::size_t>::max()}) {
-                const Run run{n_threads, block_rows};
+                const Execution run{n_threads, block_rows};
                 CHECK(same_bits(answers(*fixture.index, source, nullptr, run), expected));
                 CHECK(same_bits(answers(*fixture.index, source, left_out.data(), run), without));
             }
@@ -93,7 +95,7 @@ void threads_and_blocks_change_no_bit() {
 
 // Targets on a lattice, so that widths tie, or not, and some with fewer atoms than buckets; leaves
 // of some dozens or hundreds of rows.
-void every_gathering_gives_the_same_bits() {
+void every_strategy_gives_the_same_bits() {
     Random random(5);
     int n_counted = 0;
     for (int round = 0; round < 60; ++round) {
@@ -120,22 +122,22 @@ void every_gathering_gives_the_same_bits() {
         const std::vector<double> coverages{low + (0.95 - low) * uniform(random), 0.95, 1};
         const std::vector<double> levels{0.02, 0.97, 0, 1};
         for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
-            const auto found = [&](Gathering gathering, Instructions instructions) {
+            const auto found = [&](Strategy strategy, const Kernels& kernels) {
                 std::vector<double> results(10 * n);
-                Wanted wanted;
-                wanted.coverages = coverages;
-                wanted.kind = kind;
-                wanted.intervals = results.data();
-                wanted.levels = levels;
-                wanted.quantiles = results.data() + 6 * n;
-                score(index, source, nullptr, wanted, {1, 0, gathering, instructions});
+                Request request;
+                request.intervals.coverages = coverages;
+                request.intervals.kind = kind;
+                request.intervals.results = results.data();
+                request.quantiles.levels = levels;
+                request.quantiles.results = results.data() + 6 * n;
+                score(index, source, nullptr, request, {1, 0, strategy, kernels});
                 return results;
             };
-            const auto expected = found(Gathering::whole, Instructions::portable);
-            for (const auto instructions : {Instructions::portable, widest_instructions()}) {
-                for (const auto gathering : {Gathering::automatic, Gathering::whole,
-                                             Gathering::tails, Gathering::buckets}) {
-                    CHECK(same_bits(found(gathering, instructions), expected));
+            const auto expected = found(Strategy::whole, portable_kernels);
+            for (const Kernels* kernels : available_kernels()) {
+                for (const auto strategy :
+                     {Strategy::automatic, Strategy::whole, Strategy::tails, Strategy::buckets}) {
+                    CHECK(same_bits(found(strategy, *kernels), expected));
                 }
             }
         }
@@ -204,10 +206,10 @@ void errors_come_from_any_block() {
     const GivenLeaves given(*fixture.index, leaves.data(), 500);
     leaves[0] = no_leaf;
     for (const unsigned n_threads : {1u, 4u}) {
-        const Run run{n_threads, 7};
+        const Execution run{n_threads, 7};
         CHECK_REFUSED(answers(*fixture.index, source, nullptr, run), "X[499, 0]");
         CHECK_REFUSED(answers(*fixture.index, given, nullptr, run), "leaves[499, 11]");
-        CHECK_REFUSED(weights(*fixture.index, source, nullptr, run), "X[499, 0]");
+        CHECK_REFUSED(atom_weights(*fixture.index, source, nullptr, run), "X[499, 0]");
     }
     const std::vector<std::uint32_t> out(500, Fixture::n_rows);
     CHECK_REFUSED(answers(*fixture.index, source, out.data(), {1, 0}), "leave_out[0]");
@@ -221,18 +223,18 @@ void silent_rows_are_nan_and_no_rows_are_nothing() {
     const std::vector<leaf_t> silent(2 * 12, no_leaf);
     const GivenLeaves source(*fixture.index, silent.data(), 2);
     for (const double x : answers(*fixture.index, source, nullptr, {1, 0})) CHECK(std::isnan(x));
-    const auto none = weights(*fixture.index, source, nullptr, {2, 1});
+    const auto none = atom_weights(*fixture.index, source, nullptr, {2, 1});
     CHECK(none.indptr == std::vector<std::int64_t>({0, 0, 0}) && none.data.empty());
     const GivenLeaves empty(*fixture.index, silent.data(), 0);
     CHECK(answers(*fixture.index, empty, nullptr, {0, 0}).empty());
-    CHECK(weights(*fixture.index, empty, nullptr, {0, 0}).indptr.size() == 1);
+    CHECK(atom_weights(*fixture.index, empty, nullptr, {0, 0}).indptr.size() == 1);
 }
 
 void weights_sum_to_one_and_make_the_mean() {
     const Fixture fixture;
     const RoutedRows source(*fixture.forest,
                             {Fixture::n_rows, 3, fixture.training.data(), nullptr});
-    const auto found = weights(*fixture.index, source, nullptr, {3, 11});
+    const auto found = atom_weights(*fixture.index, source, nullptr, {3, 11});
     const auto all = answers(*fixture.index, source, nullptr, {1, 0});
     for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
         double sum = 0;
@@ -245,7 +247,7 @@ void weights_sum_to_one_and_make_the_mean() {
         }
         CHECK(std::fabs(sum - 1) < 1e-14 && std::fabs(mean - all[i]) < 1e-12);
     }
-    CHECK_REFUSED(weights(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
+    CHECK_REFUSED(atom_weights(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
 }
 
 void proximities_count_shared_leaves() {
@@ -275,14 +277,15 @@ void runs_stop_when_asked() {
         const auto stopping = [&](const auto& call) {
             Interruption interruption([] { throw std::invalid_argument("enough"); });
             std::this_thread::sleep_for(Interruption::interval);
-            call(Run{.n_threads = n_threads, .interruption = interruption});
+            call(Execution{.n_threads = n_threads, .interruption = interruption});
         };
         CHECK_REFUSED(
-            stopping([&](const Run& run) { answers(*fixture.index, source, nullptr, run); }),
+            stopping([&](const Execution& run) { answers(*fixture.index, source, nullptr, run); }),
             "enough");
-        CHECK_REFUSED(
-            stopping([&](const Run& run) { weights(*fixture.index, source, nullptr, run); }),
-            "enough");
+        CHECK_REFUSED(stopping([&](const Execution& run) {
+                          atom_weights(*fixture.index, source, nullptr, run);
+                      }),
+                      "enough");
     }
 }
 
@@ -290,17 +293,17 @@ void unequal_trees_are_refused() {
     const Fixture fixture;
     Random random(4);
     const auto other = std::make_shared<Forest>(random_trees(random, 12, 3).arrays());
-    CHECK_REFUSED(Scorer(other, fixture.index), "leaves in tree");
+    CHECK_REFUSED(check_same_trees(*other, *fixture.index), "leaves in tree");
     const auto fewer = std::make_shared<Forest>(random_trees(random, 11, 3).arrays());
-    CHECK_REFUSED(Scorer(fewer, fixture.index), "12");
-    CHECK(&Scorer(fixture.forest, fixture.index).index() == fixture.index.get());
+    CHECK_REFUSED(check_same_trees(*fewer, *fixture.index), "12");
+    check_same_trees(*fixture.forest, *fixture.index);
 }
 
 }  // namespace
 
 int main() {
     threads_and_blocks_change_no_bit();
-    every_gathering_gives_the_same_bits();
+    every_strategy_gives_the_same_bits();
     little_work_starts_no_thread();
     node_ids_translate_leaves();
     errors_come_from_any_block();

@@ -58,12 +58,13 @@ void check_scores(const std::shared_ptr<const Forest>& forest, const Rows& rows,
     }
     TrainingRows given = training.rows();
     given.n_leaves = n_leaves;
-    const Scorer scorer(forest, std::make_shared<const LeafIndex>(given, false, 1));
+    const LeafIndex index(given, false, 1);
+    check_same_trees(*forest, index);
     const Question question(in);
-    const GivenLeaves by_leaves(scorer.index(), training.leaves.data(), rows.n_rows);
-    const RoutedRows routed(scorer.forest(), rows.matrix(in.one_in(2)));
-    REQUIRE(ask_all(scorer.index(), routed, nullptr, question, {}) ==
-            ask_all(scorer.index(), by_leaves, nullptr, question, {}));
+    const GivenLeaves by_leaves(index, training.leaves.data(), rows.n_rows);
+    const RoutedRows routed(*forest, rows.matrix(in.one_in(2)));
+    REQUIRE(ask_all(index, routed, nullptr, question, {}) ==
+            ask_all(index, by_leaves, nullptr, question, {}));
 }
 
 }  // namespace

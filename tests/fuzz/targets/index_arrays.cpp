@@ -42,7 +42,7 @@ void poke_one(Input& in, ArrayCopy& copy) {
             copy.pooled = !copy.pooled;
             return;
         default:
-            return change(copy.seen);
+            return change(copy.known_leaves);
     }
 }
 

@@ -11,7 +11,7 @@ using namespace fuzz;
 
 // Tables of all leaves are made, so leaves that are allowed but huge would only take memory.
 bool is_huge(std::int64_t leaf) {
-    return leaf > 4096 && leaf <= most_leaves;
+    return leaf > 4096 && leaf <= max_leaves_per_tree;
 }
 
 void poke_one(Input& in, samples::Training& training, std::vector<std::int64_t>& n_leaves) {
@@ -35,7 +35,7 @@ void check_leave_out(const LeafIndex& index, const samples::Training& training, 
                      Input& in) {
     const std::size_t m = training.n_trees;
     const Question question(in);
-    const Run run{1, 0, Gathering::automatic, widest_instructions()};
+    const Execution run{1, 0, Strategy::automatic, default_kernels()};
     const auto row = static_cast<std::uint32_t>(in.below(training.n_rows));
     const leaf_t* leaves = training.leaves.data() + row * m;
     const GivenLeaves own(index, leaves, 1);

@@ -15,6 +15,7 @@
 #include "index/leaf_index.hpp"
 #include "input.hpp"
 #include "scoring/leaf_source.hpp"
+#include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 
 namespace fuzz {
@@ -65,7 +66,8 @@ struct Answers {
 };
 
 inline Answers ask_all(const LeafIndex& index, const LeafSource& source,
-                       const std::uint32_t* leave_out, const Question& question, const Run& run) {
+                       const std::uint32_t* leave_out, const Question& question,
+                       const Execution& run) {
     const std::size_t n = source.n_rows() * index.n_outputs();
     Answers answers;
     const auto repeat = [n](const std::vector<double>& values) {
@@ -79,38 +81,38 @@ inline Answers ask_all(const LeafIndex& index, const LeafSource& source,
     answers.cdf.resize(n * question.points.size());
     answers.draws = repeat(question.uniforms);
     const std::vector<double> points = repeat(question.points);
-    Wanted wanted;
-    wanted.mean = answers.mean.data();
-    wanted.coverages = question.coverages;
-    wanted.kind = question.kind;
-    wanted.intervals = answers.intervals.data();
-    wanted.levels = question.levels;
-    wanted.interpolation = question.interpolation;
-    wanted.quantiles = answers.quantiles.data();
-    wanted.n_points = question.points.size();
-    wanted.points = points.data();
-    wanted.cdf = answers.cdf.data();
-    wanted.inclusive = question.inclusive;
-    wanted.n_draws = question.uniforms.size();
-    wanted.draws = answers.draws.data();
-    score(index, source, leave_out, wanted, run);
+    Request request;
+    request.mean.results = answers.mean.data();
+    request.intervals.coverages = question.coverages;
+    request.intervals.kind = question.kind;
+    request.intervals.results = answers.intervals.data();
+    request.quantiles.levels = question.levels;
+    request.quantiles.interpolation = question.interpolation;
+    request.quantiles.results = answers.quantiles.data();
+    request.cdf.n_points = question.points.size();
+    request.cdf.points = points.data();
+    request.cdf.results = answers.cdf.data();
+    request.cdf.inclusive = question.inclusive;
+    request.draws.n_draws = question.uniforms.size();
+    request.draws.results = answers.draws.data();
+    score(index, source, leave_out, request, run);
     return answers;
 }
 
 // Only the intervals, and quantiles by inverted_cdf, which do not need every atom.
 inline Answers ask_ends(const LeafIndex& index, const LeafSource& source, const Question& question,
-                        const Run& run) {
+                        const Execution& run) {
     const std::size_t n = source.n_rows() * index.n_outputs();
     Answers answers;
     answers.intervals.resize(2 * n * question.coverages.size());
     answers.quantiles.resize(n * question.levels.size());
-    Wanted wanted;
-    wanted.coverages = question.coverages;
-    wanted.kind = question.kind;
-    wanted.intervals = answers.intervals.data();
-    wanted.levels = question.levels;
-    wanted.quantiles = answers.quantiles.data();
-    score(index, source, nullptr, wanted, run);
+    Request request;
+    request.intervals.coverages = question.coverages;
+    request.intervals.kind = question.kind;
+    request.intervals.results = answers.intervals.data();
+    request.quantiles.levels = question.levels;
+    request.quantiles.results = answers.quantiles.data();
+    score(index, source, nullptr, request, run);
     return answers;
 }
 
@@ -128,10 +130,11 @@ struct SlowAtoms {
         std::vector<std::int64_t> copies(atoms.size(), 0);
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
             if (leaves[t] == no_leaf) continue;
-            const auto [begin, end] = index.entries(output, t, leaves[t]);
-            n_trees += end > begin;
-            for (std::size_t e = begin; e < end; ++e) {
-                mass[index.rank(e)] += units_of(index, e, e - begin, end - begin);
+            const EntrySlice slice = index.entries(output, t, leaves[t]);
+            n_trees += slice.n > 0;
+            for (std::size_t k = 0; k < slice.n; ++k) {
+                const std::size_t e = slice.begin + k;
+                mass[index.rank(e)] += units_of(index, e, k, slice.n);
                 copies[index.rank(e)] += static_cast<std::int64_t>(index.copies(e));
             }
         }
@@ -268,7 +271,8 @@ inline void check_row(const SlowAtoms& atoms, const Question& question, const An
 
 // Weights sum to 1 and proximities are the counts of the rows, at the same atoms.
 inline void check_sparse(const LeafIndex& index, const std::vector<leaf_t>& leaves,
-                         const Sparse<double>& weights, const Sparse<std::int64_t>& proximities) {
+                         const CsrMatrix<double>& weights,
+                         const CsrMatrix<std::int64_t>& proximities) {
     REQUIRE(weights.indptr == proximities.indptr && weights.indices == proximities.indices);
     for (std::size_t i = 0; i + 1 < weights.indptr.size(); ++i) {
         const SlowAtoms atoms(index, 0, leaves.data() + i * index.n_trees());
@@ -296,13 +300,13 @@ inline std::vector<leaf_t> some_leaves(Input& in, const LeafIndex& index) {
         const std::size_t n = index.n_leaves(t);
         const bool none = n == 0 || in.one_in(8);
         leaves[i] = none ? no_leaf : static_cast<leaf_t>(in.below(n));
-        if (proper && !none && !index.exists(t, leaves[i])) leaves[i] = no_leaf;
+        if (proper && !none && !index.has_leaf(t, leaves[i])) leaves[i] = no_leaf;
     }
     if (!proper) in.poke(leaves);
     return leaves;
 }
 
-// All ways of gathering must agree with each other, bit for bit, and with SlowAtoms.
+// All ways of strategy must agree with each other, bit for bit, and with SlowAtoms.
 inline void check_queries(const LeafIndex& index, Input& in) {
     const Question question(in);
     const std::vector<leaf_t> leaves = some_leaves(in, index);
@@ -310,9 +314,9 @@ inline void check_queries(const LeafIndex& index, Input& in) {
     const GivenLeaves source(index, leaves.data(), leaves.size() / m);
     bool proper = true;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-        proper = proper && (leaves[i] == no_leaf || index.exists(i % m, leaves[i]));
+        proper = proper && (leaves[i] == no_leaf || index.has_leaf(i % m, leaves[i]));
     }
-    const Run plain{1, 0, Gathering::whole, Instructions::portable};
+    const Execution plain{1, 0, Strategy::whole, portable_kernels};
     Answers all;
     const std::string reason =
         refusal([&] { all = ask_all(index, source, nullptr, question, plain); });
@@ -325,14 +329,14 @@ inline void check_queries(const LeafIndex& index, Input& in) {
                       i * index.n_outputs() + o);
         }
     }
-    const Run other{1 + static_cast<unsigned>(in.below(2)), in.below(20), Gathering::automatic,
-                    in.one_in(2) ? Instructions::portable : widest_instructions()};
+    const Execution other{1 + static_cast<unsigned>(in.below(2)), in.below(20), Strategy::automatic,
+                          *available_kernels()[in.below(available_kernels().size())]};
     REQUIRE(ask_all(index, source, nullptr, question, other) == all);
     const Answers ends = ask_ends(index, source, question, plain);
     REQUIRE(same_bits(ends.intervals, all.intervals));
-    for (const Gathering gathering : {Gathering::automatic, Gathering::tails, Gathering::buckets}) {
-        Run run = other;
-        run.gathering = gathering;
+    for (const Strategy strategy : {Strategy::automatic, Strategy::tails, Strategy::buckets}) {
+        Execution run = other;
+        run.strategy = strategy;
         REQUIRE(ask_ends(index, source, question, run) == ends);
     }
     std::vector<std::int64_t> counts(source.n_rows());
@@ -343,7 +347,7 @@ inline void check_queries(const LeafIndex& index, Input& in) {
                 std::accumulate(atoms.counts.begin(), atoms.counts.end(), std::int64_t{0}));
     }
     if (index.n_outputs() > 1) return;
-    check_sparse(index, leaves, weights(index, source, nullptr, other),
+    check_sparse(index, leaves, atom_weights(index, source, nullptr, other),
                  proximities(index, source, nullptr, other));
 }
 
@@ -355,7 +359,7 @@ struct ArrayCopy {
     std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
     std::variant<std::monostate, std::vector<std::uint32_t>, std::vector<std::uint64_t>> units;
     std::variant<std::monostate, std::vector<std::uint8_t>, std::vector<std::uint32_t>> copies;
-    std::vector<std::uint64_t> seen;
+    std::vector<std::uint64_t> known_leaves;
     bool pooled;
 
     explicit ArrayCopy(const LeafIndexArrays& from)
@@ -364,7 +368,7 @@ struct ArrayCopy {
           tree_begin(copy(from.tree_begin)),
           atoms(copy(from.atoms)),
           leaf_begin(copy(from.leaf_begin)),
-          seen(copy(from.seen)),
+          known_leaves(copy(from.known_leaves)),
           pooled(from.pooled) {
         std::visit([&](const auto& given) { ranks = copy(given); }, from.ranks);
         const auto copy_to = [](auto& to) {
@@ -383,7 +387,7 @@ struct ArrayCopy {
         made.atoms = Array(atoms);
         made.tree_begin = Array(tree_begin);
         made.leaf_begin = Array(leaf_begin);
-        made.seen = Array(seen);
+        made.known_leaves = Array(known_leaves);
         made.pooled = pooled;
         std::visit([&](const auto& values) { made.ranks = Array(values); }, ranks);
         const auto move_to = [](auto& to) {
@@ -400,7 +404,7 @@ struct ArrayCopy {
         return a.leaf_offsets == b.leaf_offsets && a.atom_offsets == b.atom_offsets &&
                same_bits(a.atoms, b.atoms) && a.tree_begin == b.tree_begin &&
                a.leaf_begin == b.leaf_begin && a.ranks == b.ranks && a.units == b.units &&
-               a.copies == b.copies && a.seen == b.seen && a.pooled == b.pooled;
+               a.copies == b.copies && a.known_leaves == b.known_leaves && a.pooled == b.pooled;
     }
 
   private:

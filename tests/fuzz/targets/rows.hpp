@@ -8,6 +8,7 @@
 
 #include "forest/forest.hpp"
 #include "input.hpp"
+#include "scoring/route.hpp"
 #include "scoring/scorer.hpp"
 
 namespace fuzz {

@@ -1,11 +1,13 @@
 // weighted_sample.cpp: fuzzes weighted samples, and the intervals and quantiles read from them
 // SPDX-License-Identifier: BSD-3-Clause
+#include "pmf/weighted_sample.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "input.hpp"
-#include "pmf/hdi.hpp"
+#include "pmf/interval.hpp"
 #include "pmf/quantile.hpp"
 
 namespace {
@@ -22,7 +24,7 @@ bool is_proper(const std::vector<double>& values, const std::vector<double>& wei
                        [&](double w) { return finite(w) && w >= 0; });
 }
 
-void check_reading(const Atoms& atoms, Input& in) {
+void check_reading(const Pmf& atoms, Input& in) {
     for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
         const double coverage = std::max(in.share(), std::numeric_limits<double>::min());
         const Interval found = interval(atoms, coverage, kind);
@@ -43,7 +45,7 @@ void check_reading(const Atoms& atoms, Input& in) {
         REQUIRE(atoms.values.front() <= low && low <= high && high <= atoms.values.back());
     }
     const double mean = atoms.mean();
-    const double rounding = 1e-12 * atoms.largest();
+    const double rounding = 1e-12 * atoms.max_abs();
     REQUIRE(mean >= atoms.values.front() - rounding && mean <= atoms.values.back() + rounding);
     REQUIRE(atoms.cdf(atoms.values.back()) == 1);
     const double drawn = atoms.draw(std::min(in.share(), 1 - 0x1p-53));
@@ -71,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string reason = refusal([&] { sample.assign(values, weights); });
     REQUIRE(reason.empty() == is_proper(values, weights));
     if (!reason.empty()) return 0;
-    const Atoms atoms = sample.atoms();
+    const Pmf atoms = sample.pmf();
     REQUIRE(atoms.size() > 0 && atoms.total() == mass_t{1} << wide_shift);
     for (std::size_t k = 0; k < atoms.size(); ++k) {
         REQUIRE(atoms.cumulative[k + 1] > atoms.cumulative[k]);
@@ -84,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::reverse(weights.begin(), weights.end());
     WeightedSample reversed;
     reversed.assign(values, weights);
-    REQUIRE(std::ranges::equal(reversed.atoms().values, atoms.values));
-    REQUIRE(std::ranges::equal(reversed.atoms().cumulative, atoms.cumulative));
+    REQUIRE(std::ranges::equal(reversed.pmf().values, atoms.values));
+    REQUIRE(std::ranges::equal(reversed.pmf().cumulative, atoms.cumulative));
     return 0;
 }

@@ -1,28 +1,20 @@
-// forest/forest.cpp: checks and lays out decision trees, and walks rows down them
+// forest/forest_build.cpp: checks decision trees, and lays them out for walking
 // SPDX-License-Identifier: BSD-3-Clause
-#include "forest/forest.hpp"
-
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
+#include <vector>
 
 #include "base/parallel.hpp"
+#include "forest/forest.hpp"
 
 namespace hdicore {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-// Order-preserving: negative floats have all bits turned, others only the sign.
-feature_key key_of(float x) noexcept {
-    const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // one zero for -0.0 and 0.0
-    return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
-}
 
 [[noreturn]] void refuse_tree(std::size_t tree, const std::string& why) {
     throw std::invalid_argument("tree " + std::to_string(tree) + " " + why);
@@ -145,49 +137,6 @@ void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) 
     }
 }
 
-// Up to so many, rows are walked one by one.
-constexpr std::size_t few_rows = 4;
-
-// Where the keys of a node's feature stand in a tile.
-inline std::size_t in_tile(NarrowNode node) noexcept {
-    return (node.word & (NarrowNode::most_features - 1) << 3) * (RowTiles::tile_rows / 8);
-}
-inline std::size_t in_tile(WideNode node) noexcept {
-    return std::size_t{node.word >> 1} * RowTiles::tile_rows;
-}
-
-// Where a step from `node` leads a row of a tile: a key <= the node's, or a NaN sent left, keeps
-// left.
-template <bool may_be_nan, class Node>
-inline std::uint32_t step(const Node& node, const feature_key* row) noexcept {
-    const feature_key x = row[in_tile(node)];
-    bool goes_right = x > node.key;
-    if constexpr (may_be_nan) goes_right &= !((x == missing_key) & node.nan_left());
-    return node.left() + static_cast<std::uint32_t>(goes_right);
-}
-
-// Walks the rows of a tile down a tree in lockstep, so that their cache misses overlap. Rows that
-// have reached their leaf stay there until all have.
-template <bool may_be_nan, class Node>
-void walk(const Node* tree, const feature_key* tile,
-          std::uint32_t (&at)[RowTiles::tile_rows]) noexcept {
-    constexpr int steps_between_checks = 3;
-    std::uint32_t moved = 1;
-    while (moved != 0) {
-        for (int s = 0; s < steps_between_checks; ++s) {
-            for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
-                at[k] = step<may_be_nan>(tree[at[k]], tile + k);
-            }
-        }
-        moved = 0;
-        for (std::size_t k = 0; k < RowTiles::tile_rows; ++k) {
-            const std::uint32_t next = step<may_be_nan>(tree[at[k]], tile + k);
-            moved |= next ^ at[k];
-            at[k] = next;
-        }
-    }
-}
-
 // Nodes of the largest tree.
 std::size_t largest_tree(std::span<const offset_t> tree_offsets) noexcept {
     offset_t largest = 0;
@@ -204,61 +153,6 @@ bool fits(const TreeArrays& trees) noexcept {
 }
 
 }  // namespace
-
-template <class Real, class RowOf>
-void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
-                      const RowOf& row_of) {
-    // From here on rounding leads to infinity, and the cast itself would be undefined.
-    constexpr Real too_large = std::is_same_v<Real, float> ? static_cast<Real>(infinity)
-                                                           : static_cast<Real>(0x1.ffffffp127);
-    bool has_infinite = false;
-    bool has_missing = false;
-    for (std::size_t p = 0; p < n; ++p) {
-        const Real* row = rows + row_of(p) * n_features;
-        feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
-        for (std::size_t f = 0; f < n_features; ++f) {
-            const Real x = row[f];  // read once: somebody else may write there
-            const bool infinite = std::fabs(x) >= too_large;
-            const bool missing = x != x;
-            has_infinite |= infinite;
-            has_missing |= missing;
-            const feature_key key = key_of(infinite ? 0 : static_cast<float>(x));
-            out[f * tile_rows] = missing ? missing_key : key;
-        }
-    }
-    has_missing_ = has_missing;
-    if (!has_infinite) return;
-    for (std::size_t p = 0; p < n; ++p) {
-        for (std::size_t f = 0; f < n_features; ++f) {
-            if (!(std::fabs(rows[row_of(p) * n_features + f]) >= too_large)) continue;
-            throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
-                                        std::to_string(f) +
-                                        "] is infinite or too large for float32");
-        }
-    }
-}
-
-template <class RowOf>
-void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of) {
-    tile_size_ = rows.n_features * tile_rows;
-    n_rows_ = n;
-    keys_.resize(n_tiles() * tile_size_);
-    rows.as_float != nullptr ? encode(rows.as_float, n, rows.n_features, row_of)
-                             : encode(rows.as_double, n, rows.n_features, row_of);
-}
-
-void RowTiles::reserve(std::size_t n_features, std::size_t n) {
-    keys_.reserve((n + tile_rows - 1) / tile_rows * tile_rows * n_features);
-}
-
-void RowTiles::assign(const RowMatrix& rows, std::size_t begin, std::size_t end) {
-    encode(rows, end - begin, [begin](std::size_t p) { return begin + p; });
-}
-
-void RowTiles::assign(const RowMatrix& rows, std::size_t begin,
-                      std::span<const std::uint32_t> order) {
-    encode(rows, order.size(), [begin, order](std::size_t p) { return begin + order[p]; });
-}
 
 Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interruption)
     : n_features_(checked_n_features(trees.n_features)) {
@@ -350,63 +244,6 @@ void Forest::validate(const Array<Node>& nodes, Interruption& interruption) cons
     if (n_leaves_before != leaf_nodes_.size()) {
         throw std::invalid_argument("leaf_nodes has more elements than the forest has leaves");
     }
-}
-
-// Few rows leave lanes empty, so each walks down many trees in lockstep instead.
-template <class Node, bool may_be_nan>
-void Forest::walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
-                      std::size_t last, leaf_t* out) const noexcept {
-    constexpr std::size_t lanes = 16;
-    for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-        const feature_key* row = rows.tile(0) + i;
-        for (std::size_t t = first; t < last; t += lanes) {
-            const std::size_t n = std::min(lanes, last - t);
-            const Node* trees[lanes];
-            std::uint32_t at[lanes] = {};
-            for (std::size_t k = 0; k < n; ++k) trees[k] = nodes.data() + tree_offsets_[t + k];
-            for (std::uint32_t moved = 1; moved != 0;) {
-                moved = 0;
-                for (std::size_t k = 0; k < n; ++k) {
-                    const std::uint32_t next = step<may_be_nan>(trees[k][at[k]], row);
-                    moved |= next ^ at[k];
-                    at[k] = next;
-                }
-            }
-            for (std::size_t k = 0; k < n; ++k) {
-                out[(t - first + k) * RowTiles::tile_rows + i] =
-                    static_cast<leaf_t>(trees[k][at[k]].leaf());
-            }
-        }
-    }
-}
-
-template <class Node, bool may_be_nan>
-void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
-                      std::size_t last, leaf_t* out) const noexcept {
-    for (std::size_t t = first; t < last; ++t) {
-        const Node* tree = nodes.data() + tree_offsets_[t];
-        for (std::size_t i = 0; i < rows.n_tiles(); ++i) {
-            std::uint32_t at[RowTiles::tile_rows] = {};
-            walk<may_be_nan>(tree, rows.tile(i), at);
-            for (const std::uint32_t node : at) *out++ = static_cast<leaf_t>(tree[node].leaf());
-        }
-    }
-}
-
-void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last,
-                   leaf_t* out) const noexcept {
-    std::visit(
-        [&]<class Node>(const Array<Node>& nodes) {
-            if (rows.n_rows() <= few_rows) {
-                std::fill_n(out, (last - first) * RowTiles::tile_rows, 0);
-                rows.has_missing() ? walk_few<Node, true>(nodes, rows, first, last, out)
-                                   : walk_few<Node, false>(nodes, rows, first, last, out);
-            } else {
-                rows.has_missing() ? walk_all<Node, true>(nodes, rows, first, last, out)
-                                   : walk_all<Node, false>(nodes, rows, first, last, out);
-            }
-        },
-        nodes_);
 }
 
 std::size_t Forest::nbytes() const noexcept {

@@ -1,11 +1,13 @@
-// test_buckets.cpp: every end that an enumeration finds lies in a marked bucket
+// test_bucket_masses.cpp: every end that an enumeration finds lies in a marked bucket
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
 
 #include "base/shares.hpp"
 #include "check.hpp"
-#include "pmf/buckets.hpp"
+#include "index/bucket_counts.hpp"
+#include "kernels/kernels.hpp"
+#include "pmf/bucket_masses.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;
@@ -13,11 +15,11 @@ using namespace samples;
 
 namespace {
 
-// Leaves of rows that weigh alike, and the mass of each atom in all of them.
+// Leaves of equally weighted rows, and the mass of each atom in all of them.
 struct Leaves {
     std::vector<double> atoms;
-    std::vector<std::size_t> rows;
-    std::vector<double> grains;
+    std::vector<EntrySlice> slices;
+    std::vector<double> entry_mass;
     std::vector<std::uint16_t> below;
     std::vector<mass_t> masses;
     rank_t first = std::numeric_limits<rank_t>::max();
@@ -48,15 +50,28 @@ Leaves random_leaves(Random& random) {
         std::sort(ranks.begin(), ranks.end());
         leaves.first = std::min(leaves.first, ranks.front());
         leaves.last = std::max(leaves.last, ranks.back());
-        leaves.rows.push_back(t);
-        leaves.grains.push_back(0x1p31 / static_cast<double>(n));
+        leaves.slices.push_back(
+            {0, 0, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(t)});
+        leaves.entry_mass.push_back(0x1p31 / static_cast<double>(n));
         leaves.below.resize((t + 1) * n_buckets);
-        edges.count_below(std::span<const rank_t>(ranks), &leaves.below[t * n_buckets]);
+        count_below(edges, std::span<const rank_t>(ranks), &leaves.below[t * n_buckets]);
         for (std::size_t e = 0; e < n; ++e) {
             leaves.masses[ranks[e]] += share(e + 1, n, narrow_shift) - share(e, n, narrow_shift);
         }
     }
     return leaves;
+}
+
+template <class Count>
+BucketMasses sum(const Leaves& leaves, const BucketEdges& edges, const std::vector<Count>& below,
+                 const Kernels& kernels) {
+    BucketMasses masses;
+    masses.assign(edges, leaves.slices.size(), leaves.first, leaves.last,
+                  [&](std::size_t b, float* sums) {
+                      kernels.sum_counts<Count>()(below.data() + b, n_buckets, leaves.slices,
+                                                  leaves.entry_mass.data(), sums);
+                  });
+    return masses;
 }
 
 void edges_enclose_their_atoms() {
@@ -77,30 +92,25 @@ void edges_enclose_their_atoms() {
             ranks.push_back(static_cast<rank_t>(below(random, n_atoms)));
         }
         std::sort(ranks.begin(), ranks.end());
-        std::vector<std::uint8_t> below(n_buckets);
-        edges.count_below(std::span<const rank_t>(ranks), below.data());
+        std::vector<std::uint8_t> n_below(n_buckets);
+        count_below(edges, std::span<const rank_t>(ranks), n_below.data());
         for (std::size_t b = 0; b < n_buckets; ++b) {
             const auto at = std::lower_bound(ranks.begin(), ranks.end(), edges.begin[b]);
-            CHECK(below[b] == at - ranks.begin());
+            CHECK(n_below[b] == at - ranks.begin());
         }
     }
 }
 
-void no_end_is_missed(Instructions instructions) {
+void no_end_is_missed(const Kernels& kernels) {
     Random random(2);
     for (int round = 0; round < 400; ++round) {
         const Leaves leaves = random_leaves(random);
         const BucketEdges edges(leaves.atoms);
-        BucketMasses masses;
         const std::vector<std::uint8_t> narrow(leaves.below.begin(), leaves.below.end());
-        if (*std::max_element(leaves.below.begin(), leaves.below.end()) < 256) {
-            masses.assign(edges, narrow.data(), leaves.rows, leaves.grains, leaves.first,
-                          leaves.last, instructions);
-        } else {
-            masses.assign(edges, leaves.below.data(), leaves.rows, leaves.grains, leaves.first,
-                          leaves.last, instructions);
-        }
-        CHECK(masses.n_trees() == leaves.rows.size());
+        const bool fits = *std::max_element(leaves.below.begin(), leaves.below.end()) < 256;
+        const BucketMasses masses =
+            fits ? sum(leaves, edges, narrow, kernels) : sum(leaves, edges, leaves.below, kernels);
+        CHECK(masses.needed(1) == static_cast<mass_t>(leaves.slices.size()) << narrow_shift);
         std::vector<mass_t> cumulative{0};
         for (const mass_t mass : leaves.masses) cumulative.push_back(cumulative.back() + mass);
         const mass_t total = cumulative.back();
@@ -139,9 +149,7 @@ void runs_hold_the_marked_buckets() {
     for (int round = 0; round < 200; ++round) {
         const Leaves leaves = random_leaves(random);
         const BucketEdges edges(leaves.atoms);
-        BucketMasses masses;
-        masses.assign(edges, leaves.below.data(), leaves.rows, leaves.grains, leaves.first,
-                      leaves.last, Instructions::portable);
+        const BucketMasses masses = sum(leaves, edges, leaves.below, portable_kernels);
         BucketSet marked{};
         for (bool& mark : marked) mark = below(random, 1 + round % 7) == 0;
         BucketRuns found;
@@ -165,9 +173,7 @@ void runs_hold_the_marked_buckets() {
 
 int main() {
     edges_enclose_their_atoms();
-    for (const auto instructions : {Instructions::portable, widest_instructions()}) {
-        no_end_is_missed(instructions);
-    }
+    for (const Kernels* kernels : available_kernels()) no_end_is_missed(*kernels);
     runs_hold_the_marked_buckets();
     return check::finish();
 }

@@ -1,9 +1,12 @@
-// test_tails.cpp: what is picked from both ends of leaves, with each set of instructions
+// test_kernels.cpp: each instruction set against a loop, and the choice of one
 // SPDX-License-Identifier: BSD-3-Clause
+#include <stdlib.h>
+
+#include <string_view>
 #include <utility>
 
 #include "check.hpp"
-#include "merge/tails.hpp"
+#include "kernels/kernels.hpp"
 #include "samples.hpp"
 
 using namespace hdicore;
@@ -14,16 +17,16 @@ namespace {
 using Entries = std::vector<std::pair<rank_t, std::uint32_t>>;
 
 template <class Rank>
-void picks_are_the_entries_of_the_tails() {
+void copies_are_the_entries_of_the_tails() {
     Random random(1);
     for (int round = 0; round < 300; ++round) {
         const std::size_t most = below(random, 2) == 0 ? 20 : 200;
         std::vector<Rank> ranks;
         std::vector<std::uint32_t> units;
-        std::vector<Leaf> leaves;
+        std::vector<EntrySlice> leaves;
         for (std::size_t l = 1 + below(random, 60); l > 0; --l) {
             const auto n = static_cast<std::uint32_t>(1 + below(random, most));
-            leaves.push_back({ranks.size(), units.size(), n});
+            leaves.push_back({ranks.size(), units.size(), n, 0});
             for (std::uint32_t e = 0; e < n; ++e) {
                 ranks.push_back(static_cast<Rank>(below(random, 1000)));
                 units.push_back(static_cast<std::uint32_t>(random()));
@@ -40,21 +43,21 @@ void picks_are_the_entries_of_the_tails() {
             if (ranks[e] <= low || ranks[e] >= high) entries.emplace_back(ranks[e], units[e]);
         }
         std::sort(entries.begin(), entries.end());
-        for (const auto instructions : {Instructions::portable, widest_instructions()}) {
+        for (const Kernels* kernels : available_kernels()) {
             Tails tails{low, high};
             Entries found;
-            std::vector<rank_t> picked_ranks(Picked::enough + 2 * most + 16);
-            std::vector<std::uint32_t> picked_units(picked_ranks.size());
+            std::vector<rank_t> buffer_ranks(EntryBuffer::enough + 2 * most + EntryBuffer::slack);
+            std::vector<std::uint32_t> buffer_units(buffer_ranks.size());
             for (std::size_t read = 0; read < leaves.size();) {
-                Picked picked{picked_ranks.data(), picked_units.data()};
-                const std::size_t now =
-                    pick_tails(std::span<const Leaf>(leaves).subspan(read), ranks.data(),
-                               units.data(), instructions, tails, picked);
+                EntryBuffer buffer{buffer_ranks.data(), buffer_units.data()};
+                const std::size_t now = kernels->entries<Rank>().copy_tails(
+                    std::span<const EntrySlice>(leaves).subspan(read), ranks.data(), units.data(),
+                    tails, buffer);
                 CHECK(now > 0);
                 if (now == 0) return;
                 read += now;
-                for (std::size_t k = 0; k < picked.n; ++k) {
-                    found.emplace_back(picked_ranks[k], picked_units[k]);
+                for (std::size_t k = 0; k < buffer.n; ++k) {
+                    found.emplace_back(buffer_ranks[k], buffer_units[k]);
                 }
             }
             std::sort(found.begin(), found.end());
@@ -68,38 +71,38 @@ void picks_are_the_entries_of_the_tails() {
 
 // Some leaves are empty, some longer than a list should get; the last one ends the arrays.
 template <class Rank>
-void all_entries_are_picked_in_order() {
+void all_entries_are_copied_in_order() {
     Random random(3);
     for (int round = 0; round < 300; ++round) {
         const std::size_t most = round % 10 == 0 ? 3000 : 40;
         std::vector<Rank> ranks;
         std::vector<std::uint32_t> units;
-        std::vector<Leaf> leaves;
+        std::vector<EntrySlice> leaves;
         for (std::size_t l = 1 + below(random, 60); l > 0; --l) {
             const auto n = static_cast<std::uint32_t>(below(random, 3) * below(random, most));
-            leaves.push_back({ranks.size(), units.size(), n});
+            leaves.push_back({ranks.size(), units.size(), n, 0});
             for (std::uint32_t e = 0; e < n; ++e) {
                 ranks.push_back(static_cast<Rank>(random()));
                 units.push_back(static_cast<std::uint32_t>(random()));
             }
         }
-        for (const auto instructions : {Instructions::portable, widest_instructions()}) {
+        for (const Kernels* kernels : available_kernels()) {
             std::vector<rank_t> found_ranks;
             std::vector<std::uint32_t> found_units;
-            std::vector<rank_t> picked_ranks(Picked::enough + 2 * most + 16);
-            std::vector<std::uint32_t> picked_units(picked_ranks.size());
+            std::vector<rank_t> buffer_ranks(EntryBuffer::enough + 2 * most + EntryBuffer::slack);
+            std::vector<std::uint32_t> buffer_units(buffer_ranks.size());
             for (std::size_t read = 0; read < leaves.size();) {
-                Picked picked{picked_ranks.data(), picked_units.data()};
-                const std::size_t now = pick_all<Rank>(std::span<const Leaf>(leaves).subspan(read),
-                                                       ranks, units, instructions, picked);
+                EntryBuffer buffer{buffer_ranks.data(), buffer_units.data()};
+                const std::size_t now = kernels->entries<Rank>().copy(
+                    std::span<const EntrySlice>(leaves).subspan(read), ranks, units, buffer);
                 CHECK(now > 0);
                 if (now == 0) return;
                 read += now;
-                const auto n = static_cast<std::ptrdiff_t>(picked.n);
-                found_ranks.insert(found_ranks.end(), picked_ranks.begin(),
-                                   picked_ranks.begin() + n);
-                found_units.insert(found_units.end(), picked_units.begin(),
-                                   picked_units.begin() + n);
+                const auto n = static_cast<std::ptrdiff_t>(buffer.n);
+                found_ranks.insert(found_ranks.end(), buffer_ranks.begin(),
+                                   buffer_ranks.begin() + n);
+                found_units.insert(found_units.end(), buffer_units.begin(),
+                                   buffer_units.begin() + n);
             }
             CHECK(std::equal(ranks.begin(), ranks.end(), found_ranks.begin(), found_ranks.end()));
             CHECK(found_units == units);
@@ -107,30 +110,32 @@ void all_entries_are_picked_in_order() {
     }
 }
 
-void guesses_are_near_the_share() {
-    Random random(2);
-    for (const std::uint32_t n : {1u, 3u, 10u, 100u}) {
-        TailGuess guess(0.1);
-        std::vector<std::uint16_t> ranks(n);
-        for (int leaf = 0; leaf < 1000; ++leaf) {
-            for (auto& rank : ranks) rank = static_cast<std::uint16_t>(below(random, 10000));
-            std::sort(ranks.begin(), ranks.end());
-            guess.add(ranks.data(), n);
+// Read once: a program does not change its instructions on the way.
+void the_environment_may_ask_for_portable_kernels() {
+    setenv("HDICORE_INSTRUCTIONS", "portable", 1);
+    CHECK(&default_kernels() == &portable_kernels);
+    unsetenv("HDICORE_INSTRUCTIONS");
+    CHECK(&default_kernels() == &portable_kernels);
+}
+
+void each_set_is_listed_once_and_portable_first() {
+    const auto all = available_kernels();
+    CHECK(all.front() == &portable_kernels);
+    for (const Kernels* one : all) {
+        for (const Kernels* other : all) {
+            CHECK((one == other) == (std::string_view(one->name) == other->name));
         }
-        const Tails tails = guess.tails();
-        if (n >= 10) CHECK(tails.low > 1000 && tails.low < 2000);
-        if (n >= 10) CHECK(tails.high < 9000 && tails.high > 8000);
-        CHECK(tails.low_mass == 0 && tails.high_mass == 0);
     }
 }
 
 }  // namespace
 
 int main() {
-    picks_are_the_entries_of_the_tails<std::uint16_t>();
-    picks_are_the_entries_of_the_tails<rank_t>();
-    all_entries_are_picked_in_order<std::uint16_t>();
-    all_entries_are_picked_in_order<rank_t>();
-    guesses_are_near_the_share();
+    copies_are_the_entries_of_the_tails<std::uint16_t>();
+    copies_are_the_entries_of_the_tails<rank_t>();
+    all_entries_are_copied_in_order<std::uint16_t>();
+    all_entries_are_copied_in_order<rank_t>();
+    the_environment_may_ask_for_portable_kernels();
+    each_set_is_listed_once_and_portable_first();
     return check::finish();
 }

@@ -1,0 +1,146 @@
+// query.hpp: rows or leaves from Python, checked, and the calls of the engine with them
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "arrays.hpp"
+#include "bound.hpp"
+#include "scoring/row_weights.hpp"
+#include "scoring/scorer.hpp"
+
+namespace hdicore::bindings {
+
+inline const BoundIndex& index_of(const BoundIndex& self) {
+    return self;
+}
+inline const BoundIndex& index_of(const BoundScorer& self) {
+    return self.bound_index;
+}
+
+// What a query is asked for: rows or leaves, checked, with the memory they live in.
+class Query {
+  public:
+    Query(const BoundScorer& self, const py::object& X, const py::object& leave_out,
+          const py::object& n_threads, const py::object& block_rows)
+        : Query(self.bound_index, leave_out, n_threads, block_rows) {
+        rows_name_ = "X";
+        source_ = std::make_unique<RoutedRows>(*self.forest_engine, row_matrix(X, keep_));
+        check_leave_out();
+    }
+
+    Query(const BoundIndex& self, const py::object& leaves, const py::object& leave_out,
+          const py::object& n_threads, const py::object& block_rows)
+        : Query(self, leave_out, n_threads, block_rows) {
+        const auto ids = integers<leaf_t>(leaves, "leaves");
+        check_ndim(ids, "leaves", 2);
+        check_shape(ids, "leaves",
+                    {ids.shape(0), static_cast<py::ssize_t>(self.engine->n_trees())});
+        rows_name_ = "leaves";
+        keep_ = ids;
+        source_ = std::make_unique<GivenLeaves>(*self.engine, ids.data(),
+                                                static_cast<std::size_t>(ids.shape(0)));
+        check_leave_out();
+    }
+
+    // Shape of a result: rows, outputs unless y had one dimension, and what is asked of each.
+    Shape shape(const Shape& rest) const {
+        Shape full{static_cast<py::ssize_t>(source_->n_rows())};
+        if (!index_.scalar_output) {
+            full.push_back(static_cast<py::ssize_t>(index_.engine->n_outputs()));
+        }
+        full.insert(full.end(), rest.begin(), rest.end());
+        return full;
+    }
+
+    // The axes of an array behind those of rows and outputs.
+    Shape rest_of(const py::array& array) const {
+        return {array.shape() + shape({}).size(), array.shape() + array.ndim()};
+    }
+
+    // Points given for each row (and output), one or several.
+    py::array_t<double> points(const py::object& object, const char* name,
+                               std::size_t& n_points) const {
+        auto array = reals(object, name);
+        const Shape one = shape({});
+        const auto extra = array.ndim() - static_cast<py::ssize_t>(one.size());
+        n_points = 1;
+        if (extra == 1) n_points = static_cast<std::size_t>(array.shape(array.ndim() - 1));
+        check_shape(array, name, extra == 1 ? shape({static_cast<py::ssize_t>(n_points)}) : one);
+        return array;
+    }
+
+    // An array to fill: the caller's, which must not be the memory of the rows, or a new one.
+    template <class T = double>
+    py::array_t<T> output(const py::object& out, const Shape& rest,
+                          const char* name = "out") const {
+        auto array = output_array<T>(out, shape(rest), name);
+        check_disjoint(array, name, keep_, rows_name_);
+        return array;
+    }
+
+    void score(const Request& request) {
+        const py::gil_scoped_release no_gil;
+        hdicore::score(*index_.engine, *source_, left_out(), request, execution());
+    }
+
+    CsrMatrix<double> weights() {
+        const py::gil_scoped_release no_gil;
+        return atom_weights(*index_.engine, *source_, left_out(), execution());
+    }
+
+    CsrMatrix<std::int64_t> proximities() {
+        const py::gil_scoped_release no_gil;
+        return hdicore::proximities(*index_.engine, *source_, left_out(), execution());
+    }
+
+    py::array_t<std::int64_t> count_samples() {
+        py::array_t<std::int64_t> result(static_cast<py::ssize_t>(source_->n_rows()));
+        std::int64_t* counts = result.mutable_data();
+        {
+            const py::gil_scoped_release no_gil;
+            hdicore::count_samples(*index_.engine, *source_, execution(), counts);
+        }
+        return result;
+    }
+
+  private:
+    Query(const BoundIndex& index, const py::object& leave_out, const py::object& n_threads,
+          const py::object& block_rows)
+        : index_(index),
+          n_threads_(thread_count(n_threads)),
+          block_rows_(static_cast<std::size_t>(
+              whole_number(block_rows, "block_rows", 0, std::int64_t{1} << 62))) {
+        if (leave_out.is_none()) return;
+        // A copy, as it must not change between its check and its use.
+        const auto rows = integers<std::uint32_t>(leave_out, "leave_out");
+        check_ndim(rows, "leave_out", 1);
+        leave_out_.emplace(rows.data(), rows.data() + rows.size());
+    }
+
+    void check_leave_out() const {
+        if (leave_out_ && leave_out_->size() != source_->n_rows()) {
+            throw py::value_error("leave_out must name one training row for each of " +
+                                  std::to_string(source_->n_rows()) + " rows, got " +
+                                  std::to_string(leave_out_->size()));
+        }
+    }
+
+    const std::uint32_t* left_out() const { return leave_out_ ? leave_out_->data() : nullptr; }
+    Execution execution() {
+        return {.n_threads = n_threads_, .block_rows = block_rows_, .interruption = interruption_};
+    }
+
+    const BoundIndex& index_;
+    unsigned n_threads_;
+    std::size_t block_rows_;
+    Interruption interruption_{pending_signals()};
+    const char* rows_name_ = "";
+    py::array keep_;
+    std::optional<std::vector<std::uint32_t>> leave_out_;
+    std::unique_ptr<LeafSource> source_;
+};
+
+}  // namespace hdicore::bindings

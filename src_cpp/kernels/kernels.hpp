@@ -1,0 +1,133 @@
+// kernels/kernels.hpp: the loops that exist for several instruction sets, as a table of functions
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "base/types.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HDICORE_AVX512 1
+#endif
+
+namespace hdicore {
+
+// The entries of one leaf, or some neighbours of them, in the arrays of an index.
+struct EntrySlice {
+    std::size_t begin;   // ranks[begin : begin + n], ascending
+    std::size_t units;   // units[units : units + n]
+    std::uint32_t n;     // may be 0 only where a function says so
+    std::uint32_t leaf;  // row of the leaf in the bucket counts, if the index has them
+};
+
+// Entries copied from slices, in any order.
+struct EntryBuffer {
+    // A kernel stops after the slice that reaches this number of entries, and may write up to
+    // `slack` elements behind the last entry.
+    static constexpr std::size_t enough = 1024;
+    static constexpr std::size_t slack = 16;
+
+    rank_t* ranks;
+    std::uint32_t* units;
+    std::size_t n = 0;
+};
+
+// The two tails of a distribution: entries of ranks <= low and >= high, with their masses and the
+// outermost ranks of the slices read.
+struct Tails {
+    rank_t low;
+    rank_t high;
+    rank_t first = std::numeric_limits<rank_t>::max();
+    rank_t last = 0;
+    mass_t low_mass = 0;
+    mass_t high_mass = 0;
+};
+
+template <class Rank>
+struct EntryKernels {
+    // Both copy slice after slice, until all are read or the buffer has enough, and return the
+    // number of slices read.
+
+    // Copies all entries. Slices may be empty.
+    std::size_t (*copy)(std::span<const EntrySlice> slices, std::span<const Rank> ranks,
+                        std::span<const std::uint32_t> units, EntryBuffer& buffer) noexcept;
+    // Copies the entries of the tails, and adds to their masses. O(slices + entries copied).
+    std::size_t (*copy_tails)(std::span<const EntrySlice> slices, const Rank* ranks,
+                              const std::uint32_t* units, Tails& tails,
+                              EntryBuffer& buffer) noexcept;
+};
+
+// Bucket counts are summed in blocks of so many buckets.
+inline constexpr std::size_t sum_block = 32;
+
+// Sums counts[slice.leaf * row_length + b] * entry_mass[slice] over slices, for each b < sum_block.
+template <class Count>
+using SumCounts = void (*)(const Count* counts, std::size_t row_length,
+                           std::span<const EntrySlice> slices, const double* entry_mass,
+                           float* sums) noexcept;
+
+// One instruction set. Results are the same bits with each, except that float sums of counts may
+// differ within their error bound.
+struct Kernels {
+    const char* name;
+
+    EntryKernels<std::uint16_t> narrow_ranks;
+    EntryKernels<rank_t> wide_ranks;
+    SumCounts<std::uint8_t> sum_narrow_counts;
+    SumCounts<std::uint16_t> sum_wide_counts;
+    // Lists the set bits of words[begin : end] as ranks, ascending, in `out`, clears them, and
+    // returns their number. `nonzero` and `bases` are scratch memory with room for the words and 8
+    // more; up to RankSet::slack elements behind the last rank are written.
+    std::size_t (*take_ranks)(std::uint64_t* words, std::size_t begin, std::size_t end,
+                              std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept;
+
+    // Average entries of a leaf from which merging only tails, or only buckets, is faster. Measured
+    // with bench/speed.
+    double min_entries_for_tails;
+    double min_entries_for_buckets;
+
+    template <class Rank>
+    const EntryKernels<Rank>& entries() const noexcept {
+        if constexpr (std::is_same_v<Rank, std::uint16_t>) {
+            return narrow_ranks;
+        } else {
+            return wide_ranks;
+        }
+    }
+    template <class Count>
+    SumCounts<Count> sum_counts() const noexcept {
+        if constexpr (std::is_same_v<Count, std::uint8_t>) {
+            return sum_narrow_counts;
+        } else {
+            return sum_wide_counts;
+        }
+    }
+};
+
+// The sets that this build has and this processor can run, widest last; the first is portable.
+std::span<const Kernels* const> available_kernels() noexcept;
+
+// The widest of them. The environment variable HDICORE_INSTRUCTIONS, read once, may say "portable".
+const Kernels& default_kernels() noexcept;
+
+// The tables, each defined in the file of its name.
+extern const Kernels portable_kernels;
+#ifdef HDICORE_AVX512
+extern const Kernels avx512_kernels;
+bool has_avx512() noexcept;
+#endif
+
+// Writes the lowest four set bits of a word as ranks, whether it has so many or not, and clears
+// them: a loop over the bits would end in a mispredicted branch.
+inline void write_four_ranks(std::uint64_t& bits, rank_t base, rank_t* out) noexcept {
+    for (std::size_t k = 0; k < 4; ++k, bits &= bits - 1) {
+        out[k] = base + static_cast<rank_t>(std::countr_zero(bits));
+    }
+}
+
+}  // namespace hdicore

@@ -1,0 +1,166 @@
+// merge/accumulator.cpp: sums entries in a dense array of masses, with a bit for each atom in use
+// SPDX-License-Identifier: BSD-3-Clause
+#include "merge/accumulator.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <type_traits>
+
+namespace hdicore {
+namespace {
+
+inline void prefetch_line([[maybe_unused]] const void* address) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
+}  // namespace
+
+Accumulator::Accumulator(const LeafIndex& index, const Kernels& kernels, std::size_t max_gaps)
+    : index_(index),
+      kernels_(kernels),
+      // Pages of zeros that are not used cost nothing.
+      mass_(static_cast<mass_t*>(std::calloc(index.max_atoms(), sizeof(mass_t)))),
+      touched_(index.max_atoms()) {
+    if (!mass_) throw std::bad_alloc();
+    const std::size_t max_atoms = index.max_atoms() + max_gaps;
+    ranks_ = std::make_unique_for_overwrite<rank_t[]>(max_atoms + RankSet::slack);
+    values_ = std::make_unique_for_overwrite<double[]>(max_atoms);
+    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
+    cumulative_[0] = 0;
+    const std::size_t max_buffer =
+        2 * EntryBuffer::enough + index.max_leaf_size() + EntryBuffer::slack;
+    buffer_ranks_ = std::make_unique_for_overwrite<rank_t[]>(max_buffer);
+    buffer_units_ = std::make_unique_for_overwrite<std::uint32_t[]>(max_buffer);
+}
+
+template <class Use>
+void Accumulator::with_arrays(const Use& use) const noexcept {
+    std::visit(
+        [&]<class Ranks, class Units>(const Ranks& ranks, const Units& units) {
+            if constexpr (std::is_same_v<Units, std::monostate>) {
+                use(ranks.view(), index_.uniform_units());
+            } else {
+                use(ranks.view(), units.view());
+            }
+        },
+        index_.arrays().ranks, index_.arrays().units);
+}
+
+void Accumulator::prefetch(RowSlices slices) const noexcept {
+    const bool uniform = index_.arrays().uniform();
+    with_arrays([&](auto ranks, auto units) {
+        for (const EntrySlice& slice : slices) {
+            prefetch_line(ranks.data() + slice.begin);
+            if (!uniform) prefetch_line(units.data() + slice.units);
+        }
+    });
+}
+
+RankBounds Accumulator::bounds(RowSlices slices) const noexcept {
+    return std::visit(
+        [&](const auto& ranks) {
+            RankBounds found{std::numeric_limits<rank_t>::max(), 0};
+            for (const EntrySlice& slice : slices) {
+                found.first = std::min<rank_t>(found.first, ranks[slice.begin]);
+                found.last = std::max<rank_t>(found.last, ranks[slice.begin + slice.n - 1]);
+            }
+            return found;
+        },
+        index_.arrays().ranks);
+}
+
+void Accumulator::add(RowSlices slices) noexcept {
+    with_arrays(
+        [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
+            if constexpr (sizeof(Unit) > sizeof(std::uint32_t)) {
+                for (const EntrySlice& slice : slices) {
+                    for (std::uint32_t e = 0; e < slice.n; ++e) {
+                        add(ranks[slice.begin + e], static_cast<mass_t>(units[slice.units + e]));
+                    }
+                }
+            } else {
+                // Entries are first copied behind each other and then added in one long loop: a
+                // loop for each short leaf would end in a mispredicted branch.
+                for (std::size_t n_read = 0; n_read < slices.size();) {
+                    EntryBuffer buffer{buffer_ranks_.get(), buffer_units_.get()};
+                    n_read +=
+                        kernels_.entries<Rank>().copy(slices.subspan(n_read), ranks, units, buffer);
+                    add_buffer(buffer.n);
+                }
+            }
+        });
+}
+
+void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
+    with_arrays(
+        [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
+            if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
+                for (std::size_t n_read = 0; n_read < slices.size();) {
+                    EntryBuffer buffer{buffer_ranks_.get(), buffer_units_.get()};
+                    n_read += kernels_.entries<Rank>().copy_tails(
+                        slices.subspan(n_read), ranks.data(), units.data(), tails, buffer);
+                    add_buffer(buffer.n);
+                }
+            }
+        });
+}
+
+void Accumulator::add_buffer(std::size_t n) noexcept {
+    const rank_t* ranks = buffer_ranks_.get();
+    const std::uint32_t* units = buffer_units_.get();
+    for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
+}
+
+Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept {
+    n_atoms_ = 0;
+    append_atoms(output, bounds.first, bounds.last);
+    return {{values_.get(), n_atoms_}, {cumulative_.get(), n_atoms_ + 1}, n_trees, index_.shift()};
+}
+
+Pmf Accumulator::read_nothing() noexcept {
+    n_atoms_ = 0;
+    return {{}, {cumulative_.get(), 1}, 0, index_.shift()};
+}
+
+PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
+                                     std::span<const RankRange> ranges, double max_abs) noexcept {
+    n_atoms_ = 0;
+    for (const RankRange& range : ranges) {
+        append_gap(range.below);
+        if (range.begin < range.end) append_atoms(output, range.begin, range.end - 1);
+    }
+    append_gap(static_cast<mass_t>(n_trees) << index_.shift());
+    return {{values_.get(), n_atoms_},
+            {cumulative_.get(), n_atoms_ + 1},
+            n_trees,
+            index_.shift(),
+            max_abs};
+}
+
+void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
+    const double* atoms = index_.atoms(output).data();
+    rank_t* ranks = ranks_.get() + n_atoms_;
+    double* values = values_.get() + n_atoms_;
+    mass_t* cumulative = cumulative_.get() + n_atoms_;
+    mass_t* mass = mass_.get();
+    const std::size_t n = touched_.take(first, last, kernels_, ranks);
+    mass_t sum = cumulative[0];
+    for (std::size_t k = 0; k < n; ++k) {
+        const rank_t rank = ranks[k];
+        values[k] = atoms[rank];
+        cumulative[k + 1] = sum += mass[rank];
+        mass[rank] = 0;
+    }
+    n_atoms_ += n;
+}
+
+void Accumulator::append_gap(mass_t upto) noexcept {
+    if (upto == cumulative_[n_atoms_]) return;
+    values_[n_atoms_++] = std::numeric_limits<double>::quiet_NaN();
+    cumulative_[n_atoms_] = upto;
+}
+
+}  // namespace hdicore

@@ -1,0 +1,103 @@
+// merge/accumulator.hpp: entries of many leaves -> sums by atom, read back in ascending order
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "index/leaf_index.hpp"
+#include "kernels/kernels.hpp"
+#include "merge/rank_set.hpp"
+#include "pmf/pmf.hpp"
+
+namespace hdicore {
+
+// The leaves of one row, without those that hold no training row: one slice for each tree that
+// contributes.
+using RowSlices = std::span<const EntrySlice>;
+
+// Outermost ranks of some entries.
+struct RankBounds {
+    rank_t first;
+    rank_t last;
+};
+
+// Ranks [begin, end) whose masses are complete, and the mass of all ranks below them.
+struct RankRange {
+    rank_t begin;
+    rank_t end;
+    mass_t below;
+};
+
+// Scratch memory of one thread. Entries are added, then all of them are read back, which leaves
+// the accumulator empty for the next row. Its memory is allocated at construction.
+class Accumulator {
+  public:
+    // max_gaps is the largest number of gaps that a distribution will have.
+    Accumulator(const LeafIndex& index, const Kernels& kernels, std::size_t max_gaps);
+
+    // Adds all entries of the slices, some of which may be empty. O(entries).
+    void add(RowSlices slices) noexcept;
+    // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
+    void add_tails(RowSlices slices, Tails& tails) noexcept;
+    void add(rank_t rank, mass_t units) noexcept {
+        mass_[rank] += units;
+        touched_.insert(rank);
+    }
+
+    // The distribution of all that was added, from n_trees trees. Valid until the next reading.
+    // O(atoms + (last - first) / 64).
+    Pmf read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept;
+    // The same of a row to which no tree contributes.
+    Pmf read_nothing() noexcept;
+
+    // The distribution in the ranges, which ascend and hold all that was added; all else is gaps.
+    PartialPmf read_partial(std::size_t output, std::size_t n_trees,
+                            std::span<const RankRange> ranges, double max_abs) noexcept;
+
+    // Ranks of the atoms read last, if there was no gap.
+    std::span<const rank_t> ranks() const noexcept { return {ranks_.get(), n_atoms_}; }
+    // The values read last.
+    std::span<const double> values() const noexcept { return {values_.get(), n_atoms_}; }
+
+    // Outermost ranks of slices, of which none is empty.
+    RankBounds bounds(RowSlices slices) const noexcept;
+
+    // Fetches the entries of slices that are to be added soon.
+    void prefetch(RowSlices slices) const noexcept;
+
+    const LeafIndex& index() const noexcept { return index_; }
+    const Kernels& kernels() const noexcept { return kernels_; }
+
+  private:
+    // Calls use(ranks, units) with the arrays that slices refer to.
+    template <class Use>
+    void with_arrays(const Use& use) const noexcept;
+    void add_buffer(std::size_t n) noexcept;
+    void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
+    void append_gap(mass_t upto) noexcept;
+
+    struct Free {
+        void operator()(mass_t* memory) const noexcept { std::free(memory); }
+    };
+
+    const LeafIndex& index_;
+    const Kernels& kernels_;
+    std::unique_ptr<mass_t[], Free> mass_;  // (n_atoms,) zero but for what was added
+    RankSet touched_;                       // ranks that have mass
+    // Entries on their way to mass_.
+    std::unique_ptr<rank_t[]> buffer_ranks_;
+    std::unique_ptr<std::uint32_t[]> buffer_units_;
+    // The atoms read last. Only the part that is written is ever touched.
+    std::size_t n_atoms_ = 0;
+    std::unique_ptr<rank_t[]> ranks_;
+    std::unique_ptr<double[]> values_;
+    std::unique_ptr<mass_t[]> cumulative_;
+};
+
+}  // namespace hdicore

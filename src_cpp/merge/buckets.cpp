@@ -1,0 +1,94 @@
+// merge/buckets.cpp: sums bucket counts, chooses buckets, and cuts the leaves there
+// SPDX-License-Identifier: BSD-3-Clause
+#include "merge/buckets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <variant>
+
+namespace hdicore {
+namespace {
+
+constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
+
+}  // namespace
+
+BucketMerge::BucketMerge(const LeafIndex& index)
+    : index_(index),
+      counts_(*index.bucket_counts()),
+      entry_mass_(index.n_trees()),
+      parts_(std::make_unique_for_overwrite<EntrySlice[]>(index.n_trees() * BucketRuns::max_runs)) {
+}
+
+PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                              const Request& request) noexcept {
+    const RankBounds outermost = bounds(slices);
+    sum_buckets(output, slices, outermost, accumulator.kernels());
+    marked_.fill(false);
+    mark(masses_, request, marked_);
+    // One more run costs as much as some entries of each leaf.
+    const auto max_gap = static_cast<float>(4 / index_.entries_per_leaf());
+    masses_.list_runs(marked_, max_gap, runs_);
+
+    std::visit([&](const auto& below) { cut_slices(counts_.edges[output], slices, below.data()); },
+               counts_.below);
+    const RowSlices parts(parts_.get(), slices.size() * runs_.n);
+    accumulator.prefetch(parts);
+    accumulator.add(parts);
+    const std::span<const double> atoms = index_.atoms(output);
+    const double max_abs =
+        std::max(std::fabs(atoms[outermost.first]), std::fabs(atoms[outermost.last]));
+    return accumulator.read_partial(output, slices.size(), std::span(ranges_).first(runs_.n),
+                                    max_abs);
+}
+
+RankBounds BucketMerge::bounds(RowSlices slices) const noexcept {
+    RankBounds found{std::numeric_limits<rank_t>::max(), 0};
+    for (const EntrySlice& slice : slices) {
+        found.first = std::min(found.first, counts_.ends[slice.leaf].first);
+        found.last = std::max(found.last, counts_.ends[slice.leaf].last);
+    }
+    return found;
+}
+
+void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+                              const Kernels& kernels) noexcept {
+    for (std::size_t l = 0; l < slices.size(); ++l) {
+        entry_mass_[l] = whole_tree / static_cast<double>(slices[l].n);
+    }
+    std::visit(
+        [&]<class Count>(const std::vector<Count>& below) {
+            static_assert(BucketMasses::block == sum_block);
+            const auto sum = [&](std::size_t b, float* sums) {
+                kernels.sum_counts<Count>()(below.data() + b, n_buckets, slices, entry_mass_.data(),
+                                            sums);
+            };
+            masses_.assign(counts_.edges[output], slices.size(), bounds.first, bounds.last, sum);
+        },
+        counts_.below);
+}
+
+template <class Count>
+void BucketMerge::cut_slices(const BucketEdges& edges, RowSlices slices,
+                             const Count* below) noexcept {
+    EntrySlice* part = parts_.get();
+    for (std::size_t r = 0; r < runs_.n; ++r) {
+        const auto [first, end] = runs_.runs[r];
+        mass_t mass = 0;
+        for (std::size_t l = 0; l < slices.size(); ++l) {
+            const EntrySlice& slice = slices[l];
+            const Count* counts = below + slice.leaf * n_buckets;
+            const std::uint32_t from = counts[first];
+            const std::uint32_t to = end == n_buckets ? slice.n : counts[end];
+            // As share() does: a quotient that is no whole number is further than the addend from
+            // the next one.
+            mass += static_cast<mass_t>(from * entry_mass_[l] + 0x1p-15);
+            *part++ = {slice.begin + from, slice.units + from, to - from, slice.leaf};
+        }
+        // Empty if there are fewer atoms than buckets.
+        ranges_[r] = {edges.begin[first], edges.begin[end], mass};
+    }
+}
+
+}  // namespace hdicore

@@ -1,0 +1,48 @@
+// merge/buckets.hpp: the entries of a row's leaves in some buckets -> its distribution there
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "merge/accumulator.hpp"
+#include "pmf/bucket_masses.hpp"
+#include "pmf/request.hpp"
+
+namespace hdicore {
+
+// Finds out from the bucket counts of the leaves which buckets may hold the answers to a request,
+// and merges the entries in these. For an index that has bucket counts. Scratch memory of one
+// thread.
+class BucketMerge {
+  public:
+    // One before each run, and one behind the last.
+    static constexpr std::size_t max_gaps = BucketRuns::max_runs + 1;
+
+    explicit BucketMerge(const LeafIndex& index);
+
+    // The request must not need every atom, and there is at least one slice.
+    // O(slices * n_buckets + slices * runs + entries + atoms / 64).
+    PartialPmf merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                     const Request& request) noexcept;
+
+  private:
+    RankBounds bounds(RowSlices slices) const noexcept;
+    void sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+                     const Kernels& kernels) noexcept;
+    // Fills parts_ with the entries in the runs, and ranges_.
+    template <class Count>
+    void cut_slices(const BucketEdges& edges, RowSlices slices, const Count* below) noexcept;
+
+    const LeafIndex& index_;
+    const BucketCounts& counts_;
+    BucketMasses masses_;
+    BucketSet marked_;
+    BucketRuns runs_;
+    std::vector<double> entry_mass_;       // (n_trees,) units of an entry of each slice
+    std::unique_ptr<EntrySlice[]> parts_;  // (n_trees * max_runs,)
+    std::array<RankRange, BucketRuns::max_runs> ranges_;
+};
+
+}  // namespace hdicore

@@ -1,0 +1,17 @@
+// merge/whole.hpp: all entries of a row's leaves -> its complete distribution
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "merge/accumulator.hpp"
+
+namespace hdicore {
+
+// O(entries + atoms / 64), and no further than between the outermost entries.
+inline Pmf merge_whole(Accumulator& accumulator, std::size_t output, RowSlices slices) noexcept {
+    if (slices.empty()) return accumulator.read_nothing();
+    const RankBounds bounds = accumulator.bounds(slices);
+    accumulator.add(slices);
+    return accumulator.read(output, slices.size(), bounds);
+}
+
+}  // namespace hdicore

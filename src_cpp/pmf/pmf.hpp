@@ -1,0 +1,84 @@
+// pmf/pmf.hpp: a discrete distribution of y, complete or with gaps
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include "base/shares.hpp"
+#include "base/types.hpp"
+
+namespace hdicore {
+
+// Atoms with positive mass in ascending order, no two equal, and the distribution function at them.
+// What both kinds of distribution below have in common; read through one of them.
+struct Steps {
+    std::span<const double> values;      // (n_atoms,)
+    std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
+    std::size_t n_trees;                 // trees that contribute, each 2^shift units
+    int shift;
+
+    std::size_t size() const noexcept { return values.size(); }
+    mass_t total() const noexcept { return cumulative.back(); }
+
+    // As needed_units; with pooled leaves a tree contributes less than 2^shift units.
+    mass_t needed(double level) const noexcept {
+        const mass_t whole = static_cast<mass_t>(n_trees) << shift;
+        return total() == whole ? needed_units(level, n_trees, shift) : needed_of_pool(level);
+    }
+
+    // First atom up to which the mass is at least `units`, which is at most total(). O(log
+    // n_atoms).
+    std::size_t first_reaching(mass_t units) const noexcept {
+        const auto masses = cumulative.subspan(1);
+        const auto at = std::lower_bound(masses.begin(), masses.end(), units);
+        return static_cast<std::size_t>(at - masses.begin());
+    }
+
+  private:
+    mass_t needed_of_pool(double level) const noexcept;
+};
+
+// A complete distribution, a probability mass function: everything can be read from it.
+struct Pmf : Steps {
+    // Mass of one observation, for quantiles that interpolate; 0 if nobody asked for it.
+    double observation = 0;
+
+    Pmf(std::span<const double> values, std::span<const mass_t> cumulative, std::size_t n_trees,
+        int shift, double observation = 0) noexcept
+        : Steps{values, cumulative, n_trees, shift}, observation(observation) {}
+
+    // Largest absolute value of an atom.
+    double max_abs() const noexcept {
+        return std::max(std::fabs(values.front()), std::fabs(values.back()));
+    }
+
+    // Mean, O(n_atoms). Its error is below 2^-shift times the range of the values.
+    double mean() const noexcept;
+
+    // P(Y <= y), or P(Y < y), O(log n_atoms).
+    double cdf(double y, bool inclusive = true) const noexcept;
+
+    // Smallest atom whose cumulative mass exceeds the share u in [0, 1), O(log n_atoms): a draw,
+    // if u is uniform.
+    double draw(double u) const noexcept;
+};
+
+// A distribution with gaps: the mass of a gap is known, the atoms in it are not. In `values` a gap
+// is one atom of value NaN. Only functions that return std::optional read it: they return nothing
+// if the answer lies in a gap.
+struct PartialPmf : Steps {
+    PartialPmf(std::span<const double> values, std::span<const mass_t> cumulative,
+               std::size_t n_trees, int shift, double max_abs) noexcept
+        : Steps{values, cumulative, n_trees, shift}, max_abs_(max_abs) {}
+
+    // Largest absolute value of an atom, those in gaps included.
+    double max_abs() const noexcept { return max_abs_; }
+
+  private:
+    double max_abs_;
+};
+
+}  // namespace hdicore

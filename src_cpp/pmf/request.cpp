@@ -1,0 +1,166 @@
+// pmf/request.cpp: one statistic after the other
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pmf/request.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace hdicore {
+namespace {
+
+// Whether a statistic can be read from a distribution with gaps.
+template <class Statistic>
+concept ReadsPartial = requires(const Statistic& statistic, const PartialPmf& pmf,
+                                const BucketMasses& masses, BucketSet& marked) {
+    statistic.read_partial(pmf, std::size_t{});
+    statistic.min_share();
+    statistic.mark(masses, marked);
+};
+
+// Calls use(statistic) for each that is not empty, as long as it returns true.
+template <class Use>
+bool each_statistic(const Request& request, const Use& use) noexcept {
+    const auto use_one = [&](const auto& statistic) {
+        return statistic.is_empty() || use(statistic);
+    };
+    return use_one(request.mean) && use_one(request.intervals) && use_one(request.quantiles) &&
+           use_one(request.cdf) && use_one(request.draws);
+}
+
+bool uses_observation(Interpolation interpolation) noexcept {
+    return interpolation != Interpolation::inverted_cdf &&
+           interpolation != Interpolation::averaged_inverted_cdf;
+}
+
+}  // namespace
+
+void IntervalRequest::write(std::size_t at, std::size_t level,
+                            const Interval& interval) const noexcept {
+    const std::size_t n_levels = coverages.size();
+    results[(2 * at) * n_levels + level] = interval.lower;
+    results[(2 * at + 1) * n_levels + level] = interval.upper;
+}
+
+void IntervalRequest::fill(std::size_t at, double value) const noexcept {
+    std::fill_n(results + 2 * at * coverages.size(), 2 * coverages.size(), value);
+}
+
+void IntervalRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
+    for (std::size_t k = 0; k < coverages.size(); ++k) {
+        write(at, k, interval(pmf, coverages[k], kind));
+    }
+}
+
+bool IntervalRequest::read_partial(const PartialPmf& pmf, std::size_t at) const noexcept {
+    for (std::size_t k = 0; k < coverages.size(); ++k) {
+        const std::optional<Interval> one = interval(pmf, coverages[k], kind);
+        if (!one) return false;
+        write(at, k, *one);
+    }
+    return true;
+}
+
+double IntervalRequest::min_share() const noexcept {
+    double share = 1;
+    for (const double coverage : coverages) {
+        share = std::min(share, hdicore::min_share(coverage, kind));
+    }
+    return share;
+}
+
+void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
+    for (const double coverage : coverages) mark_interval(masses, coverage, kind, marked);
+}
+
+void QuantileRequest::fill(std::size_t at, double value) const noexcept {
+    std::fill_n(results + at * levels.size(), levels.size(), value);
+}
+
+void QuantileRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
+    for (std::size_t k = 0; k < levels.size(); ++k) {
+        results[at * levels.size() + k] = quantile(pmf, levels[k], interpolation);
+    }
+}
+
+bool QuantileRequest::read_partial(const PartialPmf& pmf, std::size_t at) const noexcept {
+    if (interpolation != Interpolation::inverted_cdf) return false;
+    for (std::size_t k = 0; k < levels.size(); ++k) {
+        const std::optional<double> one = inverted_cdf(pmf, levels[k]);
+        if (!one) return false;
+        results[at * levels.size() + k] = *one;
+    }
+    return true;
+}
+
+double QuantileRequest::min_share() const noexcept {
+    if (interpolation != Interpolation::inverted_cdf) return 0;
+    double share = 1;
+    for (const double level : levels) share = std::min(share, min_share_of_inverted_cdf(level));
+    return share;
+}
+
+void QuantileRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
+    for (const double level : levels) mark_inverted_cdf(masses, level, marked);
+}
+
+void CdfRequest::fill(std::size_t at, double value) const noexcept {
+    std::fill_n(results + at * n_points, n_points, value);
+}
+
+void CdfRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
+    for (std::size_t i = at * n_points; i < (at + 1) * n_points; ++i) {
+        results[i] = pmf.cdf(points[i], inclusive);
+    }
+}
+
+void DrawRequest::fill(std::size_t at, double value) const noexcept {
+    std::fill_n(results + at * n_draws, n_draws, value);
+}
+
+void DrawRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
+    for (std::size_t i = at * n_draws; i < (at + 1) * n_draws; ++i) {
+        results[i] = pmf.draw(results[i]);
+    }
+}
+
+Needs needs(const Request& request) noexcept {
+    Needs all;
+    each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
+        double share = 0;
+        if constexpr (ReadsPartial<Statistic>) share = statistic.min_share();
+        all.min_share = std::min(all.min_share, share);
+        return true;
+    });
+    all.every_atom = all.min_share <= 0;
+    all.observation =
+        !request.quantiles.is_empty() && uses_observation(request.quantiles.interpolation);
+    return all;
+}
+
+void mark(const BucketMasses& masses, const Request& request, BucketSet& marked) noexcept {
+    each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
+        if constexpr (ReadsPartial<Statistic>) statistic.mark(masses, marked);
+        return true;
+    });
+}
+
+void read(const Pmf& pmf, const Request& request, std::size_t at) noexcept {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    each_statistic(request, [&](const auto& statistic) {
+        pmf.size() == 0 ? statistic.fill(at, nan) : statistic.read(pmf, at);
+        return true;
+    });
+}
+
+bool read_partial(const PartialPmf& pmf, const Request& request, std::size_t at) noexcept {
+    return each_statistic(request, [&]<class Statistic>(const Statistic& statistic) {
+        if constexpr (ReadsPartial<Statistic>) {
+            return statistic.read_partial(pmf, at);
+        } else {
+            return false;
+        }
+    });
+}
+
+}  // namespace hdicore

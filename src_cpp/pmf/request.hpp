@@ -1,0 +1,111 @@
+// pmf/request.hpp: what a caller asks of each row's distribution, what that needs, and its answers
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "pmf/interval.hpp"
+#include "pmf/pmf.hpp"
+#include "pmf/quantile.hpp"
+
+namespace hdicore {
+
+// Each statistic is a struct: where its results go, and how they are computed for one row and
+// output, number `at` of all. Pmf is enough for each. One that PartialPmf may be enough for has
+// three functions more:
+//
+//   bool read_partial(pmf, at)     false if the answer lies in a gap; results are then undefined
+//   double min_share()             what it needs, as min_share of an interval; 0: every atom
+//   void mark(masses, marked)      marks the buckets that may hold the answer
+//
+// A statistic without these is read from a Pmf only: `needs` and `read_partial` below see to it.
+
+struct MeanRequest {
+    double* results = nullptr;  // (n_rows, n_outputs)
+
+    bool is_empty() const noexcept { return results == nullptr; }
+    void fill(std::size_t at, double value) const noexcept { results[at] = value; }
+    void read(const Pmf& pmf, std::size_t at) const noexcept { results[at] = pmf.mean(); }
+};
+
+struct IntervalRequest {
+    std::span<const double> coverages{};  // (n_levels,) in (0, 1]
+    Kind kind = Kind::hdi;
+    double* results = nullptr;  // (n_rows, n_outputs, 2, n_levels)
+
+    bool is_empty() const noexcept { return coverages.empty(); }
+    void fill(std::size_t at, double value) const noexcept;
+    void read(const Pmf& pmf, std::size_t at) const noexcept;
+    [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
+    double min_share() const noexcept;
+    void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+
+  private:
+    void write(std::size_t at, std::size_t level, const Interval& interval) const noexcept;
+};
+
+struct QuantileRequest {
+    std::span<const double> levels{};  // (n_levels,) in [0, 1]
+    Interpolation interpolation = Interpolation::inverted_cdf;
+    double* results = nullptr;  // (n_rows, n_outputs, n_levels)
+
+    bool is_empty() const noexcept { return levels.empty(); }
+    void fill(std::size_t at, double value) const noexcept;
+    void read(const Pmf& pmf, std::size_t at) const noexcept;
+    [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
+    double min_share() const noexcept;
+    void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+};
+
+struct CdfRequest {
+    std::size_t n_points = 0;
+    const double* points = nullptr;  // (n_rows, n_outputs, n_points)
+    bool inclusive = true;           // P(Y <= point), or P(Y < point)
+    double* results = nullptr;       // (n_rows, n_outputs, n_points)
+
+    bool is_empty() const noexcept { return results == nullptr; }
+    void fill(std::size_t at, double value) const noexcept;
+    void read(const Pmf& pmf, std::size_t at) const noexcept;
+};
+
+struct DrawRequest {
+    std::size_t n_draws = 0;
+    double* results =
+        nullptr;  // (n_rows, n_outputs, n_draws) uniforms in [0, 1), replaced by draws
+
+    bool is_empty() const noexcept { return results == nullptr; }
+    void fill(std::size_t at, double value) const noexcept;
+    void read(const Pmf& pmf, std::size_t at) const noexcept;
+};
+
+// All that is asked of each row; what is empty is not read. One merge of the row's leaves serves
+// all of it. Results are NaN where no tree contributes.
+struct Request {
+    MeanRequest mean{};
+    IntervalRequest intervals{};
+    QuantileRequest quantiles{};
+    CdfRequest cdf{};
+    DrawRequest draws{};
+};
+
+// How much of a distribution a request needs.
+struct Needs {
+    bool every_atom = false;
+    // Otherwise the two tails that hold more than 1 - min_share each are enough, if it exceeds 1/2.
+    double min_share = 1;
+    bool observation = false;  // Pmf::observation
+};
+Needs needs(const Request& request) noexcept;
+
+// Marks the buckets that may hold the answers. The request must not need every atom.
+void mark(const BucketMasses& masses, const Request& request, BucketSet& marked) noexcept;
+
+// Writes the results of row and output number `at`, NaN if the distribution has no atom.
+void read(const Pmf& pmf, const Request& request, std::size_t at) noexcept;
+
+// The same; false, with results undefined, if a statistic needs every atom or what lies in a gap.
+[[nodiscard]] bool read_partial(const PartialPmf& pmf, const Request& request,
+                                std::size_t at) noexcept;
+
+}  // namespace hdicore

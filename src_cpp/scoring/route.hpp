@@ -1,0 +1,15 @@
+// scoring/route.hpp: many rows at once, from their features to their leaves
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/interruption.hpp"
+#include "forest/forest.hpp"
+
+namespace hdicore {
+
+// Leaves of all rows, (n_rows, n_trees), by scikit-learn's node ids or by leaf numbers. Throws
+// std::invalid_argument at rows that cannot be used.
+void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
+               leaf_t* out, Interruption& interruption = Interruption::never());
+
+}  // namespace hdicore

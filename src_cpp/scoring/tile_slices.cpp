@@ -1,0 +1,27 @@
+// scoring/tile_slices.cpp: looks up the entries of 16 rows, tree by tree
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scoring/tile_slices.hpp"
+
+namespace hdicore {
+
+void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
+                        std::size_t n) noexcept {
+    const std::uint32_t* uniform_begin = index_.uniform_begin();
+    for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.data() + k * n_trees_;
+    for (std::size_t t = 0; t < n_trees_; ++t, leaves += stride) {
+        const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
+        const std::size_t base = index_.tree_begin(output, t);
+        const std::uint32_t count_row = index_.first_count_row(output, t);
+        for (std::size_t k = 0; k < n; ++k) {
+            const leaf_t leaf = leaves[k];
+            if (leaf == no_leaf) continue;
+            const std::uint32_t size = leaf_begin[leaf + 1] - leaf_begin[leaf];
+            if (size == 0) continue;
+            const std::size_t begin = base + leaf_begin[leaf];
+            *ends_[k]++ = {begin, uniform_begin == nullptr ? begin : uniform_begin[size], size,
+                           count_row + static_cast<std::uint32_t>(leaf)};
+        }
+    }
+}
+
+}  // namespace hdicore

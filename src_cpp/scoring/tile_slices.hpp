@@ -1,0 +1,39 @@
+// scoring/tile_slices.hpp: the leaves of a tile of rows -> the slices of entries of each row
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "forest/forest.hpp"
+#include "index/leaf_index.hpp"
+#include "merge/accumulator.hpp"
+
+namespace hdicore {
+
+// Scratch memory of one thread.
+class TileSlices {
+  public:
+    explicit TileSlices(const LeafIndex& index)
+        : index_(index), n_trees_(index.n_trees()), slices_(RowTiles::tile_rows * n_trees_) {}
+
+    // Takes n rows, n <= tile_rows; leaves[t * stride + k] is the leaf of row k in tree t, or
+    // no_leaf. O(n * n_trees). Neighbouring rows share many leaves, which are then in cache.
+    void assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
+                std::size_t n) noexcept;
+
+    // Valid until the next assign.
+    RowSlices row(std::size_t k) const noexcept {
+        const EntrySlice* begin = slices_.data() + k * n_trees_;
+        return {begin, static_cast<std::size_t>(ends_[k] - begin)};
+    }
+
+  private:
+    const LeafIndex& index_;
+    std::size_t n_trees_;
+    std::vector<EntrySlice> slices_;  // (tile_rows, n_trees) those of row k end at ends_[k]
+    std::array<EntrySlice*, RowTiles::tile_rows> ends_;
+};
+
+}  // namespace hdicore

@@ -1,0 +1,87 @@
+// test_interval.cpp: what intervals of each kind hold, and what they read of a distribution
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+
+#include "check.hpp"
+#include "pmf/interval.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+mass_t mass_within(const Pmf& pmf, const Interval& interval) {
+    mass_t mass = 0;
+    for (std::size_t k = 0; k < pmf.size(); ++k) {
+        if (pmf.values[k] < interval.lower || pmf.values[k] > interval.upper) continue;
+        mass += pmf.cumulative[k + 1] - pmf.cumulative[k];
+    }
+    return mass;
+}
+
+void intervals_hold_their_coverage() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    Random random(3);
+    for (int round = 0; round < 2000; ++round) {
+        const Sample sample = random_sample(random, 1 + below(random, 20));
+        const Pmf pmf = sample.pmf();
+        const double coverage = below(random, 2) == 0
+                                    ? 1 - uniform(random)
+                                    : 0.05 * static_cast<double>(1 + below(random, 20));
+        const mass_t needed = pmf.needed(std::min(coverage, 1.0));
+        const Interval hdi = interval(pmf, coverage, Kind::hdi);
+        const Interval tailed = interval(pmf, coverage, Kind::equal_tailed);
+        const Interval lower = interval(pmf, coverage, Kind::lower);
+        const Interval upper = interval(pmf, coverage, Kind::upper);
+        for (const Interval& found : {hdi, tailed, lower, upper}) {
+            CHECK(mass_within(pmf, found) >= needed);
+        }
+        // Widths that differ only by rounding are tied.
+        CHECK(hdi.upper - hdi.lower <= tailed.upper - tailed.lower + 1e-13);
+        // One atom less would not be enough.
+        CHECK(lower.upper == infinity && upper.lower == -infinity);
+        CHECK(mass_within(pmf, {std::nextafter(lower.lower, infinity), infinity}) < needed);
+        CHECK(mass_within(pmf, {-infinity, std::nextafter(upper.upper, -infinity)}) < needed);
+    }
+}
+
+// Atoms outside of the two tails become one gap.
+void tails_are_enough() {
+    Random random(4);
+    for (int round = 0; round < 2000; ++round) {
+        const Sample sample = random_sample(random, 2 + below(random, 30));
+        const Pmf pmf = sample.pmf();
+        const double coverage = 0.5 + 0.5 * uniform(random);
+        for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::lower, Kind::upper}) {
+            const double share = min_share(coverage, kind);
+            const mass_t outside = pmf.total() - pmf.needed(share);
+            // The first atoms that hold more than `outside`, and the last ones.
+            std::size_t low = 1;
+            while (low < pmf.size() && pmf.cumulative[low] <= outside) ++low;
+            std::size_t high = pmf.size() - 1;
+            while (high > 0 && pmf.total() - pmf.cumulative[high] <= outside) --high;
+            if (high <= low) continue;
+            std::vector<double> values(pmf.values.begin(), pmf.values.begin() + low);
+            values.push_back(std::nan(""));
+            values.insert(values.end(), pmf.values.begin() + high, pmf.values.end());
+            std::vector<mass_t> masses(pmf.cumulative.begin(), pmf.cumulative.begin() + low + 1);
+            masses.insert(masses.end(), pmf.cumulative.begin() + high, pmf.cumulative.end());
+            const PartialPmf partial(values, masses, 1, wide_shift, pmf.max_abs());
+            const Interval expected = interval(pmf, coverage, kind);
+            const std::optional<Interval> found = interval(partial, coverage, kind);
+            // Only a median in the gap leaves it open.
+            if (!found) CHECK(kind == Kind::hdi && low < pmf.first_reaching(pmf.needed(0.5)) + 1);
+            if (found) CHECK(found->lower == expected.lower && found->upper == expected.upper);
+        }
+    }
+}
+
+}  // namespace
+
+int main() {
+    intervals_hold_their_coverage();
+    tails_are_enough();
+    return check::finish();
+}

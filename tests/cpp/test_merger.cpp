@@ -1,0 +1,179 @@
+// test_merger.cpp: merged leaves against sums over a dense table, whole and in part
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <map>
+
+#include "check.hpp"
+#include "merge/buckets.hpp"
+#include "merge/leave_one_out.hpp"
+#include "merge/row_counts.hpp"
+#include "merge/tails.hpp"
+#include "merge/whole.hpp"
+#include "samples.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+// Mass of each atom by brute force, in units; row `without` is absent.
+std::map<double, mass_t> masses(const Training& rows, const std::vector<leaf_t>& query, int shift,
+                                std::size_t without, std::size_t& n_contributing) {
+    std::map<double, mass_t> found;
+    n_contributing = 0;
+    for (std::size_t t = 0; t < rows.n_trees; ++t) {
+        std::map<double, count_t> members;
+        count_t total = 0;
+        for (std::size_t i = 0; i < rows.n_rows; ++i) {
+            if (i == without || rows.leaves[i * rows.n_trees + t] != query[t]) continue;
+            ++members[rows.y[i]];
+            ++total;
+        }
+        n_contributing += total > 0;
+        count_t part = 0;
+        mass_t given = 0;
+        for (const auto& [z, count] : members) {
+            part += count;
+            const mass_t upto = share(part, total, shift);
+            found[z] += upto - given;
+            given = upto;
+        }
+    }
+    return found;
+}
+
+void check_pmf(const Pmf& pmf, std::span<const rank_t> ranks,
+               const std::map<double, mass_t>& expected, std::size_t n_contributing) {
+    CHECK(pmf.size() == expected.size() && pmf.n_trees == n_contributing);
+    CHECK(ranks.size() == pmf.size());
+    CHECK(pmf.total() == static_cast<mass_t>(n_contributing) << pmf.shift);
+    std::size_t k = 0;
+    for (const auto& [z, mass] : expected) {
+        if (k == pmf.size()) break;
+        CHECK(pmf.values[k] == z && pmf.cumulative[k + 1] - pmf.cumulative[k] == mass);
+        ++k;
+    }
+}
+
+std::vector<EntrySlice> slices_of(const LeafIndex& index, const std::vector<leaf_t>& leaves) {
+    std::vector<EntrySlice> slices;
+    for (std::size_t t = 0; t < leaves.size(); ++t) {
+        if (leaves[t] == no_leaf) continue;
+        const EntrySlice slice = index.entries(0, t, leaves[t]);
+        if (slice.n > 0) slices.push_back(slice);
+    }
+    return slices;
+}
+
+void merging_sums_the_leaves() {
+    Random random(1);
+    for (int round = 0; round < 200; ++round) {
+        const Training rows =
+            random_training(random, 1 + below(random, 200), 1 + below(random, 6), 5);
+        const LeafIndex index(rows.rows(), true, 1);
+        for (const Kernels* kernels : available_kernels()) {
+            Accumulator accumulator(index, *kernels, 0);
+            LeaveOneOut leave_one_out(index);
+            RowCounts counts(index);
+            for (int query_round = 0; query_round < 3; ++query_round) {
+                std::vector<leaf_t> query(rows.n_trees);
+                for (std::size_t t = 0; t < rows.n_trees; ++t) {
+                    query[t] = static_cast<leaf_t>(below(random, index.n_leaves(t) + 1)) - 1;
+                }
+                std::size_t n_contributing;
+                auto expected = masses(rows, query, index.shift(), rows.n_rows, n_contributing);
+                auto slices = slices_of(index, query);
+                const Pmf all = merge_whole(accumulator, 0, slices);
+                check_pmf(all, accumulator.ranks(), expected, n_contributing);
+
+                const std::size_t out = below(random, rows.n_rows);
+                for (std::size_t t = 0; t < rows.n_trees; ++t) {
+                    query[t] = rows.leaves[out * rows.n_trees + t];
+                }
+                expected = masses(rows, query, index.shift(), out, n_contributing);
+                slices = slices_of(index, query);
+                const Pmf others =
+                    leave_one_out.merge(accumulator, 0, slices, static_cast<std::uint32_t>(out));
+                check_pmf(others, accumulator.ranks(), expected, n_contributing);
+                std::vector<std::int64_t> found(accumulator.ranks().size());
+                counts.count(accumulator.ranks(), slices,
+                             leave_one_out.rank(0, static_cast<std::uint32_t>(out)), found.data());
+                for (std::size_t k = 0; k < found.size(); ++k) {
+                    std::int64_t n = 0;
+                    for (std::size_t i = 0; i < rows.n_rows; ++i) {
+                        for (std::size_t t = 0; t < rows.n_trees && i != out; ++t) {
+                            n += rows.leaves[i * rows.n_trees + t] == query[t] &&
+                                 rows.y[i] == index.atoms(0)[accumulator.ranks()[k]];
+                        }
+                    }
+                    CHECK(found[k] == n);
+                }
+            }
+        }
+    }
+}
+
+// Atoms outside of gaps have the mass, and the mass below them, that merging everything finds.
+void check_partial(const PartialPmf& partial, const std::vector<double>& values,
+                   const std::vector<mass_t>& cumulative, std::size_t& n_compared) {
+    CHECK(partial.total() == cumulative.back());
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < partial.size(); ++i) {
+        if (std::isnan(partial.values[i])) continue;
+        while (values[k] < partial.values[i]) ++k;
+        CHECK(values[k] == partial.values[i]);
+        CHECK(cumulative[k] == partial.cumulative[i]);
+        CHECK(cumulative[k + 1] == partial.cumulative[i + 1]);
+        ++n_compared;
+    }
+    CHECK(partial.max_abs() == std::max(std::fabs(values.front()), std::fabs(values.back())));
+}
+
+void parts_have_the_exact_masses() {
+    Random random(3);
+    std::size_t n_in_tails = 0;
+    std::size_t n_in_buckets = 0;
+    for (int round = 0; round < 10; ++round) {
+        Training rows = random_training(random, 200 + below(random, 800), 1 + below(random, 30), 5);
+        // Rows of one leaf that share a target would get units of their own.
+        for (double& y : rows.y) y += uniform(random);
+        const LeafIndex index(rows.rows(), false, 1);
+        CHECK(index.bucket_counts().has_value());
+        for (const Kernels* kernels : available_kernels()) {
+            Accumulator accumulator(index, *kernels, BucketMerge::max_gaps);
+            BucketMerge buckets(index);
+            for (int query_round = 0; query_round < 10; ++query_round) {
+                std::vector<leaf_t> query(rows.n_trees);
+                for (leaf_t& leaf : query) leaf = static_cast<leaf_t>(below(random, 6)) - 1;
+                query[0] = 0;
+                const std::vector<EntrySlice> slices = slices_of(index, query);
+                const Pmf pmf = merge_whole(accumulator, 0, slices);
+                const std::vector<double> values(pmf.values.begin(), pmf.values.end());
+                const std::vector<mass_t> cumulative(pmf.cumulative.begin(), pmf.cumulative.end());
+
+                const double share = 0.55 + 0.4 * uniform(random);
+                const auto tails = merge_tails(accumulator, 0, slices, share);
+                if (tails) check_partial(*tails, values, cumulative, n_in_tails);
+
+                const std::vector<double> levels{uniform(random), uniform(random)};
+                Request request;
+                request.quantiles.levels = levels;
+                const PartialPmf part = buckets.merge(accumulator, 0, slices, request);
+                check_partial(part, values, cumulative, n_in_buckets);
+                for (const double level : levels) {
+                    const Pmf whole(values, cumulative, slices.size(), index.shift());
+                    CHECK(inverted_cdf(part, level) == inverted_cdf(whole, level));
+                }
+            }
+        }
+    }
+    CHECK(n_in_tails > 1000 && n_in_buckets > 500);
+}
+
+}  // namespace
+
+int main() {
+    merging_sums_the_leaves();
+    parts_have_the_exact_masses();
+    return check::finish();
+}
