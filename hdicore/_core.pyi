@@ -313,4 +313,3 @@ def weighted_hdi(
 ) -> _Floats: ...  # (2,), (2, k), (n, 2) or (n, 2, k)
 
 c_api: Final[CapsuleType]  # const hdicore_api *, see hdicore/c_api.h
-__pyx_capi__: Final[dict[str, CapsuleType]]  # C functions by name, for Cython

@@ -4,6 +4,7 @@
 
 #include "base/processors.hpp"
 #include "bound.hpp"
+#include "hdicore/c_api.h"
 
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
 
@@ -18,7 +19,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_hdi(module);
-    hdicore::bindings::register_capsules(module);
+    module.attr("c_api") = pybind11::capsule(hdicore_get_api(), "hdicore._core.c_api");
 }
 
 // pybind11 waits for ever for the lock of the main interpreter if a sub-interpreter comes first.

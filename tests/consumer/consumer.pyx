@@ -1,46 +1,114 @@
 # consumer.pyx: what an author of a Cython module writes to use hdicore's C functions
 # cython: language_level=3
-from libc.stdint cimport intptr_t
+from libc.math cimport NAN
+from libc.stdint cimport int32_t, intptr_t
 
-from hdicore cimport weighted_hdi_c, weighted_quantile_c
+cimport hdicore as hc
+
+cdef const hc.hdicore_api *api = hc.hdicore_get_api()
 
 
-def shortest(double[::1] values, double[::1] weights, double coverage):
-    """The interval, or None if the sample is refused."""
-    cdef double interval[2]
-    cdef const double *given = NULL if weights is None else &weights[0]
-    cdef int status
+def hdi(const double[::1] values, const double[::1] weights, const double[::1] coverages,
+        double[:, ::1] out):
+    """Shortest intervals, (2, k)."""
+    cdef const double *given = NULL
+    if weights is not None:
+        given = &weights[0]
     with nogil:
-        status = weighted_hdi_c(&values[0], given, values.shape[0], coverage, interval)
-    return None if status else (interval[0], interval[1])
+        hc.weighted_hdi(
+            &values[0], given, values.shape[0], &coverages[0], coverages.shape[0], &out[0, 0])
 
 
-def median(double[::1] values, double[::1] weights):
-    """The smallest value with half of the weight, or None if the sample is refused."""
-    cdef double found
-    if weighted_quantile_c(&values[0], &weights[0], values.shape[0], 0.5, 0, &found):
-        return None
-    return found
+def quantiles(const double[::1] values, const double[::1] weights, const double[::1] levels,
+              int interpolation, double[::1] out):
+    """Quantiles, (k,)."""
+    cdef const double *given = NULL
+    if weights is not None:
+        given = &weights[0]
+    with nogil:
+        hc.weighted_quantiles(
+            &values[0], given, values.shape[0], &levels[0], levels.shape[0], interpolation, &out[0])
 
 
-def refuses_nothing():
-    """Whether null pointers and an empty sample are refused without a crash."""
+def refused():
+    """How many calls with null pointers or bad sizes the table refuses."""
     cdef double interval[2]
-    cdef double value = 1.0
+    cdef double value = 1, level = 0.5
+    cdef int invalid = hc.hdicore_invalid
     return (
-        weighted_hdi_c(NULL, NULL, 1, 0.9, interval) == -1
-        and weighted_hdi_c(&value, NULL, 1, 0.9, NULL) == -1
-        and weighted_hdi_c(&value, NULL, 0, 0.9, interval) == -1
-        and weighted_hdi_c(&value, NULL, -1, 0.9, interval) == -1
-        and weighted_quantile_c(&value, NULL, 1, 0.5, 99, interval) == -1
+        (api.weighted_hdi(NULL, NULL, 1, &level, 1, interval, NULL) == invalid)
+        + (api.weighted_hdi(&value, NULL, 1, &level, 1, NULL, NULL) == invalid)
+        + (api.weighted_hdi(&value, NULL, 0, &level, 1, interval, NULL) == invalid)
+        + (api.weighted_hdi(&value, NULL, -1, &level, 1, interval, NULL) == invalid)
+        + (api.weighted_quantiles(&value, NULL, 1, &level, 1, 99, interval, NULL) == invalid)
     )
 
 
-# For scipy.ndimage.generic_filter: the width of the shortest half of a window.
-cdef api int shortest_half(
-    double *window, intptr_t n, double *result, void *unused
-) noexcept nogil:
+cdef class Index:
+    """An index of training rows, built here or shared with a hdicore.LeafIndex."""
+
+    cdef hc.hdicore_index *handle
+
+    def __dealloc__(self):
+        hc.index_release(self.handle)
+
+    @staticmethod
+    def of(leaf_index):
+        cdef Index self = Index()
+        self.handle = hc.index_from(leaf_index)
+        return self
+
+    @staticmethod
+    def build(const int32_t[:, ::1] leaves, const double[:, ::1] y):
+        cdef Index self = Index()
+        cdef hc.hdicore_training_rows rows = hc.hdicore_training_rows(
+            n_rows=leaves.shape[0], n_trees=leaves.shape[1], n_outputs=y.shape[1],
+            leaves=&leaves[0, 0], y=&y[0, 0], counts=NULL, sample_weight=NULL)
+        with nogil:
+            self.handle = hc.index_build(&rows, 2)
+        return self
+
+    def share(self):
+        cdef Index other = Index()
+        other.handle = hc.index_share(self.handle)
+        return other
+
+    def shape(self):
+        return hc.index_n_trees(self.handle), hc.index_n_outputs(self.handle)
+
+    def mean(self, const int32_t[:, ::1] leaves, double[:, ::1] out):
+        with nogil:
+            hc.index_mean(self.handle, &leaves[0, 0], leaves.shape[0], 1, &out[0, 0])
+
+    def intervals(self, const int32_t[:, ::1] leaves, const double[::1] coverages, int kind,
+                  double[:, :, :, ::1] out):
+        with nogil:
+            hc.index_intervals(
+                self.handle, &leaves[0, 0], leaves.shape[0], &coverages[0], coverages.shape[0],
+                kind, 1, &out[0, 0, 0, 0])
+
+    def quantiles(self, const int32_t[:, ::1] leaves, const double[::1] levels, int interpolation,
+                  double[:, :, ::1] out):
+        with nogil:
+            hc.index_quantiles(
+                self.handle, &leaves[0, 0], leaves.shape[0], &levels[0], levels.shape[0],
+                interpolation, 2, &out[0, 0, 0])
+
+    def cdf(self, const int32_t[:, ::1] leaves, const double[:, :, ::1] points,
+            double[:, :, ::1] out):
+        with nogil:
+            hc.index_cdf(
+                self.handle, &leaves[0, 0], leaves.shape[0], &points[0, 0, 0], points.shape[2], 0,
+                &out[0, 0, 0])
+
+
+# For scipy.ndimage.generic_filter: the width of the shortest half of a window. A callback must not
+# raise, so it asks the table for a status; NaN where the window is refused.
+cdef api int shortest_half(double *window, intptr_t n, double *result, void *unused) noexcept nogil:
     cdef double interval[2]
-    cdef int status = weighted_hdi_c(window, NULL, n, 0.5, interval)
-    result[0] = interval[1] - interval[0]
-    return status == 0
+    cdef double half = 0.5
+    if api.weighted_hdi(window, NULL, n, &half, 1, interval, NULL) == hc.hdicore_ok:
+        result[0] = interval[1] - interval[0]
+    else:
+        result[0] = NAN
+    return 1
