@@ -72,6 +72,22 @@ def test_a_cython_module_calls_the_installed_package(cython, target, environment
 
 
 @needs_compiler
+def test_the_example_in_cython_builds_and_passes_its_tests(target, environment, tmp_path):
+    pytest.importorskip("Cython")
+    sources, built = tmp_path / "sources", tmp_path / "built"
+    shutil.copytree(ROOT / "examples" / "cython", sources)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+    options = {"env": environment | {"CFLAGS": "-O0"}, "cwd": tmp_path}
+    run(*pip, "--no-build-isolation", "--target", built, sources, **options)
+    environment["PYTHONPATH"] = os.pathsep.join([str(built), str(target)])
+    where = "import hdicore; print(hdicore.__file__)"
+    found = run_python(where, env=environment, cwd=tmp_path).strip()
+    assert Path(found).is_relative_to(target)
+    pytest_alone = (sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "5 passed" in run(*pytest_alone, sources, env=environment, cwd=tmp_path)
+
+
+@needs_compiler
 def test_a_c_extension_calls_the_installed_package(target, environment, tmp_path):
     build_and_use(target, environment, tmp_path, "extension.c")
 

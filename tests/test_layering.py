@@ -8,7 +8,7 @@ import pytest
 from .oracle import ROOT, run_python
 
 SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".h", ".c"}
-FOLDERS = ("src_cpp", "hdicore", "python", "tests", "bench")
+FOLDERS = ("src_cpp", "hdicore", "python", "tests", "bench", "examples")
 FILES = sorted(
     [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
     + list(ROOT.glob("*.py"))
