@@ -1,6 +1,7 @@
-"""The comparison behind other libraries' forests runs from end to end on few rows."""
+"""The comparisons behind other libraries' forests run from end to end on few rows."""
 
 import os
+import shutil
 import sys
 
 import pytest
@@ -18,3 +19,14 @@ def test_a_quick_run_compares_every_library():
     lines = [line.split("|")[1].split()[0] for line in table.splitlines()[2:]]
     libraries = ["lightgbm", "xgboost", "catboost", "scikit-learn", "treelite"]
     assert lines == [*libraries, "quantile-forest", "quantile-forest"]
+
+
+def test_the_loop_in_cython_gives_the_quantiles_of_quantile_forest():
+    for library in ("Cython", "quantile_forest", "tabulate"):
+        pytest.importorskip(library)
+    if sys.platform == "win32" or not (os.environ.get("CXX") or shutil.which("c++")):
+        pytest.skip("no C++ compiler (c++ or $CXX) found")
+    script = ROOT / "bench" / "backend" / "cython_loop.py"
+    table = run(sys.executable, script, "--quick", env=os.environ | {"CFLAGS": "-O0"})
+    lines = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    assert lines == ["1", "10", "None"]
