@@ -148,7 +148,6 @@ class LeafIndex:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n,) or (n, n_outputs)
     def intervals(
@@ -160,7 +159,6 @@ class LeafIndex:
         mean: _Floats | None = None,  # (n,) or (n, n_outputs)
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
     def quantiles(
@@ -171,7 +169,6 @@ class LeafIndex:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n, [n_outputs]) or (n, [n_outputs,] k)
     def cdf(
@@ -182,7 +179,6 @@ class LeafIndex:
         inclusive: bool = True,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # as y
     def draws(
@@ -192,7 +188,6 @@ class LeafIndex:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # as uniforms
     def weights(
@@ -201,7 +196,6 @@ class LeafIndex:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
     def proximities(
         self,
@@ -209,14 +203,12 @@ class LeafIndex:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
     def n_samples(
         self,
         leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
         *,
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> NDArray[np.int64]: ...  # (n,)
 
 class Scorer:
@@ -232,7 +224,6 @@ class Scorer:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n,) or (n, n_outputs)
     def intervals(
@@ -244,7 +235,6 @@ class Scorer:
         mean: _Floats | None = None,  # (n,) or (n, n_outputs)
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
     def quantiles(
@@ -255,7 +245,6 @@ class Scorer:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # (n, [n_outputs]) or (n, [n_outputs,] k)
     def cdf(
@@ -266,7 +255,6 @@ class Scorer:
         inclusive: bool = True,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # as y
     def draws(
@@ -276,7 +264,6 @@ class Scorer:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
         out: _Floats | None = None,
     ) -> _Floats: ...  # as uniforms
     def weights(
@@ -285,7 +272,6 @@ class Scorer:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
     def proximities(
         self,
@@ -293,14 +279,12 @@ class Scorer:
         *,
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
     def n_samples(
         self,
         X: ArrayLike,  # (n, n_features)
         *,
         n_threads: int = 0,
-        block_rows: int = 0,
     ) -> NDArray[np.int64]: ...  # (n,)
 
 def available_threads() -> int: ...

@@ -8,6 +8,8 @@ import zipfile
 
 import pytest
 
+from hdicore import _core
+
 from .fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
 
@@ -40,6 +42,13 @@ def target(wheel, tmp_path_factory):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder
+
+
+@pytest.fixture
+def set_block_rows():
+    """Sets how many rows are a block in every query of a test; 0 is the engine's choice."""
+    yield _core._set_block_rows
+    _core._set_block_rows(0)
 
 
 @pytest.fixture

@@ -239,7 +239,7 @@ def test_every_interval_mass_is_within_one_unit_a_tree_of_the_exact_fraction(cou
         assert max(errors) - min(errors) < speaking
 
 
-def test_threads_blocks_and_orders_change_no_bit():
+def test_threads_blocks_and_orders_change_no_bit(set_block_rows):
     rng = np.random.default_rng(4)
     leaves, y = random_rows(rng, 400, 25, n_leaves=12, n_targets=50)
     y = np.stack([y, rng.normal(size=400)], axis=1)
@@ -265,7 +265,8 @@ def test_threads_blocks_and_orders_change_no_bit():
     expected = answers(index, query, n_threads=1)
     for n_threads in (1, 2, 8):
         for block_rows in (1, 7, 1000):
-            assert answers(index, query, n_threads=n_threads, block_rows=block_rows) == expected
+            set_block_rows(block_rows)
+            assert answers(index, query, n_threads=n_threads) == expected
     trees = rng.permutation(25)
     turned = LeafIndex(leaves[:, trees], y, counts=counts[:, trees], sample_weight=weights)
     assert answers(turned, query[:, trees]) == expected

@@ -37,9 +37,10 @@ def test_an_error_in_a_worker_comes_home(scorer, n_threads):
     assert np.all(np.isfinite(scorer.intervals(X, n_threads=n_threads)))
 
 
-def test_every_worker_may_fail(scorer):
+def test_every_worker_may_fail(scorer, set_block_rows):
+    set_block_rows(1)
     with pytest.raises(ValueError, match="infinite"):
-        scorer.intervals(np.full((1000, 3), np.inf), n_threads=8, block_rows=1)
+        scorer.intervals(np.full((1000, 3), np.inf), n_threads=8)
 
 
 def ticks_during(call):
@@ -102,16 +103,17 @@ def test_one_scorer_serves_many_python_threads(scorer):
 FORK = """
 import multiprocessing, os, sys, warnings
 import numpy as np
-from hdicore import Forest, LeafIndex, Scorer
+from hdicore import Forest, LeafIndex, Scorer, _core
 
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, of which none is ours
 tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
 forest = Forest(*tree, [0, 3], 1)
 X = np.random.default_rng(0).random((5000, 1))
 scorer = Scorer(forest, LeafIndex(forest.leaves(X), X[:, 0], n_threads=4))
+_core._set_block_rows(100)
 
 def score(n_threads):
-    return scorer.intervals(X, n_threads=n_threads, block_rows=100).tobytes()
+    return scorer.intervals(X, n_threads=n_threads).tobytes()
 
 expected = score(4)
 for _ in range(3):

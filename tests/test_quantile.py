@@ -248,13 +248,15 @@ def test_weights_are_those_of_dense_numpy_and_sum_to_one():
     assert np.all(np.diff(indices)[np.diff(np.repeat(np.arange(60), np.diff(indptr))) == 0] > 0)
 
 
-def test_weights_are_the_same_for_all_threads_and_blocks():
+def test_weights_are_the_same_for_all_threads_and_blocks(set_block_rows):
     rng = np.random.default_rng(3)
     leaves = rng.integers(0, 5, (200, 8))
     index = LeafIndex(leaves, rng.normal(size=200))
     expected = index.weights(leaves, n_threads=1)
-    for how in ({"n_threads": 2}, {"n_threads": 8, "block_rows": 3}, {"block_rows": 1000}):
-        for a, b in zip(expected, index.weights(leaves, **how), strict=True):
+    for n_threads, block_rows in ((2, 0), (8, 3), (0, 1000)):
+        set_block_rows(block_rows)
+        found = index.weights(leaves, n_threads=n_threads)
+        for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a, b)
 
 

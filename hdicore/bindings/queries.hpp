@@ -62,8 +62,8 @@ py::tuple csr(CsrMatrix<T> matrix) {
 
 template <class Self>
 py::object mean(const Self& self, const py::object& rows, const py::object& leave_out,
-                const py::object& n_threads, const py::object& block_rows, const py::object& out) {
-    Query query(self, rows, leave_out, n_threads, block_rows);
+                const py::object& n_threads, const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
     auto result = query.output(out, {});
     query.score({.mean = {result.mutable_data()}});
     return result;
@@ -72,9 +72,8 @@ py::object mean(const Self& self, const py::object& rows, const py::object& leav
 template <class Self>
 py::object intervals(const Self& self, const py::object& rows, const py::object& coverage,
                      const py::object& kind, const py::object& mean, const py::object& leave_out,
-                     const py::object& n_threads, const py::object& block_rows,
-                     const py::object& out) {
-    Query query(self, rows, leave_out, n_threads, block_rows);
+                     const py::object& n_threads, const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
     const Levels levels = levels_of(coverage, "coverage", false);
     Shape ends{2};
     if (!levels.is_scalar) ends.push_back(axis_of(levels)[0]);
@@ -92,9 +91,8 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
 template <class Self>
 py::object quantiles(const Self& self, const py::object& rows, const py::object& levels_given,
                      const py::object& interpolation, const py::object& leave_out,
-                     const py::object& n_threads, const py::object& block_rows,
-                     const py::object& out) {
-    Query query(self, rows, leave_out, n_threads, block_rows);
+                     const py::object& n_threads, const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
     const Levels levels = levels_of(levels_given, "quantiles", true);
     auto result = query.output(out, axis_of(levels));
     query.score(
@@ -104,9 +102,8 @@ py::object quantiles(const Self& self, const py::object& rows, const py::object&
 
 template <class Self>
 py::object cdf(const Self& self, const py::object& rows, const py::object& y, bool inclusive,
-               const py::object& leave_out, const py::object& n_threads,
-               const py::object& block_rows, const py::object& out) {
-    Query query(self, rows, leave_out, n_threads, block_rows);
+               const py::object& leave_out, const py::object& n_threads, const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
     std::size_t n_points = 0;
     const auto points = query.points(y, "y", n_points);
     for (py::ssize_t i = 0; i < points.size(); ++i) {
@@ -120,9 +117,8 @@ py::object cdf(const Self& self, const py::object& rows, const py::object& y, bo
 
 template <class Self>
 py::object draws(const Self& self, const py::object& rows, const py::object& uniforms,
-                 const py::object& leave_out, const py::object& n_threads,
-                 const py::object& block_rows, const py::object& out) {
-    Query query(self, rows, leave_out, n_threads, block_rows);
+                 const py::object& leave_out, const py::object& n_threads, const py::object& out) {
+    Query query(self, rows, leave_out, n_threads);
     std::size_t n_draws = 0;
     const auto given = query.points(uniforms, "uniforms", n_draws);
     auto result = query.output(out, query.rest_of(given));
@@ -138,20 +134,19 @@ py::object draws(const Self& self, const py::object& rows, const py::object& uni
 
 template <class Self>
 py::object weights(const Self& self, const py::object& rows, const py::object& leave_out,
-                   const py::object& n_threads, const py::object& block_rows) {
-    return csr(Query(self, rows, leave_out, n_threads, block_rows).weights());
+                   const py::object& n_threads) {
+    return csr(Query(self, rows, leave_out, n_threads).weights());
 }
 
 template <class Self>
 py::object proximities(const Self& self, const py::object& rows, const py::object& leave_out,
-                       const py::object& n_threads, const py::object& block_rows) {
-    return csr(Query(self, rows, leave_out, n_threads, block_rows).proximities());
+                       const py::object& n_threads) {
+    return csr(Query(self, rows, leave_out, n_threads).proximities());
 }
 
 template <class Self>
-py::object n_samples(const Self& self, const py::object& rows, const py::object& n_threads,
-                     const py::object& block_rows) {
-    return Query(self, rows, py::none(), n_threads, block_rows).count_samples();
+py::object n_samples(const Self& self, const py::object& rows, const py::object& n_threads) {
+    return Query(self, rows, py::none(), n_threads).count_samples();
 }
 
 // Defines the methods; `rows` names their first argument.
@@ -159,14 +154,12 @@ template <class Self, class... Options>
 void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
     const py::arg_v leave_out = py::arg("leave_out") = py::none();
     const py::arg_v n_threads = py::arg("n_threads") = 0;
-    const py::arg_v block_rows = py::arg("block_rows") = 0;
     const py::arg_v out = py::arg("out") = py::none();
     const py::kw_only named;
-    cls.def("mean", &mean<Self>, py::arg(rows), named, leave_out, n_threads, block_rows, out,
+    cls.def("mean", &mean<Self>, py::arg(rows), named, leave_out, n_threads, out,
             "Mean of the conditional distribution of each row, (n,) or (n, n_outputs).");
     cls.def("intervals", &intervals<Self>, py::arg(rows), py::arg("coverage") = 0.9,
-            py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads,
-            block_rows, out,
+            py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads, out,
             R"(Prediction intervals, (n, 2) for one coverage, (n, 2, k) for a list of k.
 
 With several outputs their axis stands behind n. One merge of the row's leaves serves
@@ -177,28 +170,28 @@ in each leaf given, and -1 stands for a tree where it does not. Rows to which no
 contributes are NaN.)");
     cls.def(
         "quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
-        py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, block_rows, out,
+        py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,
         "Quantiles, (n,) for one level in [0, 1], (n, k) for a list of k; with several outputs\n"
         "their axis stands behind n.");
     cls.def("cdf", &cdf<Self>, py::arg(rows), py::arg("y"), named, py::arg("inclusive") = true,
-            leave_out, n_threads, block_rows, out,
+            leave_out, n_threads, out,
             "P(Y <= y) for one y per row, (n,), or several, (n, k); with several outputs their\n"
             "axis stands behind n. P(Y < y) if not `inclusive`.");
     cls.def("draws", &draws<Self>, py::arg(rows), py::arg("uniforms"), named, leave_out, n_threads,
-            block_rows, out,
+            out,
             "Draws from the conditional distribution, one for each uniform number in [0, 1): (n,)\n"
             "or (n, k); with several outputs their axis stands behind n. `out` may be `uniforms`.");
-    cls.def("weights", &weights<Self>, py::arg(rows), named, leave_out, n_threads, block_rows,
+    cls.def("weights", &weights<Self>, py::arg(rows), named, leave_out, n_threads,
             "Weights of the atoms as CSR arrays (indptr, indices, data) of an (n, n_atoms) matrix\n"
             "whose rows sum to 1, or are empty where no tree contributes. For an index of one\n"
             "output.");
     cls.def(
-        "proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads, block_rows,
+        "proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads,
         "How often training rows with the target of each atom count in the row's leaves,\n"
         "summed over trees, as CSR arrays (indptr, indices, counts) of an (n, n_atoms) matrix\n"
         "of int64. With y = 0, 1, 2, ... at the build atoms are training rows. For an index of\n"
         "one output.");
-    cls.def("n_samples", &n_samples<Self>, py::arg(rows), named, n_threads, block_rows,
+    cls.def("n_samples", &n_samples<Self>, py::arg(rows), named, n_threads,
             "How often training rows count in the leaves of each row, summed over trees, (n,)\n"
             "int64.");
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,20 +21,24 @@ inline const BoundIndex& index_of(const BoundScorer& self) {
     return self.bound_index;
 }
 
+// Rows of a block of every query; 0: the engine's choice. Set by tests, since no result may depend
+// on it.
+inline std::atomic<std::size_t> block_rows{0};
+
 // What a query is asked for: rows or leaves, checked, with the memory they live in.
 class Query {
   public:
     Query(const BoundScorer& self, const py::object& X, const py::object& leave_out,
-          const py::object& n_threads, const py::object& block_rows)
-        : Query(self.bound_index, leave_out, n_threads, block_rows) {
+          const py::object& n_threads)
+        : Query(self.bound_index, leave_out, n_threads) {
         rows_name_ = "X";
         source_ = std::make_unique<RoutedRows>(*self.forest_engine, row_matrix(X, keep_));
         check_leave_out();
     }
 
     Query(const BoundIndex& self, const py::object& leaves, const py::object& leave_out,
-          const py::object& n_threads, const py::object& block_rows)
-        : Query(self, leave_out, n_threads, block_rows) {
+          const py::object& n_threads)
+        : Query(self, leave_out, n_threads) {
         const auto ids = integers<leaf_t>(leaves, "leaves");
         check_ndim(ids, "leaves", 2);
         check_shape(ids, "leaves",
@@ -107,12 +112,8 @@ class Query {
     }
 
   private:
-    Query(const BoundIndex& index, const py::object& leave_out, const py::object& n_threads,
-          const py::object& block_rows)
-        : index_(index),
-          n_threads_(thread_count(n_threads)),
-          block_rows_(static_cast<std::size_t>(
-              whole_number(block_rows, "block_rows", 0, std::int64_t{1} << 62))) {
+    Query(const BoundIndex& index, const py::object& leave_out, const py::object& n_threads)
+        : index_(index), n_threads_(thread_count(n_threads)) {
         if (leave_out.is_none()) return;
         // A copy, as it must not change between its check and its use.
         const auto rows = integers<std::uint32_t>(leave_out, "leave_out");
@@ -130,12 +131,11 @@ class Query {
 
     const std::uint32_t* left_out() const { return leave_out_ ? leave_out_->data() : nullptr; }
     Execution execution() {
-        return {.n_threads = n_threads_, .block_rows = block_rows_, .interruption = interruption_};
+        return {.n_threads = n_threads_, .block_rows = block_rows, .interruption = interruption_};
     }
 
     const BoundIndex& index_;
     unsigned n_threads_;
-    std::size_t block_rows_;
     Interruption interruption_{pending_signals()};
     const char* rows_name_ = "";
     py::array keep_;

@@ -23,8 +23,7 @@ void register_scorer(py::module_& module) {
         R"(A forest and its leaf index: from rows to their conditional distributions.
 
 Rows are scored in blocks over threads; memory beside the results does not grow
-with their number, and neither the number of threads nor `block_rows` changes a
-bit of the results.
+with their number, and the number of threads does not change a bit of the results.
 
 Parameters
 ----------
@@ -45,6 +44,7 @@ ValueError
                                   py::make_tuple(self.attr("forest"), self.attr("index")));
         });
     register_queries(cls, "X");
+    module.def("_set_block_rows", [](std::size_t n_rows) { block_rows = n_rows; });
 }
 
 }  // namespace hdicore::bindings

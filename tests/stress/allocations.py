@@ -22,7 +22,7 @@ from children import NO_MEMORY, RIGHT, WRONG, WRONG_NEXT, Case, row_of_children
 from models import N_FEATURES, make_rows, make_scorer, tree_fields
 from outcome import Row, SkippedError
 
-from hdicore import Forest, LeafIndex, Scorer, weighted_hdi
+from hdicore import Forest, LeafIndex, Scorer, _core, weighted_hdi
 
 SHIM = Path(__file__).with_name("failing_malloc.c")
 Operation = Callable[[], object]
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterator[Row]:
     shim = preloaded_shim()
+    _core._set_block_rows(500)
     for name, operation in operations().items():
         if options.only in name:
             yield row_of_children(name, allocation_cases(shim, operation, options.every))
@@ -87,7 +88,6 @@ def operations() -> dict[str, Operation]:
         found[f"pickle.loads, protocol {protocol}"] = lambda b=blob: pickle.loads(b)
     for n in (1, 2):
         threads = f"{n} thread{'s' * (n > 1)}"
-        blocks = {"n_threads": n, "block_rows": 500}
         more = {
             "Forest": lambda n=n: Forest(*fields, offsets, N_FEATURES, n_threads=n),
             "LeafIndex": lambda n=n: LeafIndex(leaves, y, n_leaves=n_leaves, n_threads=n),
@@ -100,23 +100,23 @@ def operations() -> dict[str, Operation]:
             "weighted_hdi": lambda n=n: weighted_hdi(samples, n_threads=n),
             "C table, index_build": c_table.build(leaves, y, n),
             "C table, index_mean": c_table.mean(index, asked_leaves, n),
-            **{f"LeafIndex.{k}": q for k, q in queries(index, asked_leaves, blocks).items()},
-            **{f"Scorer.{k}": q for k, q in queries(scorer, asked, blocks).items()},
+            **{f"LeafIndex.{k}": q for k, q in queries(index, asked_leaves, n).items()},
+            **{f"Scorer.{k}": q for k, q in queries(scorer, asked, n).items()},
         }
         found |= {f"{name}, {threads}": operation for name, operation in more.items()}
     return found
 
 
-def queries(asked: Scorer | LeafIndex, rows: np.ndarray, blocks: dict) -> dict[str, Operation]:
+def queries(asked: Scorer | LeafIndex, rows: np.ndarray, n: int) -> dict[str, Operation]:
     points = np.linspace(0, 1, len(rows), endpoint=False)
     return {
-        "mean": lambda: asked.mean(rows, **blocks),
-        "intervals": lambda: asked.intervals(rows, [0.5, 0.9], **blocks),
-        "intervals, equal-tailed": lambda: asked.intervals(rows, 0.9, "equal_tailed", **blocks),
-        "quantiles": lambda: asked.quantiles(rows, [0.1, 0.5], "linear", **blocks),
-        "cdf": lambda: asked.cdf(rows, points, **blocks),
-        "draws": lambda: asked.draws(rows, points, **blocks),
-        "weights": lambda: asked.weights(rows, **blocks),
+        "mean": lambda: asked.mean(rows, n_threads=n),
+        "intervals": lambda: asked.intervals(rows, [0.5, 0.9], n_threads=n),
+        "intervals, equal-tailed": lambda: asked.intervals(rows, 0.9, "equal_tailed", n_threads=n),
+        "quantiles": lambda: asked.quantiles(rows, [0.1, 0.5], "linear", n_threads=n),
+        "cdf": lambda: asked.cdf(rows, points, n_threads=n),
+        "draws": lambda: asked.draws(rows, points, n_threads=n),
+        "weights": lambda: asked.weights(rows, n_threads=n),
     }
 
 

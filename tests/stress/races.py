@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from models import make_forest, make_rows, make_scorer
 
-from hdicore import LeafIndex, Scorer, weighted_hdi
+from hdicore import LeafIndex, Scorer, _core, weighted_hdi
 
 N_CALLERS = 8
 
@@ -27,7 +27,7 @@ def queries_of(scorer: Scorer, X: np.ndarray, n_threads: int) -> Sequence[Callab
     leaves = scorer.forest.leaves(X)
     return (
         lambda: scorer.mean(X, n_threads=n_threads),
-        lambda: scorer.intervals(X, [0.5, 0.9], n_threads=n_threads, block_rows=100),
+        lambda: scorer.intervals(X, [0.5, 0.9], n_threads=n_threads),
         lambda: scorer.quantiles(X, [0.1, 0.5], "linear", n_threads=n_threads),
         lambda: scorer.cdf(X, level, n_threads=n_threads),
         lambda: scorer.draws(X, level, n_threads=n_threads),
@@ -92,4 +92,5 @@ RACES = {
 }
 
 if __name__ == "__main__":
+    _core._set_block_rows(100)  # many blocks of few rows
     (RACES | {CONTROL: one_result_for_two_calls})[sys.argv[1]]()
