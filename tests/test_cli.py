@@ -19,8 +19,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
-from hdiforest import HDIForestRegressor, extras, scoring
-from hdiforest.cli import main
+from hdiforest import HDIForestRegressor
+from hdiforest.command import extras, scoring
+from hdiforest.command.cli import main
 
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
 
@@ -487,7 +488,7 @@ def peak_memory(*arguments):
     if not os.path.exists("/proc/self/status"):
         pytest.skip("needs Linux, whose ru_maxrss counts the calling process too")
     script = (
-        "import sys; from hdiforest.cli import main; code = main(sys.argv[1:]);"
+        "import sys; from hdiforest.command.cli import main; code = main(sys.argv[1:]);"
         "print(open('/proc/self/status').read()); sys.exit(code)"
     )
     call = [sys.executable, "-P", "-c", script, *map(str, arguments)]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest import csv_rows
-from hdiforest.csv_rows import CsvRows, RowError
-from hdiforest.tables import TableError, numbers, open_table
+from hdiforest.command import csv_rows
+from hdiforest.command.csv_rows import CsvRows, RowError
+from hdiforest.command.tables import TableError, numbers, open_table
 
 
 @pytest.fixture

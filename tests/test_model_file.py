@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, model_file, tensor_file
+from hdiforest.command.summary import describe
 from hdiforest.model_schema import FACTS
-from hdiforest.summary import describe
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).astype(np.float32)

@@ -16,10 +16,11 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor, atomic, table_writer, unfinished
+from hdiforest import HDIForestRegressor, atomic, unfinished
 from hdiforest.atomic import replacing
-from hdiforest.cli import main
-from hdiforest.report import say
+from hdiforest.command import table_writer
+from hdiforest.command.cli import main
+from hdiforest.command.report import say
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes with names, signals, locks")
 
@@ -312,7 +313,7 @@ def test_many_runs_on_one_output_do_not_hurt_each_other(folder):
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
 def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
     """Signals raise wherever Python is: here at each line of the files that write, in turn."""
-    from hdiforest.scoring import score_table
+    from hdiforest.command.scoring import score_table
 
     loaded, out = HDIForestRegressor.load(model), folder / name
     out.write_text("before")

@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from hdiforest.tables import (
+from hdiforest.command.tables import (
     ENDINGS,
     TableError,
     checked_features,

@@ -2,7 +2,7 @@
 
 import sys
 
-from hdiforest.cli import main
+from hdiforest.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

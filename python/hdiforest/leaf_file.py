@@ -7,7 +7,7 @@ from typing import Any
 
 from hdicore import LeafIndex
 from hdiforest import tensor_file
-from hdiforest.report import printable
+from hdiforest.text import printable
 
 LEAF_INDEX = tensor_file.Format("file of LeafModel.save", "hdicore_leaf_index", 1)
 

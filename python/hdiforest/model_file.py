@@ -13,7 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
 from hdiforest.importing import TrainingRows
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
-from hdiforest.report import printable
+from hdiforest.text import printable
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdicore import __version__
 from hdiforest.atomic import replacing
-from hdiforest.report import printable
+from hdiforest.text import printable
 
 _HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
 _DTYPES = {

@@ -26,12 +26,12 @@ else:
     import atheris
 
     with atheris.instrument_imports(include=["hdiforest"]):
-        import hdiforest.summary  # noqa: F401
+        import hdiforest.command.summary  # noqa: F401
 
 from mutations import mutate
 
 from hdiforest import HDIForestRegressor, LeafModel
-from hdiforest.summary import describe
+from hdiforest.command.summary import describe
 
 INTERPOLATIONS = [
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),

@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 import hdicore
 from hdicore import LeafIndex, Scorer
 from hdiforest import HDIForestRegressor
-from hdiforest.cli import main
+from hdiforest.command.cli import main
 
 Work = Callable[[np.random.Generator, Path], None]
 

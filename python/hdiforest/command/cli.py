@@ -14,11 +14,12 @@ from typing import Any, NoReturn
 
 from hdicore import __version__
 from hdiforest.atomic import is_standard_output, is_stream
+from hdiforest.command.extras import need
+from hdiforest.command.report import say
+from hdiforest.command.signals import Stopped, stoppable
+from hdiforest.command.tables import BATCH_ROWS, TableError, ending
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
-from hdiforest.report import printable, say
-from hdiforest.signals import Stopped, stoppable
-from hdiforest.tables import BATCH_ROWS, TableError, ending
+from hdiforest.text import printable
 
 __all__ = ["main"]
 
@@ -166,7 +167,7 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_fit(options: Any) -> None:
-    from hdiforest.fitting import new_forest, out_of_bag_report, read_training_table
+    from hdiforest.command.fitting import new_forest, out_of_bag_report, read_training_table
 
     need("safetensors")
     _require_writable(options.output, options.train)
@@ -196,7 +197,7 @@ def _run_fit(options: Any) -> None:
 
 
 def _run_score(options: Any) -> None:
-    from hdiforest.scoring import score_table
+    from hdiforest.command.scoring import score_table
 
     _require_writable(options.output, options.table, options.model)
     model = HDIForestRegressor.load(options.model)
@@ -221,13 +222,13 @@ def _run_score(options: Any) -> None:
 
 
 def _run_inspect(options: Any) -> None:
-    from hdiforest.summary import describe
+    from hdiforest.command.summary import describe
 
     say(describe(options.model))
 
 
 def _run_demo(options: Any) -> None:
-    from hdiforest.demo import run
+    from hdiforest.command.demo import run
 
     run(options.output)
 

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.distributions import Kind
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import MissingPackageError, need
-from hdiforest.tables import (
+from hdiforest.command.extras import MissingPackageError, need
+from hdiforest.command.tables import (
     TableError,
     TableReader,
     checked_features,
@@ -23,6 +21,8 @@ from hdiforest.tables import (
     open_table,
     write_table,
 )
+from hdiforest.distributions import Kind
+from hdiforest.estimator import HDIForestRegressor
 
 # The columns of each kind: name in front of the level, and which end of the interval it holds.
 COLUMNS: dict[Kind, tuple[tuple[str, int], ...]] = {

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
+from hdiforest.command.extras import need
+from hdiforest.command.report import comparison
+from hdiforest.command.table_reader import quoted
+from hdiforest.command.tables import TableError, TableReader, checked_features, numbers, open_table
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
-from hdiforest.report import comparison
-from hdiforest.table_reader import quoted
-from hdiforest.tables import TableError, TableReader, checked_features, numbers, open_table
 
 LEVELS = (0.8, 0.9, 0.95)
 UNHEARD = "No out-of-bag record: every tree saw every row."

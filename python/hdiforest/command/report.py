@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.metrics import coverage_score, mean_width_score
-
-
-def printable(text: str) -> str:
-    """Escape what a terminal would not print as it stands, such as control characters."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
+from hdiforest.text import printable
 
 
 def say(text: str, file: TextIO | None = None) -> None:

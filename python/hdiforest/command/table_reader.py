@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hdiforest.regroup import Regroup
+from hdiforest.command.regroup import Regroup
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 BATCH_ROWS = 65536

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hdiforest.command.report import aligned
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.model_file import read_facts
-from hdiforest.report import aligned
 
 WEIGHTS = {
     "all": "all training rows of a leaf",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.csv_reader import CsvReader
-from hdiforest.extras import need
-from hdiforest.parquet_reader import ParquetReader
-from hdiforest.table_reader import BATCH_ROWS, ENDINGS, TableError, TableReader, ending
-from hdiforest.table_writer import write_table
+from hdiforest.command.csv_reader import CsvReader
+from hdiforest.command.extras import need
+from hdiforest.command.parquet_reader import ParquetReader
+from hdiforest.command.table_reader import BATCH_ROWS, ENDINGS, TableError, TableReader, ending
+from hdiforest.command.table_writer import write_table
 
 __all__ = [
     "BATCH_ROWS",

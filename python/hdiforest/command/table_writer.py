@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from hdiforest.atomic import writing
-from hdiforest.extras import need
-from hdiforest.regroup import Regroup
-from hdiforest.table_reader import TableError, ending, rows_of
+from hdiforest.command.extras import need
+from hdiforest.command.regroup import Regroup
+from hdiforest.command.table_reader import TableError, ending, rows_of
 
 
 @contextmanager

@@ -12,13 +12,13 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from hdiforest.atomic import replacing
+from hdiforest.command.extras import need
+from hdiforest.command.fitting import read_training_table
+from hdiforest.command.report import comparison, say
+from hdiforest.command.scoring import result_columns
+from hdiforest.command.tables import write_table
 from hdiforest.distributions import Kind
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
-from hdiforest.fitting import read_training_table
-from hdiforest.report import comparison, say
-from hdiforest.scoring import result_columns
-from hdiforest.tables import write_table
 
 LEVELS = (0.8, 0.9, 0.95)
 SHOWN = 1  # the level of the picture: 0.9
@@ -57,7 +57,7 @@ def run(folder: Path) -> None:
         If `folder` cannot be made or written to.
     """
     need("matplotlib.figure")
-    with as_file(files("hdiforest") / "data" / "concrete.csv.gz") as path:
+    with as_file(files("hdiforest.command") / "data" / "concrete.csv.gz") as path:
         frame, y, _ = read_training_table(path, TARGET)
     folder.mkdir(parents=True, exist_ok=True)
     X = np.column_stack([column.to_numpy() for column in frame.columns])

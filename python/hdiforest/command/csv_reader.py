@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.csv_rows import CsvRows, RowError
-from hdiforest.extras import need
-from hdiforest.table_reader import TableError, TableReader, not_numbers
+from hdiforest.command.csv_rows import CsvRows, RowError
+from hdiforest.command.extras import need
+from hdiforest.command.table_reader import TableError, TableReader, not_numbers
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if they are as long as the header: columns have a price of their own

@@ -1,0 +1,1 @@
+"""The command hdiforest: everything that serves only it."""
