@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, atomic, unfinished
 from hdiforest.atomic import replacing
-from hdiforest.command import table_writer
+from hdiforest.command import csv_writer, parquet_writer, table_writer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
 
@@ -317,7 +317,8 @@ def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
 
     loaded, out = HDIForestRegressor.load(model), folder / name
     out.write_text("before")
-    ours = {module.__file__ for module in (atomic, table_writer, unfinished)}
+    writers = atomic, csv_writer, parquet_writer, table_writer, unfinished
+    ours = {module.__file__ for module in writers}
     n_lines = stop_at = 0
 
     def trace(frame, event, _):

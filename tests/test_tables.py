@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hdiforest.command.tables import (
-    ENDINGS,
+    FORMATS,
     TableError,
     checked_features,
     ending,
@@ -159,7 +159,7 @@ def test_the_system_is_quoted_when_a_file_cannot_be_written(tmp_path):
 
 
 def test_endings():
-    assert [ending(Path("x" + end)) for end in ENDINGS] == list(ENDINGS)
+    assert [ending(Path("x" + end)) for end in FORMATS] == list(FORMATS)
     for name in ("x.txt", "x.gz", "x", "csv"):
         with pytest.raises(TableError, match=r"must end in .csv, .csv.gz or .parquet"):
             ending(Path(name))

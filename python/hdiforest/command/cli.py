@@ -17,7 +17,7 @@ from hdiforest.atomic import is_standard_output, is_stream
 from hdiforest.command.extras import need
 from hdiforest.command.report import say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.tables import BATCH_ROWS, TableError, ending
+from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS, TableError, ending
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.text import printable
 
@@ -104,7 +104,7 @@ def _command(commands: Any, run: Callable[[Any], None], summary: str) -> argpars
 def _add_fit(commands: Any) -> None:
     parser = _command(commands, _run_fit, "Fit a forest to a table and write a model file.")
     add = parser.add_argument
-    add("train", type=_table, metavar="TRAIN", help="table: .csv, .csv.gz or .parquet")
+    add("train", type=_table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
     add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
@@ -135,7 +135,7 @@ def _add_score(commands: Any) -> None:
     )
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=_table, metavar="TABLE", help="table: .csv, .csv.gz or .parquet")
+    add("table", type=_table, metavar="TABLE", help=f"table: {ANY_ENDING}")
     add("-o", "--output", required=True, type=_table, metavar="OUT", help="table to write; all "
         "formats go with all")  # fmt: skip
     add("--coverage", nargs="+", type=_level, default=[0.9], metavar="C",

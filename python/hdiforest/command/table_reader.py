@@ -11,7 +11,6 @@ from typing import Any, Self
 
 from hdiforest.command.regroup import Regroup
 
-ENDINGS = (".csv", ".csv.gz", ".parquet")
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -30,14 +29,6 @@ class TableError(ValueError):
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.columns = list(columns)
-
-
-def ending(path: Path) -> str:
-    """Return which of `ENDINGS` the path has, or raise TableError."""
-    for known in ENDINGS:
-        if path.name.lower().endswith(known):
-            return known
-    raise TableError(f"{path}: a table's name must end in .csv, .csv.gz or .parquet")
 
 
 class TableReader(ABC):

@@ -1,22 +1,29 @@
-"""Tables on disk: opened by the endings of their names, and made into matrices of numbers."""
+"""Tables on disk: the table of their formats, and matrices of the numbers in them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.command.csv_reader import CsvReader
+from hdiforest.command.csv_writer import write_csv, write_zipped_csv
 from hdiforest.command.extras import need
 from hdiforest.command.parquet_reader import ParquetReader
-from hdiforest.command.table_reader import BATCH_ROWS, ENDINGS, TableError, TableReader, ending
-from hdiforest.command.table_writer import write_table
+from hdiforest.command.parquet_writer import write_parquet
+from hdiforest.command.table_reader import BATCH_ROWS, TableError, TableReader
+from hdiforest.command.table_writer import StartWriting, Write, written
+from hdiforest.text import alternatives
 
 __all__ = [
+    "ANY_ENDING",
     "BATCH_ROWS",
-    "ENDINGS",
+    "FORMATS",
     "TableError",
     "TableReader",
     "checked_features",
@@ -25,6 +32,30 @@ __all__ = [
     "open_table",
     "write_table",
 ]
+
+
+class Format(NamedTuple):
+    """How tables of one format are read and written."""
+
+    read: Callable[[Path], TableReader]
+    write: StartWriting
+
+
+# By the ending of a file's name. A new format is one more line.
+FORMATS = {
+    ".csv": Format(partial(CsvReader, zipped=False), write_csv),
+    ".csv.gz": Format(partial(CsvReader, zipped=True), write_zipped_csv),
+    ".parquet": Format(ParquetReader, write_parquet),
+}
+ANY_ENDING = alternatives(FORMATS)
+
+
+def ending(path: Path) -> str:
+    """Return which of the keys of `FORMATS` ends the path, or raise TableError."""
+    for known in FORMATS:
+        if path.name.lower().endswith(known):
+            return known
+    raise TableError(f"{path}: a table's name must end in {ANY_ENDING}")
 
 
 def open_table(path: Path) -> TableReader:
@@ -42,10 +73,32 @@ def open_table(path: Path) -> TableReader:
     TableError
         If its ending is unknown or it is not what the ending says.
     """
-    known = ending(path)
-    if known == ".parquet":
-        return ParquetReader(path)
-    return CsvReader(path, zipped=known == ".csv.gz")
+    return FORMATS[ending(path)].read(path)
+
+
+def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:
+    """Write a table batch by batch; it appears under its name when the block ends without error.
+
+    Parameters
+    ----------
+    path : Path
+        Its ending says the format. Replaced if it exists; a pipe or a device is written as the
+        batches come.
+    schema : pyarrow.Schema
+
+    Returns
+    -------
+    context manager
+        Gives a function that takes a pyarrow Table of that schema.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written. Then, and if the block raises, nothing is left behind.
+    TableError
+        If the ending of the name is unknown.
+    """
+    return written(path, schema, FORMATS[ending(path)].write)
 
 
 def numbers(batch: Any, n_columns: int) -> NDArray[np.float64]:
