@@ -7,7 +7,7 @@ import csv
 import gzip
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -122,33 +122,36 @@ class CsvReader(TableReader):
             return "error"
 
         try:
-            table = pa_csv.read_csv(
-                pa.BufferReader(block),
-                # All of it at once. Only the serial reader counts rows.
-                pa_csv.ReadOptions(
-                    column_names=self.names, use_threads=False, block_size=len(block) + 1
-                ),
-                pa_csv.ParseOptions(
-                    newlines_in_values=True,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=refuse,
-                ),
-                pa_csv.ConvertOptions(
-                    column_types=types, include_columns=list(types), null_values=_MISSING, **how
-                ),
-            )
+            options = self._options(block, types, refuse, **how)
+            table = pa_csv.read_csv(pa.BufferReader(block), *options)
         except pa.ArrowInvalid:
             if not uneven:
                 raise
-            n_cells, line = (
-                uneven[0].actual_columns,
-                self._rows.line_of(block, uneven[0].number - 1),
-            )
+            line = self._rows.line_of(block, uneven[0].number - 1)
+            n_cells = uneven[0].actual_columns
             raise RowError(
                 f"line {line} has {n_cells} cell{'s' * (n_cells != 1)}, but the header has "
                 f"{len(self.names)}"
             ) from None
         return dict(zip(types, table.columns, strict=True))
+
+    def _options(
+        self, block: bytes, types: dict[str, Any], refuse: Callable[[Any], str], **how: Any
+    ) -> tuple[Any, Any, Any]:
+        """Return pyarrow's options for reading, parsing and converting the block."""
+        pa_csv = need("pyarrow.csv")
+        return (
+            # The whole block at once. Only the serial reader counts rows.
+            pa_csv.ReadOptions(
+                column_names=self.names, use_threads=False, block_size=len(block) + 1
+            ),
+            pa_csv.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
+            ),
+            pa_csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=_MISSING, **how
+            ),
+        )
 
     def _require_readable(self, block: bytes, number_columns: list[str], kept: list[str]) -> None:
         """Raise TableError for all columns of the block that hold no numbers, or no UTF-8.
