@@ -402,7 +402,7 @@ def test_rows_in_c_order_are_neither_copied_nor_answered_otherwise():
     expected = model.predict_interval(X_NEW.tolist(), 0.9)
     for dtype in (np.float32, np.float64):
         rows = np.ascontiguousarray(X_NEW, dtype=dtype)
-        assert checked_rows(model, rows) is rows
+        assert checked_rows(model, rows, model._fitted) is rows
         for same in (rows, np.asfortranarray(rows), rows.astype(rows.dtype.newbyteorder())):
             assert_array_equal(model.predict_interval(same, 0.9), expected)
 
@@ -412,7 +412,7 @@ def test_missing_values_are_refused_where_the_forest_refuses_them():
     if get_tags(tree).input_tags.allow_nan:
         pytest.skip("this scikit-learn says that such a tree takes missing values")
     model = HDIForestRegressor.from_forest(tree, X, Y)
-    assert not model._allow_nan
+    assert not model._fitted.allow_nan
     rows = X_NEW.copy()
     rows[1, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def contents(model):
         "weights": model.predict_weights(X).toarray(),
         "draws": model.sample(X, 3, random_state=0),
     }
-    if model._training_rows.counts is not None:
+    if model._fitted.training_rows.counts is not None:
         found["oob"] = model.oob_interval(LEVELS)
     return found
 
@@ -73,7 +74,7 @@ def test_file_is_mapped_not_copied(path):
     loaded = HDIForestRegressor.load(path)
     arrays = loaded.scorer_.index.arrays() | loaded.scorer_.forest.arrays()
     mapped = np.memmap(path, dtype=np.uint8, mode="r")
-    assert isinstance(loaded._training_rows.X, np.memmap)
+    assert isinstance(loaded._fitted.training_rows.X, np.memmap)
     # A copy would be writeable memory of its own; a view of the file is not.
     with open("/proc/self/maps") as maps:
         ranges = [line.split()[0] for line in maps if str(path) in line]
@@ -96,6 +97,30 @@ def test_file_without_training_rows(model, tmp_path):
     loaded.save(tmp_path / "again", training_rows=False)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "lean").read_bytes()
     assert not any(name.startswith("training") for name in load_file(tmp_path / "lean"))
+
+
+def test_models_with_and_without_training_rows_are_shown_without_indexing_them(model, tmp_path):
+    model.save(tmp_path / "whole")
+    model.save(tmp_path / "lean", training_rows=False)
+    for name in ("whole", "lean"):
+        loaded = HDIForestRegressor.load(tmp_path / name)
+        assert "HDIForestRegressor" in loaded._repr_html_()
+        assert loaded._fitted._row_scorers == []
+
+
+def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
+    def read_version_2(facts, tensors):
+        return model_file.MODEL.readers[1](facts, tensors)
+
+    readers = model_file.MODEL.readers | {2: read_version_2}
+    monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
+    model.save(tmp_path / "newer")
+    for name, version in ((path, 1), (tmp_path / "newer", 2)):
+        assert model_file.read_facts(name)["format_version"] == version
+        np.testing.assert_array_equal(HDIForestRegressor.load(name).predict(X), model.predict(X))
+    rewritten(path, lambda facts: facts.update(format_version=3))
+    with pytest.raises(ValueError, match=r"has format 3, .* reads format 1 or 2 of a model file: "):
+        HDIForestRegressor.load(path)
 
 
 def test_column_names_are_kept(tmp_path):

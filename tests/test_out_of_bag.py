@@ -1,11 +1,13 @@
 """Out-of-bag answers equal their definition, computed from the forest's leaves alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdicore import _reference
+from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
 
 from .oracle import bag_counts
@@ -113,14 +115,14 @@ def test_own_target_does_not_matter_out_of_bag(weights):
     )
     model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
     before = model.oob_interval(0.8)
-    rows = model._training_rows
+    rows = model._fitted.training_rows
     for i in (0, 17, 80):
         rows.y[i] += 1000
         try:
             index = rows.index(model.scorer_.forest, model.scorer_.forest.leaves(X), weights)
             changed = HDIForestRegressor(forest, weights=weights).fit(X, Y)
-            changed._training_rows = rows
-            changed.scorer_ = type(model.scorer_)(model.scorer_.forest, index)
+            scorer = Scorer(model.scorer_.forest, index)
+            changed._fitted = replace(model._fitted, scorer=scorer)
             assert_array_equal(changed.oob_interval(0.8)[i], before[i])
         finally:
             rows.y[i] -= 1000
@@ -138,7 +140,7 @@ def test_out_of_bag_coverage_of_shuffled_targets():
 def test_sample_weights_by_definition(weights):
     forest = ExtraTreesRegressor(40, bootstrap=True, min_samples_leaf=3, random_state=0)
     model = HDIForestRegressor(forest, weights=weights).fit(X, Y, sample_weight=SAMPLE_WEIGHT)
-    if weights == "inbag" and model._training_rows.counts_are_weighted:
+    if weights == "inbag" and model._fitted.training_rows.counts_are_weighted:
         pytest.skip("before scikit-learn 1.9 the weights multiplied the counts")
     dense = weights_by_definition(model.estimator_, weights, SAMPLE_WEIGHT)
     assert_allclose(model.oob_weights().toarray(), dense, atol=1e-7)
@@ -219,6 +221,6 @@ def test_forests_whose_trees_saw_all_rows(method):
 def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
     model = imported()
     if "NaN" not in message:
-        monkeypatch.setattr(type(model._training_rows), "index", None)
+        monkeypatch.setattr(type(model._fitted.training_rows), "index", None)
     with pytest.raises(ValueError, match=message):
         ask(model)

@@ -45,7 +45,9 @@ def model(request, tmp_path):
 def answers(model):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag", UserWarning)
-        bags = [] if model._training_rows.counts is None else [model.oob_interval([0.5, 0.9])]
+        bags = (
+            [] if model._fitted.training_rows.counts is None else [model.oob_interval([0.5, 0.9])]
+        )
     return [
         model.predict(X_NEW),
         model.predict_interval(X_NEW, [0.5, 0.9]),
@@ -155,3 +157,20 @@ def test_mlflow(tmp_path):
         pytest.skip("mlflow or skops is not installed")
     joblib.dump((MODELS["imported"](), X_NEW), tmp_path / "model")
     run_python(MLFLOW, tmp_path, cwd=tmp_path)
+
+
+def test_a_state_has_the_layout_of_version_0_1(model):
+    state = {name: value for name, value in vars(model).items() if name != "_fitted"}
+    fitted = model._fitted
+    forest, index, rows = fitted.scorer.forest, fitted.scorer.index, fitted.training_rows
+    state["scorer_"] = {
+        "forest": {"arrays": forest.arrays(), "n_features": 3},
+        "index": {"arrays": index.arrays(), "scalar_output": index.scalar_output},
+    }
+    state |= {"weights_": model.weights, "n_outputs_": model.n_outputs_, "n_training_rows_": 120}
+    state |= {"_allow_nan": fitted.allow_nan, "_training_rows": dict(vars(rows))}
+    assert state.keys() == model.__getstate__().keys()
+    found = HDIForestRegressor.__new__(HDIForestRegressor)
+    found.__setstate__(copy.deepcopy(state))
+    assert vars(found).keys() == vars(model).keys()
+    assert_same_answers(found, model)

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Scorer
 from hdiforest import model_file
 from hdiforest.arrow import as_table
+from hdiforest.base import BaseForestModel
 from hdiforest.distributions import ConditionalDistributions
-from hdiforest.importing import TrainingRows, Weighting, import_forest
+from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
+from hdiforest.importing import import_forest
 from hdiforest.out_of_bag import OutOfBagDistributions
+from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
-from hdiforest.state import StoredAsArrays
 from hdiforest.stored import StoredForest
-from hdiforest.threads import thread_count
 
 
 class HDIForestRegressor(
-    ConditionalDistributions, OutOfBagDistributions, RegressorMixin, StoredAsArrays
+    ConditionalDistributions,
+    OutOfBagDistributions,
+    TrainingRowWeights,
+    RegressorMixin,
+    BaseForestModel,
 ):
     """Conditional distributions and shortest prediction intervals from a random forest.
 
@@ -177,8 +180,8 @@ class HDIForestRegressor(
             If an argument is out of range, a frozen forest was fitted on other rows, or the model
             was loaded from a file and has no forest to fit.
         """
-        if self.weights not in ("all", "inbag", "oob"):
-            raise ValueError(f"weights must be 'all', 'inbag' or 'oob', got {self.weights!r}")
+        if self.weights not in tuple(WEIGHTINGS):
+            raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
         if isinstance(self.estimator, StoredForest):
             raise ValueError(
                 "a model that was loaded from a file cannot be fitted, because the file does not "
@@ -193,8 +196,8 @@ class HDIForestRegressor(
         if frozen:
             check_is_fitted(estimator)
             validate_data(estimator, X, reset=False, skip_check_array=True)
-        self._allow_nan = get_tags(self).input_tags.allow_nan
-        rows, targets = checked_training_rows(self, X, y)
+        allow_nan = get_tags(self).input_tags.allow_nan
+        rows, targets = checked_training_rows(self, X, y, allow_nan=allow_nan)
         if targets.ndim == 2 and targets.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the "
@@ -207,101 +210,32 @@ class HDIForestRegressor(
         if not frozen:
             options = {} if row_weights is None else {"sample_weight": row_weights}
             estimator.fit(X, targets, **options)
-        self._import(estimator, rows, targets, row_weights)
+        self.estimator_ = estimator
+        self._fitted = self._imported(rows, targets, row_weights, allow_nan)
         return self
 
-    def _import(
+    def _imported(
         self,
-        estimator: Any,
         X: NDArray[np.float32],
         y: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None,
-    ) -> None:
-        self.estimator_ = estimator
+        allow_nan: bool,
+    ) -> FittedForest:
         n_threads = self._n_threads()
-        forest, rows, leaves = import_forest(estimator, X, y, sample_weight, n_threads)
+        forest, rows, leaves = import_forest(self.estimator_, X, y, sample_weight, n_threads)
         if self.weights == "oob" and rows.counts is None:
             raise ValueError(
                 "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
                 "was fitted on all rows"
             )
-        index = rows.index(forest, leaves, self.weights, n_threads=n_threads)
-        self.weights_ = self.weights
-        self.scorer_ = Scorer(forest, index)
-        self.n_outputs_ = index.n_outputs
-        self.n_training_rows_ = len(X)
-        self._training_rows: TrainingRows | None = rows
-        self.__dict__.pop("_row_scorer", None)
-
-    def predict_weights(self, X: ArrayLike) -> csr_array:
-        """Weight of every training row for every row of X, eq. (12) of the paper.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (n, n_training_rows), float64
-            Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
-            with ``weights="oob"``). Columns follow the order of the training rows.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If the rows are refused, or the model has no training rows.
-
-        Notes
-        -----
-        The first call indexes the training rows one by one and keeps that index.
-        """
-        rows = checked_rows(self, X)
-        indptr, indices, data = self._row_scorer.weights(rows, n_threads=self._n_threads(len(rows)))
-        shape = (len(rows), self.n_training_rows_)
-        return csr_array((data, indices, indptr), shape=shape)
-
-    def sample(
-        self,
-        X: ArrayLike,
-        n_samples: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> NDArray[np.float64]:
-        """Draw from the conditional distribution.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-        n_samples : int, default=1
-            Draws per row.
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        (n, n_samples) float64
-            (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of one training row.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If an argument is refused, or several outputs are drawn without training rows.
-        """
-        rows = checked_rows(self, X)
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
-        uniforms = check_random_state(random_state).random_sample((len(rows), int(n_samples)))
-        n_threads = self._n_threads(len(rows))
-        if self.scorer_.index.scalar_output:
-            return self.scorer_.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
-        drawn = self._row_scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
-        silent = np.isnan(drawn)
-        targets = self._require_training_rows().y[np.where(silent, 0, drawn).astype(np.intp)]
-        targets[silent] = np.nan
-        return np.moveaxis(targets, 2, 1)
+        return FittedForest(
+            scorer=Scorer(forest, rows.index(forest, leaves, self.weights, n_threads=n_threads)),
+            weights=self.weights,
+            n_training_rows=len(X),
+            allow_nan=allow_nan,
+            feature_names=getattr(self, "feature_names_in_", None),
+            training_rows=rows,
+        )
 
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
@@ -326,10 +260,10 @@ class HDIForestRegressor(
         ValueError
             If the model was itself loaded without training rows.
         """
-        check_is_fitted(self)
-        if training_rows and self._training_rows is None:
+        fitted = self._require_fitted()
+        if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
-        model_file.save(self, Path(path), training_rows=training_rows)
+        model_file.save(fitted, Path(path), training_rows=training_rows)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
@@ -354,37 +288,20 @@ class HDIForestRegressor(
         ValueError
             If it is not a model, is damaged, or comes from a newer version.
         """
-        model = cls(n_jobs=n_jobs)
-        model_file.load_into(model, Path(path))
-        model.estimator = StoredForest(
-            model.scorer_.forest.n_trees,
-            model.n_features_in_,
-            model.n_outputs_,
-            model.n_training_rows_,
-            model._allow_nan,
+        fitted = model_file.load(Path(path))
+        forest = StoredForest(
+            fitted.scorer.forest.n_trees,
+            fitted.n_features,
+            fitted.n_outputs,
+            fitted.n_training_rows,
+            fitted.allow_nan,
         )
+        model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
+        model.n_features_in_ = fitted.n_features
+        if fitted.feature_names is not None:
+            model.feature_names_in_ = fitted.feature_names
+        model._fitted = fitted
         return model
-
-    @cached_property
-    def _row_scorer(self) -> Scorer:
-        """Scorer in which every training row is an atom of its own, numbered by its position."""
-        rows = self._require_training_rows()
-        forest = self.scorer_.forest
-        n_threads = self._n_threads()
-        leaves = forest.leaves(rows.X, n_threads=n_threads)
-        numbers = np.arange(len(leaves), dtype=np.float64)
-        return Scorer(
-            forest,
-            rows.index(forest, leaves, self.weights_, targets=numbers, n_threads=n_threads),
-        )
-
-    def _require_training_rows(self) -> TrainingRows:
-        check_is_fitted(self)
-        if self._training_rows is None:
-            raise ValueError(
-                "this model was saved without its training rows; save it with training_rows=True"
-            )
-        return self._training_rows
 
     def _ask(
         self,
@@ -394,24 +311,13 @@ class HDIForestRegressor(
         per_row: ArrayLike | None = None,
         **options: Any,
     ) -> NDArray[np.float64]:
-        rows = checked_rows(self, X)
+        fitted = self._require_fitted()
+        rows = checked_rows(self, X, fitted)
         points = () if per_row is None else (per_row,)
         options["n_threads"] = self._n_threads(len(rows))
         found: NDArray[np.float64]
-        found = getattr(self.scorer_, query)(rows, *points, *arguments, **options)
+        found = getattr(fitted.scorer, query)(rows, *points, *arguments, **options)
         return found
-
-    def _n_threads(self, n_rows: int | None = None) -> int:
-        # Finding out takes as long as scoring a row, for which no thread would be started.
-        if n_rows is not None and n_rows * self.scorer_.forest.n_trees < 10_000:
-            return 1
-        n_jobs = self.n_jobs
-        if n_jobs is None:
-            n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
-        return thread_count(n_jobs)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "scorer_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -420,8 +326,3 @@ class HDIForestRegressor(
         tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        state.pop("_row_scorer", None)
-        return state

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,63 +12,14 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from hdicore import Forest, LeafIndex
+from hdicore import Forest
+from hdiforest.fitted import TrainingRows
 from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
-
-Weighting = Literal["all", "inbag", "oob"]
 
 _UNDERSTOOD = (
     "a fitted RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, "
     "ExtraTreeRegressor or BaggingRegressor of such trees"
 )
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The rows a forest was fitted on, and how often each tree drew them."""
-
-    X: NDArray[np.float32]  # (n, n_features)
-    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
-    sample_weight: NDArray[np.float64] | None  # (n,)
-    counts: NDArray[np.unsignedinteger] | None  # (n, n_trees); None: every tree used each row once
-    # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
-    # drawn (bootstrapped forests since scikit-learn 1.9).
-    counts_are_weighted: bool
-
-    def in_bag_weights(self, tree: int) -> NDArray[np.float64]:
-        """Weight of each row inside a tree, (n,)."""
-        drawn = np.ones(len(self.y)) if self.counts is None else self.counts[:, tree].astype(float)
-        if self.sample_weight is None or not self.counts_are_weighted:
-            return drawn
-        return drawn * self.sample_weight
-
-    def index(
-        self,
-        forest: Forest,
-        leaves: NDArray[np.int32],
-        weights: Weighting,
-        *,
-        targets: NDArray[np.float64] | None = None,
-        keep_row_weights: bool = False,
-        n_threads: int = 0,
-    ) -> LeafIndex:
-        """Index the rows by their leaves (n, n_trees); `targets` may stand in for y."""
-        counts: NDArray[Any] | None = None
-        sample_weight = self.sample_weight
-        if weights == "inbag":
-            counts = self.counts
-            sample_weight = sample_weight if self.counts_are_weighted else None
-        elif weights == "oob" and self.counts is not None:
-            counts = self.counts == 0
-        return LeafIndex(
-            leaves,
-            self.y if targets is None else targets,
-            counts=counts,
-            sample_weight=sample_weight,
-            n_leaves=forest.n_leaves,
-            keep_row_weights=keep_row_weights,
-            n_threads=n_threads,
-        )
 
 
 def import_forest(

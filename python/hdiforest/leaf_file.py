@@ -7,9 +7,9 @@ from typing import Any
 
 from hdicore import LeafIndex
 from hdiforest import tensor_file
-from hdiforest.text import printable
+from hdiforest.tensor_file import Facts, Tensors
 
-LEAF_INDEX = tensor_file.Format("file of LeafModel.save", "hdicore_leaf_index", 1)
+Indexed = tuple[LeafIndex, int | None]
 
 
 def save(index: LeafIndex, n_training_rows: int | None, path: Path) -> None:
@@ -19,19 +19,24 @@ def save(index: LeafIndex, n_training_rows: int | None, path: Path) -> None:
     tensor_file.write(path, LEAF_INDEX, facts, tensors)
 
 
-def load(path: Path) -> tuple[LeafIndex, int | None]:
+def load(path: Path) -> Indexed:
     """Return an index and its number of training rows; see `LeafModel.load`."""
-    facts, tensors = tensor_file.read(path, LEAF_INDEX)
+    return tensor_file.load(path, LEAF_INDEX)
+
+
+def _read_version_1(facts: Facts, tensors: Tensors) -> Indexed:
     scalar_output, n_training_rows = facts.get("scalar_output"), facts.get("n_training_rows")
-    try:
-        if type(scalar_output) is not bool:
-            raise ValueError("scalar_output must be true or false")
-        if n_training_rows is not None and not (
-            type(n_training_rows) is int and n_training_rows >= 0
-        ):
-            raise ValueError("n_training_rows must be null or a whole number")
-        arrays: Any = tensors
-        index = LeafIndex.from_arrays(arrays, scalar_output, copy=False)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a valid index: {printable(str(error))}") from None
-    return index, n_training_rows
+    if type(scalar_output) is not bool:
+        raise ValueError("scalar_output must be true or false")
+    if n_training_rows is not None and not (type(n_training_rows) is int and n_training_rows >= 0):
+        raise ValueError("n_training_rows must be null or a whole number")
+    arrays: Any = tensors
+    return LeafIndex.from_arrays(arrays, scalar_output, copy=False), n_training_rows
+
+
+LEAF_INDEX = tensor_file.Format(
+    noun="file of LeafModel.save",
+    content="index",
+    key="hdicore_leaf_index",
+    readers={1: _read_version_1},
+)

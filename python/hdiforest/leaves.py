@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,13 +18,13 @@ from hdicore import LeafIndex
 from hdiforest import leaf_file
 from hdiforest.blocks import all_leaves, leaves_by_block, n_rows_of
 from hdiforest.distributions import ConditionalDistributions
-from hdiforest.state import StoredAsArrays
+from hdiforest.state import State, index_from_state, index_state
 from hdiforest.threads import thread_count
 
 Apply = Callable[[Any], ArrayLike]
 
 
-class LeafModel(ConditionalDistributions, RegressorMixin, StoredAsArrays):
+class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
     """Conditional distributions from the leaves that a fitted forest puts rows in.
 
     A scikit-learn regressor whose `fit` fits no forest, but indexes rows by the leaves of a fitted
@@ -222,6 +222,17 @@ class LeafModel(ConditionalDistributions, RegressorMixin, StoredAsArrays):
         if hasattr(self, "_metadata_request"):
             copied._metadata_request = copy.deepcopy(self._metadata_request)
         return copied
+
+    def __getstate__(self) -> State:
+        state: State = dict(super().__getstate__())
+        if "index_" in state:
+            state["index_"] = index_state(state["index_"])
+        return state
+
+    def __setstate__(self, state: State) -> None:
+        if "index_" in state:
+            state = state | {"index_": index_from_state(state["index_"])}
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,75 +1,68 @@
-"""Models as files: their facts and arrays, checked before use."""
+"""Models as files: a table of format versions, each with what reads it."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
-from hdiforest.importing import TrainingRows
+from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
-from hdiforest.text import printable
-
-if TYPE_CHECKING:
-    from hdiforest.estimator import HDIForestRegressor
-
-MODEL = tensor_file.Format("model file", "hdicore_model", 1)
+from hdiforest.tensor_file import Facts, Tensors
 
 
-def save(model: HDIForestRegressor, path: Path, *, training_rows: bool) -> None:
-    """Write a fitted model; see `HDIForestRegressor.save`."""
-    forest, index = model.scorer_.forest, model.scorer_.index
-    rows = model._require_training_rows() if training_rows else None
+def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
+    """Write a fitted forest, with or without its training rows."""
+    forest, index = fitted.scorer.forest, fitted.scorer.index
+    rows = fitted.require_training_rows() if training_rows else None
     groups: dict[str, Any] = {"forest": forest.arrays(), "index": index.arrays()}
     if rows is not None:
-        groups["training"] = {"X": rows.X, "y": rows.y}
-        if rows.sample_weight is not None:
-            groups["training"]["sample_weight"] = rows.sample_weight
-        if rows.counts is not None:
-            groups["training"]["counts"] = np.ascontiguousarray(rows.counts)
+        groups["training"] = _training_arrays(rows)
     tensors = {
         f"{group}.{name}": array
         for group, arrays in groups.items()
         for name, array in arrays.items()
     }
-    names = getattr(model, "feature_names_in_", None)
+    names = fitted.feature_names
     facts = {
         "scikit_learn": version("scikit-learn"),
-        "weights": model.weights_,
-        "n_features": forest.n_features,
+        "weights": fitted.weights,
+        "n_features": fitted.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "scalar_output": index.scalar_output,
-        "n_training_rows": model.n_training_rows_,
-        "allow_nan": model._allow_nan,
+        "n_training_rows": fitted.n_training_rows,
+        "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
     }
     tensor_file.write(path, MODEL, facts, tensors)
 
 
-def load_into(model: HDIForestRegressor, path: Path) -> None:
-    """Make `model` the one stored at `path`; see `HDIForestRegressor.load`."""
-    facts, tensors = tensor_file.read(path, MODEL)
-    try:
-        check_facts(facts)
-        check_tensors(tensors)
-        _assemble(model, facts, tensors)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a valid model: {printable(str(error))}") from None
+def load(path: Path) -> FittedForest:
+    """Return the fitted forest stored at `path`; see `HDIForestRegressor.load`."""
+    return tensor_file.load(path, MODEL)
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """Facts about a model file that `load_into` has accepted: versions, weights, names, sizes."""
+def read_facts(path: Path) -> Facts:
+    """Facts about a model file that `load` has accepted: versions, weights, names, sizes."""
     return tensor_file.read_facts(path, MODEL)
 
 
-def _assemble(
-    model: HDIForestRegressor, facts: dict[str, Any], tensors: dict[str, NDArray[Any]]
-) -> None:
+def _training_arrays(rows: TrainingRows) -> Tensors:
+    arrays: Tensors = {"X": rows.X, "y": rows.y}
+    if rows.sample_weight is not None:
+        arrays["sample_weight"] = rows.sample_weight
+    if rows.counts is not None:
+        arrays["counts"] = np.ascontiguousarray(rows.counts)
+    return arrays
+
+
+def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
+    check_facts(facts)
+    check_tensors(tensors)
     groups: dict[str, Any] = {"forest": {}, "index": {}, "training": {}}
     for name, array in tensors.items():
         group, _, key = name.partition(".")
@@ -80,24 +73,22 @@ def _assemble(
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
     if max(map(len, atoms)) > facts["n_training_rows"]:
         raise ValueError("leaves hold more distinct targets than there were training rows")
-    training = groups["training"]
+    training, rows = groups["training"], None
     if training:
         check_training_rows(training, facts, forest.n_trees, atoms)
+        optional = {name: training.get(name) for name in ("sample_weight", "counts")}
+        rows = TrainingRows(**training | optional, counts_are_weighted=facts["counts_are_weighted"])
+    names = facts["feature_names"]
+    return FittedForest(
+        scorer=scorer,
+        weights=facts["weights"],
+        n_training_rows=facts["n_training_rows"],
+        allow_nan=facts["allow_nan"],
+        feature_names=None if names is None else np.array(names, dtype=object),
+        training_rows=rows,
+    )
 
-    model.weights = model.weights_ = facts["weights"]
-    model.scorer_ = scorer
-    model.n_features_in_ = facts["n_features"]
-    model.n_outputs_ = index.n_outputs
-    model.n_training_rows_ = facts["n_training_rows"]
-    if facts["feature_names"] is not None:
-        model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
-    model._allow_nan = facts["allow_nan"]
-    model._training_rows = None
-    if training:
-        model._training_rows = TrainingRows(
-            training["X"],
-            training["y"],
-            training.get("sample_weight"),
-            training.get("counts"),
-            facts["counts_are_weighted"],
-        )
+
+MODEL = tensor_file.Format(
+    noun="model file", content="model", key="hdicore_model", readers={1: _read_version_1}
+)

@@ -1,4 +1,4 @@
-"""What a model file may hold: a table of its facts, a table of its tensors, and the checks."""
+"""What a model file of version 1 may hold: tables of its facts and tensors, and the checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS
 
 
 def _is_text(value: Any) -> bool:
@@ -49,7 +51,7 @@ FACTS = {
     "format_version": Fact("a whole number", _is_number(0, 2**31 - 1)),
     "hdicore": Fact("a version", _is_text),
     "scikit_learn": Fact("a version", _is_text),
-    "weights": Fact("'all', 'inbag' or 'oob'", lambda value: value in ("all", "inbag", "oob")),
+    "weights": Fact(ANY_WEIGHTING, lambda value: value in tuple(WEIGHTINGS)),
     "n_features": Fact("a whole number in [1, 2**31)", _is_number(1, 2**31 - 1)),
     "feature_names": Fact("null or a list of texts", _are_names),
     "scalar_output": Fact("true or false", _is_flag),

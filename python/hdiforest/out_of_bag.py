@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from hdicore import Scorer
+from hdiforest.base import BaseForestModel
 from hdiforest.distributions import Interpolation, Kind
-from hdiforest.importing import TrainingRows, Weighting
 
 
-class OutOfBagDistributions(ABC):
+class OutOfBagDistributions(BaseForestModel):
     """What a model knows of its training rows without having seen them.
 
     The trees that did not draw a row are asked for its distribution. With ``weights`` "all" and
     "oob" the row lies in their leaves all the same: it is left out, and the other rows of the leaf
     share its weight. So a row never takes part in its own distribution.
     """
-
-    scorer_: Scorer
-    weights_: Weighting
-
-    @abstractmethod
-    def _require_training_rows(self) -> TrainingRows:
-        """Return the training rows, or raise NotFittedError or ValueError."""
-
-    @abstractmethod
-    def _n_threads(self) -> int:
-        """Return the number of threads to use."""
 
     def oob_prediction(self) -> NDArray[np.float64]:
         """Means for the training rows, each from the trees that did not see it.
@@ -131,7 +118,7 @@ class OutOfBagDistributions(ABC):
         NotFittedError, ValueError
             As `oob_interval`.
         """
-        rows = self._require_training_rows()
+        rows = self._require_fitted().require_training_rows()
         points = rows.y if y is None else np.asarray(y, dtype=np.float64)
         if points.shape[: rows.y.ndim] != rows.y.shape:
             raise ValueError(
@@ -158,7 +145,7 @@ class OutOfBagDistributions(ABC):
         NotFittedError, ValueError
             As `oob_interval`.
         """
-        rows = self._require_training_rows()
+        rows = self._require_fitted().require_training_rows()
         n = len(rows.y)
         targets = np.arange(n, dtype=np.float64)
         indptr, indices, data = self._out_of_bag("weights", "weights", targets=targets)
@@ -177,27 +164,28 @@ class OutOfBagDistributions(ABC):
 
         `per_row` is its first argument, with a row for each training row, if it has such a one.
         """
-        rows = self._require_training_rows()
+        fitted = self._require_fitted()
+        rows = fitted.require_training_rows()
         if rows.counts is None:
             raise ValueError(
                 f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
                 "was fitted on all rows"
             )
-        forest, index = self.scorer_.forest, self.scorer_.index
+        forest, index = fitted.scorer.forest, fitted.scorer.index
         points = () if per_row is None else (per_row,)
         if targets is None:
-            # Asked for no rows, it refuses wrong arguments before the training rows are indexed.
+            # A query for no rows refuses wrong arguments before the training rows are indexed.
             no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
             getattr(index, query)(no_leaves, *(p[:0] for p in points), *arguments, **options)
 
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
-        leave_out = None if self.weights_ == "inbag" else np.arange(len(leaves))
+        leave_out = None if fitted.weights == "inbag" else np.arange(len(leaves))
         if leave_out is not None or targets is not None:
             index = rows.index(
                 forest,
                 leaves,
-                self.weights_,
+                fitted.weights,
                 targets=targets,
                 keep_row_weights=leave_out is not None,
                 n_threads=n_threads,
@@ -206,12 +194,17 @@ class OutOfBagDistributions(ABC):
         options |= {"leave_out": leave_out, "n_threads": n_threads}
         found = getattr(index, query)(leaves, *points, *arguments, **options)
         empty = np.diff(found[0]) == 0 if query == "weights" else np.isnan(found)
-        n_empty = int(empty.reshape(len(leaves), -1).any(axis=1).sum())
-        if n_empty > 0:
-            warnings.warn(
-                f"{n_empty} of {len(leaves)} training rows have no out-of-bag {result}, because "
-                "no tree that did not see them has another row to show; use more trees",
-                UserWarning,
-                stacklevel=3,
-            )
+        _warn_of_empty(empty.reshape(len(leaves), -1).any(axis=1), result)
         return found
+
+
+def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
+    """Warn if training rows have no result; `empty` (n,) says which."""
+    n_empty = int(empty.sum())
+    if n_empty > 0:
+        warnings.warn(
+            f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
+            "no tree that did not see them has another row to show; use more trees",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -7,33 +7,41 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
+from hdiforest.fitted import FittedForest
 
 Rows = NDArray[np.floating[Any]]
 
 
-def checked_rows(model: Any, X: Any) -> Rows:
+def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     """Return rows to score, (n, n_features), C-ordered float32 or float64.
+
+    Parameters
+    ----------
+    model : estimator
+        Named in errors.
+    X : array or table
+    fitted : FittedForest
+        What `model` holds.
 
     Raises
     ------
-    NotFittedError
-        If the model is not fitted.
     ValueError
         If the rows are not numbers, or other columns than those of the fit.
     """
-    if _is_plain(model, X):
+    if _is_plain(model, X, fitted):
         plain: Rows = X
         return plain
-    check_is_fitted(model)
-    rows: Rows = _validated(model, as_table(X), reset=False, ensure_min_samples=0)
+    rows: Rows = _validated(
+        model, as_table(X), allow_nan=fitted.allow_nan, reset=False, ensure_min_samples=0
+    )
     return rows
 
 
 def checked_training_rows(
-    model: Any, X: Any, y: ArrayLike
+    model: Any, X: Any, y: ArrayLike, *, allow_nan: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return copies of training rows and targets; `model` learns the names of the columns.
 
@@ -43,13 +51,17 @@ def checked_training_rows(
     X : array or table
         What `as_table` returned.
     y : (n,) or (n, n_outputs) array
+    allow_nan : bool
+        Whether X may hold missing values.
 
     Returns
     -------
     X : (n, n_features) float32
     y : (n,) or (n, n_outputs) float64
     """
-    rows, targets = _validated(model, X, y, multi_output=True, y_numeric=True, copy=True)
+    rows, targets = _validated(
+        model, X, y, allow_nan=allow_nan, multi_output=True, y_numeric=True, copy=True
+    )
     return rows, np.array(targets, dtype=np.float64)
 
 
@@ -65,7 +77,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np
     return weights
 
 
-def _is_plain(model: Any, X: object) -> TypeGuard[Rows]:
+def _is_plain(model: Any, X: object, fitted: FittedForest) -> TypeGuard[Rows]:
     """Whether X is what validation would make of it, but for the engine's own cast and checks.
 
     Validation takes several times as long as the intervals of a single row, and copies float64.
@@ -74,16 +86,15 @@ def _is_plain(model: Any, X: object) -> TypeGuard[Rows]:
         type(X) is np.ndarray
         and X.dtype in (np.float32, np.float64)
         and X.flags.c_contiguous
-        and hasattr(model, "scorer_")
-        and not hasattr(model, "feature_names_in_")
+        and fitted.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_
-        and (model._allow_nan or bool(np.isfinite(X).all()))
+        and (fitted.allow_nan or bool(np.isfinite(X).all()))
     )
 
 
-def _validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
-    finite: bool | str = "allow-nan" if model._allow_nan else True
+def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
+    finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
         return validate_data(model, X, *y, **options)

@@ -1,60 +1,80 @@
-"""Fitted models as plain arrays, which pickle, joblib and skops store and any process reads."""
+"""Compiled objects as plain arrays, which pickle, joblib and skops store and any process reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest.importing import TrainingRows
+from hdiforest.fitted import FittedForest, TrainingRows
 
 State = dict[str, Any]
 
 
-class StoredAsArrays(BaseEstimator):
-    """An estimator whose state holds arrays in place of compiled objects.
-
-    The arrays are those of `Forest.arrays` and `LeafIndex.arrays`. When they come back they are
-    checked and copied, or kept if they map a file for reading, as ``joblib.load`` does with
-    ``mmap_mode="r"``.
-    """
-
-    def __getstate__(self) -> State:
-        return _changed(super().__getstate__(), {name: to for name, (to, _) in _FORMS.items()})
-
-    def __setstate__(self, state: State) -> None:
-        super().__setstate__(_changed(state, {name: back for name, (_, back) in _FORMS.items()}))
-
-
-def _changed(state: State, forms: dict[str, Callable[[Any], Any]]) -> State:
-    return {
-        name: forms[name](value) if name in forms and value is not None else value
-        for name, value in state.items()
-    }
-
-
-def _index_state(index: LeafIndex) -> State:
+def index_state(index: LeafIndex) -> State:
+    """Return an index as plain arrays."""
     return {"arrays": index.arrays(), "scalar_output": index.scalar_output}
 
 
-def _index(state: State) -> LeafIndex:
+def index_from_state(state: State) -> LeafIndex:
+    """Return the index that `index_state` stored, after checking it.
+
+    Arrays are copied, unless they map a file for reading, as ``joblib.load`` returns them with
+    ``mmap_mode="r"``.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not those of an index.
+    """
     arrays = state["arrays"]
     return LeafIndex.from_arrays(arrays, state["scalar_output"], copy=not _are_mapped(arrays))
 
 
-def _scorer_state(scorer: Scorer) -> State:
-    forest = {"arrays": scorer.forest.arrays(), "n_features": scorer.forest.n_features}
-    return {"forest": forest, "index": _index_state(scorer.index)}
+def fitted_state(fitted: FittedForest) -> State:
+    """Return a fitted forest as attributes of its estimator, all of them plain.
+
+    The layout is that of version 0.1.0, whose estimator had these attributes itself.
+    """
+    forest, rows = fitted.scorer.forest, fitted.training_rows
+    return {
+        "scorer_": {
+            "forest": {"arrays": forest.arrays(), "n_features": forest.n_features},
+            "index": index_state(fitted.scorer.index),
+        },
+        "weights_": fitted.weights,
+        "n_outputs_": fitted.n_outputs,
+        "n_training_rows_": fitted.n_training_rows,
+        "_allow_nan": fitted.allow_nan,
+        "_training_rows": None if rows is None else _rows_state(rows),
+    }
 
 
-def _scorer(state: State) -> Scorer:
-    arrays, n_features = state["forest"]["arrays"], state["forest"]["n_features"]
+def pop_fitted(state: State) -> FittedForest:
+    """Remove the attributes that `fitted_state` made; return the forest, after checking it.
+
+    Arrays are copied as by `index_from_state`.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not those of a forest and an index of it.
+    """
+    scorer, rows = state.pop("scorer_"), state.pop("_training_rows")
+    del state["n_outputs_"]
+    arrays, n_features = scorer["forest"]["arrays"], scorer["forest"]["n_features"]
     forest = Forest.from_arrays(arrays, n_features, copy=not _are_mapped(arrays))
-    return Scorer(forest, _index(state["index"]))
+    return FittedForest(
+        scorer=Scorer(forest, index_from_state(scorer["index"])),
+        weights=state.pop("weights_"),
+        n_training_rows=state.pop("n_training_rows_"),
+        allow_nan=state.pop("_allow_nan"),
+        feature_names=state.get("feature_names_in_"),
+        training_rows=None if rows is None else TrainingRows(**rows),
+    )
 
 
 def _are_mapped(arrays: Mapping[str, Any]) -> bool:
@@ -68,15 +88,3 @@ def _rows_state(rows: TrainingRows) -> State:
         name: np.asarray(value) if isinstance(value, np.ndarray) else value
         for name, value in values.items()
     }
-
-
-def _rows(state: State) -> TrainingRows:
-    return TrainingRows(**state)
-
-
-# Attributes that are stored in another form: how, and back.
-_FORMS: dict[str, tuple[Callable[[Any], State], Callable[[State], Any]]] = {
-    "scorer_": (_scorer_state, _scorer),
-    "index_": (_index_state, _index),
-    "_training_rows": (_rows_state, _rows),
-}

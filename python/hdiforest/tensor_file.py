@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import __version__
 from hdiforest.atomic import replacing
-from hdiforest.text import printable
+from hdiforest.text import alternatives, printable
 
 _HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
 _DTYPES = {
@@ -31,15 +33,21 @@ Facts = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
 
-class Format(NamedTuple):
-    """A kind of file."""
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Format(Generic[Content]):
+    """A kind of file, and how each version of it is read."""
 
     noun: str  # as in "there is no model file PATH"
+    content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    version: int
+    # By version. A reader checks everything and raises ValueError; the highest version is written.
+    readers: Mapping[int, Callable[[Facts, Tensors], Content]]
 
 
-def write(path: Path, form: Format, facts: Facts, tensors: Tensors) -> None:
+def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None:
     """Write a file, whole or not at all; facts on the format and hdicore's version are added.
 
     Raises
@@ -53,7 +61,7 @@ def write(path: Path, form: Format, facts: Facts, tensors: Tensors) -> None:
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    facts = {"format_version": form.version, "hdicore": __version__, **facts}
+    facts = {"format_version": max(form.readers), "hdicore": __version__, **facts}
     metadata = {form.key: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
@@ -66,8 +74,8 @@ def write(path: Path, form: Format, facts: Facts, tensors: Tensors) -> None:
             raise OSError(f"cannot write {path}: {error}") from None
 
 
-def read(path: Path, form: Format) -> tuple[Facts, Tensors]:
-    """Return the facts, not checked yet, and read-only views of the arrays.
+def load(path: Path, form: Format[Content]) -> Content:
+    """Return what the reader of the file's version makes of its facts and arrays.
 
     Raises
     ------
@@ -76,8 +84,18 @@ def read(path: Path, form: Format) -> tuple[Facts, Tensors]:
     OSError
         If the file cannot be read.
     ValueError
-        If it is of another format, or damaged.
+        If it is of another format, of a version without a reader, damaged, or refused by its
+        reader.
     """
+    facts, tensors = _read(path, form)
+    try:
+        return form.readers[facts["format_version"]](facts, tensors)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a valid {form.content}: {printable(str(error))}") from None
+
+
+def _read(path: Path, form: Format[Any]) -> tuple[Facts, Tensors]:
+    """Return the facts, not checked yet, and read-only views of the arrays."""
     _require_safetensors()
     from safetensors import SafetensorError, safe_open
 
@@ -98,13 +116,13 @@ def read(path: Path, form: Format) -> tuple[Facts, Tensors]:
     return facts, tensors
 
 
-def read_facts(path: Path, form: Format) -> Facts:
-    """Return the facts of a file that `read` has accepted."""
+def read_facts(path: Path, form: Format[Any]) -> Facts:
+    """Return the facts of a file that `load` has accepted."""
     metadata, _ = _map_tensors(path, form)
     return _facts(path, form, metadata)[0]
 
 
-def _map_tensors(path: Path, form: Format) -> tuple[dict[str, str], Tensors]:
+def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors]:
     """Metadata and views of the tensors in a file whose structure has been proved."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -129,18 +147,19 @@ def _map_tensors(path: Path, form: Format) -> tuple[dict[str, str], Tensors]:
     return metadata, tensors
 
 
-def _facts(path: Path, form: Format, metadata: dict[str, str]) -> tuple[Facts, str]:
+def _facts(path: Path, form: Format[Any], metadata: dict[str, str]) -> tuple[Facts, str]:
     try:
         found = json.loads(metadata[form.key])
         facts, sha256 = dict(found["facts"]), str(found["sha256"])
         format_version = facts["format_version"]
     except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
-    if format_version != form.version:
+    versions = sorted(form.readers)
+    if format_version not in versions:
         raise ValueError(
             f"{path} has format {reprlib.repr(format_version)}, written by hdicore "
             f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
-            f"{form.version} of a {form.noun}: upgrade hdicore"
+            f"{alternatives(map(str, versions))} of a {form.noun}: upgrade hdicore"
         )
     return facts, sha256
 

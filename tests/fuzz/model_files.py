@@ -101,7 +101,7 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     answers = ask(model, X)
     if model.scorer_.index.scalar_output:
         model.sample(X, 3, random_state=0)
-    rows = model._training_rows
+    rows = model._fitted.training_rows
     if rows is not None:
         model.sample(X)
         model.predict_weights(X)

@@ -19,6 +19,7 @@ from hdiforest.command.report import say
 from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS, TableError, ending
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.fitted import WEIGHTINGS
 from hdiforest.text import printable
 
 __all__ = ["main"]
@@ -111,7 +112,7 @@ def _add_fit(commands: Any) -> None:
     add("--sample-weight", metavar="COL", help="column of row weights")
     add(
         "--weights",
-        choices=("all", "inbag", "oob"),
+        choices=tuple(WEIGHTINGS),
         default="all",
         help="training rows that count in a leaf (default: all)",
     )

@@ -1,0 +1,74 @@
+"""What all methods of HDIForestRegressor share: the fitted forest it holds, threads and pickles."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from hdicore import Scorer
+from hdiforest.fitted import FittedForest, Weighting
+from hdiforest.state import State, fitted_state, pop_fitted
+from hdiforest.threads import thread_count
+
+
+class BaseForestModel(BaseEstimator):
+    """An estimator that holds a `FittedForest` once it is fitted or loaded.
+
+    Pickles hold arrays in place of compiled objects; see `hdiforest.state`.
+    """
+
+    n_jobs: int | None
+    _fitted: FittedForest
+
+    @property
+    def scorer_(self) -> Scorer:
+        """The compiled model."""
+        return self._fitted.scorer
+
+    @property
+    def weights_(self) -> Weighting:
+        """The `weights` the model was made with."""
+        return self._fitted.weights
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self._fitted.n_outputs
+
+    @property
+    def n_training_rows_(self) -> int:
+        """Number of rows the forest was fitted on."""
+        return self._fitted.n_training_rows
+
+    def _require_fitted(self) -> FittedForest:
+        """Return what the model holds, or raise NotFittedError."""
+        try:
+            return self._fitted
+        except AttributeError:
+            check_is_fitted(self)
+            raise
+
+    def _n_threads(self, n_rows: int | None = None) -> int:
+        # `thread_count` takes a third of the time of scoring one row, for which the engine starts
+        # no thread.
+        if n_rows is not None and n_rows * self._fitted.scorer.forest.n_trees < 10_000:
+            return 1
+        n_jobs = self.n_jobs
+        if n_jobs is None:
+            n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
+        return thread_count(n_jobs)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __getstate__(self) -> State:
+        state: State = dict(super().__getstate__())
+        if "_fitted" in state:
+            state |= fitted_state(state.pop("_fitted"))
+        return state
+
+    def __setstate__(self, state: State) -> None:
+        state = dict(state)
+        if "scorer_" in state:
+            state["_fitted"] = pop_fitted(state)
+        super().__setstate__(state)

@@ -1,0 +1,89 @@
+"""What is read from the training rows one by one: their weights, and joint draws of outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
+
+from hdiforest.base import BaseForestModel
+from hdiforest.rows import checked_rows
+
+
+class TrainingRowWeights(BaseForestModel):
+    """The conditional distribution of a row as weights of the training rows, and draws from it."""
+
+    def predict_weights(self, X: ArrayLike) -> csr_array:
+        """Weight of every training row for every row of X, eq. (12) of the paper.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n, n_training_rows), float64
+            Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
+            with ``weights="oob"``). Columns follow the order of the training rows.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If the rows are refused, or the model has no training rows.
+
+        Notes
+        -----
+        The first call indexes the training rows one by one and keeps that index.
+        """
+        fitted = self._require_fitted()
+        rows = checked_rows(self, X, fitted)
+        scorer = fitted.row_scorer(self._n_threads)
+        indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
+        shape = (len(rows), fitted.n_training_rows)
+        return csr_array((data, indices, indptr), shape=shape)
+
+    def sample(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> NDArray[np.float64]:
+        """Draw from the conditional distribution.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        n_samples : int, default=1
+            Draws per row.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        (n, n_samples) float64
+            (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
+            the target of one training row.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is refused, or several outputs are drawn without training rows.
+        """
+        fitted = self._require_fitted()
+        rows = checked_rows(self, X, fitted)
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
+        uniforms = check_random_state(random_state).random_sample((len(rows), int(n_samples)))
+        n_threads = self._n_threads(len(rows))
+        if fitted.scorer.index.scalar_output:
+            return fitted.scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+        scorer = fitted.row_scorer(self._n_threads)
+        drawn = scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+        empty = np.isnan(drawn)
+        targets = fitted.require_training_rows().y[np.where(empty, 0, drawn).astype(np.intp)]
+        targets[empty] = np.nan
+        return np.moveaxis(targets, 2, 1)
