@@ -3,23 +3,79 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest
 from hdiforest.fitted import TrainingRows
 from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
+from hdiforest.text import alternatives
 
-_UNDERSTOOD = (
-    "a fitted RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, "
-    "ExtraTreeRegressor or BaggingRegressor of such trees"
-)
+Counts = NDArray[np.unsignedinteger] | None  # (n, n_trees)
+SampleWeight = NDArray[np.float64] | None  # (n,)
+
+
+class WeightingRule(NamedTuple):
+    """What a fit did with counts and sample_weight."""
+
+    counts_are_weighted: bool
+    float32: bool = False  # whether it rounded their products so
+
+
+class GrownForest(NamedTuple):
+    """What a fitted estimator records of its trees and of its fit."""
+
+    members: list[Any]  # fitted trees
+    n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
+    read_bags: Callable[[], list[NDArray[np.integer]]] | None  # None: every tree used each row once
+    # From counts and sample_weight to what the fit may have done with them, likeliest first.
+    weighting_rules: Callable[[Counts, SampleWeight], list[WeightingRule]]
+    features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
+
+
+def _read_tree(estimator: Any) -> GrownForest:
+    return GrownForest([estimator], None, None, lambda _counts, _weight: [WeightingRule(True)])
+
+
+def _read_forest(estimator: Any) -> GrownForest:
+    read_bags = partial(_bags_of, estimator) if estimator.bootstrap else None
+
+    def weighting_rules(counts: Counts, sample_weight: SampleWeight) -> list[WeightingRule]:
+        if counts is None:
+            return [WeightingRule(True)]
+        return _rules_of_draws(estimator, counts, sample_weight)
+
+    members, n_rows = list(estimator.estimators_), estimator._n_samples
+    return GrownForest(members, n_rows, read_bags, weighting_rules)
+
+
+def _read_bagging(estimator: Any) -> GrownForest:
+    return GrownForest(
+        list(estimator.estimators_),
+        estimator._n_samples,
+        partial(_bags_of, estimator),
+        partial(_rules_of_draws, estimator),
+        estimator.estimators_features_,
+    )
+
+
+# By type; subclasses are read alike. A new kind of forest is one more function and line.
+_READERS: dict[type, Callable[[Any], GrownForest]] = {
+    RandomForestRegressor: _read_forest,
+    ExtraTreesRegressor: _read_forest,
+    DecisionTreeRegressor: _read_tree,
+    ExtraTreeRegressor: _read_tree,
+    BaggingRegressor: _read_bagging,
+}
+_UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
 
 
 def import_forest(
@@ -41,7 +97,8 @@ def import_forest(
         sample_weight than those of the fit. See `hdiforest.leaf_records.disagreement` for what
         statistics cannot tell.
     """
-    members = _members_of(estimator)
+    grown = _grown_forest(estimator)
+    members = grown.members
     n_features = estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
@@ -50,15 +107,14 @@ def import_forest(
         raise ValueError(
             f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
         )
-    _check_number_of_rows(estimator, len(X), sample_weight)
-    features = getattr(estimator, "estimators_features_", None)
-    forest = _as_forest([member.tree_ for member in members], features, n_features, n_threads)
+    _check_number_of_rows(grown, len(X), sample_weight)
+    forest = _as_forest(grown, n_features, n_threads)
     leaves = forest.leaves(X, n_threads=n_threads)
-    counts = _bag_counts(estimator, len(members), len(X))
+    counts = _bag_counts(grown, len(X))
 
     nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     refusals = []
-    for rule in _weighting_rules(estimator, counts, sample_weight):
+    for rule in grown.weighting_rules(counts, sample_weight):
         rows = TrainingRows(X, y, sample_weight, counts, rule.counts_are_weighted)
         refusal = _refusal(members, nodes, leaves, rows, rule)
         if refusal is None:
@@ -67,55 +123,57 @@ def import_forest(
     raise ValueError(max(refusals).message)
 
 
-def _members_of(estimator: Any) -> list[Any]:
-    """Fitted trees of an estimator."""
+def _grown_forest(estimator: Any) -> GrownForest:
+    """Read a fitted estimator by the function that the table has for its type."""
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
-    kinds = (RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor, BaggingRegressor)
-    if not isinstance(estimator, kinds):
+    readers = [_READERS[kind] for kind in type(estimator).__mro__ if kind in _READERS]
+    if not readers:
         raise ValueError(
             f"estimator must be {_UNDERSTOOD}, got {name}; forests of other kinds can be used "
             "through hdicore.LeafIndex if they report the leaves of rows"
         )
     check_is_fitted(estimator)
-    members = [estimator] if isinstance(estimator, DecisionTreeRegressor) else estimator.estimators_
-    for member in members:
-        if not isinstance(member, DecisionTreeRegressor):
-            raise ValueError(
-                f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
-            )
-        if member.criterion not in CRITERIA:
-            raise ValueError(
-                f"estimator has the criterion {member.criterion!r}, which is not understood; known "
-                f"are {', '.join(CRITERIA)}"
-            )
-        if getattr(member, "categorical_features", None) is not None:
-            raise ValueError(
-                "estimator has categorical splits, which are not understood; encode those columns "
-                "as numbers and fit it again without categorical_features"
-            )
-    return list(members)
+    grown = readers[0](estimator)
+    for member in grown.members:
+        _check_member(member, name)
+    return grown
 
 
-def _check_number_of_rows(
-    estimator: Any, n: int, sample_weight: NDArray[np.float64] | None
-) -> None:
+def _check_member(member: Any, name: str) -> None:
+    """Refuse a tree of an estimator of the given name if it is not understood."""
+    if not isinstance(member, DecisionTreeRegressor):
+        raise ValueError(
+            f"estimator must be {_UNDERSTOOD}, got a {name} of {type(member).__name__}"
+        )
+    if member.criterion not in CRITERIA:
+        raise ValueError(
+            f"estimator has the criterion {member.criterion!r}, which is not understood; known "
+            f"are {', '.join(CRITERIA)}"
+        )
+    if getattr(member, "categorical_features", None) is not None:
+        raise ValueError(
+            "estimator has categorical splits, which are not understood; encode those columns "
+            "as numbers and fit it again without categorical_features"
+        )
+
+
+def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
     """Refuse more or fewer rows than the estimator was fitted on.
 
     The leaves cannot tell: rows that were not drawn may be added or left out without a trace.
     """
-    if not isinstance(estimator, DecisionTreeRegressor):
-        if n != estimator._n_samples:
+    if grown.n_rows is not None:
+        if n != grown.n_rows:
             raise ValueError(
-                f"X has {n} rows, but the forest was fitted on {estimator._n_samples}; pass the "
+                f"X has {n} rows, but the forest was fitted on {grown.n_rows}; pass the "
                 "rows of its last fit, without test rows and complete"
             )
         return
-    # A single tree records how many rows had a weight.
     n_weighted = n if sample_weight is None else np.count_nonzero(sample_weight)
     rows = "rows" if sample_weight is None else "rows with a positive sample_weight"
-    recorded = estimator.tree_.n_node_samples[0]
+    recorded = grown.members[0].tree_.n_node_samples[0]
     if n_weighted != recorded:
         raise ValueError(
             f"X has {n_weighted} {rows}, but the tree was fitted on {recorded}; pass the rows and "
@@ -123,21 +181,18 @@ def _check_number_of_rows(
         )
 
 
-def _as_forest(
-    trees: list[Any],
-    features: list[NDArray[np.integer]] | None,
-    n_features: int,
-    n_threads: int,
-) -> Forest:
+def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
+    trees = [member.tree_ for member in grown.members]
+
     def joined(attribute: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, attribute) for tree in trees])
 
     split_on = [tree.feature for tree in trees]
-    if features is not None:
+    if grown.features is not None:
         # Leaves carry a negative feature, which is never read; any valid one will do.
         split_on = [
             np.asarray(own)[np.maximum(split, 0)]
-            for own, split in zip(features, split_on, strict=True)
+            for own, split in zip(grown.features, split_on, strict=True)
         ]
     return Forest(
         children_left=joined("children_left"),
@@ -151,14 +206,12 @@ def _as_forest(
     )
 
 
-def _bag_counts(estimator: Any, n_trees: int, n: int) -> NDArray[np.unsignedinteger] | None:
+def _bag_counts(grown: GrownForest, n: int) -> Counts:
     """How often each tree drew each row, in the smallest type that fits; None if always once."""
-    if isinstance(estimator, DecisionTreeRegressor) or not (
-        estimator.bootstrap or isinstance(estimator, BaggingRegressor)
-    ):
+    if grown.read_bags is None:
         return None
-    counts = np.zeros((n_trees, n), dtype=np.uint8)
-    for t, rows in enumerate(_bags_of(estimator)):
+    counts = np.zeros((len(grown.members), n), dtype=np.uint8)
+    for t, rows in enumerate(grown.read_bags()):
         drawn = np.bincount(rows, minlength=n)
         needed = np.min_scalar_type(drawn.max())
         if needed.itemsize > counts.itemsize:
@@ -178,13 +231,6 @@ def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
         revived = copy.copy(estimator)
         revived._sample_weight = None
         return revived.estimators_samples_  # type: ignore[no-any-return]
-
-
-class WeightingRule(NamedTuple):
-    """What a fit did with counts and sample_weight."""
-
-    counts_are_weighted: bool
-    float32: bool = False  # whether it rounded their products so
 
 
 class Refusal(NamedTuple):
@@ -228,18 +274,14 @@ def _refusal(
     return None
 
 
-def _weighting_rules(
-    estimator: Any,
-    counts: NDArray[np.unsignedinteger] | None,
-    sample_weight: NDArray[np.float64] | None,
+def _rules_of_draws(
+    estimator: Any, counts: Counts, sample_weight: SampleWeight
 ) -> list[WeightingRule]:
     """Whether sample_weight may have multiplied the counts, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    if counts is None and not isinstance(estimator, BaggingRegressor):
-        return [WeightingRule(True)]
     if counts is None or not hasattr(estimator, "_sample_weight"):
         rules = [WeightingRule(True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
