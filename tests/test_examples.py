@@ -11,7 +11,10 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import RandomForestRegressor
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-MODULES = ["hdicore._core", "hdiforest.estimator", "hdiforest.leaves", "hdiforest.metrics"]
+MODULES = [
+    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaves"),
+    *("hdiforest.metrics.intervals", "hdiforest.metrics.samples"),
+]
 
 
 def test_readme_code_runs():

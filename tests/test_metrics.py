@@ -105,7 +105,7 @@ def test_crps_with_weights_of_every_form(monkeypatch):
     assert metrics.crps_score(y, z, sparse.coo_matrix(w)) == pytest.approx(expected, rel=1e-12)
     shared = metrics.crps_score(y, each, w[0])
     assert shared == pytest.approx(np.mean([double_sum(a, z, w[0]) for a in y]), rel=1e-12)
-    monkeypatch.setattr(metrics, "_BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(metrics.samples, "_BLOCK_ENTRIES", 50)
     assert metrics.crps_score(y, each, w) == pytest.approx(expected, rel=1e-12)
     assert metrics.crps_score(y, z, sparse.csr_array(w)) == pytest.approx(expected, rel=1e-12)
 
@@ -161,6 +161,7 @@ ONE = [[0.0, 1.0]]
         (lambda: metrics.mean_width_score([[0, np.nan]]), "not hold NaN, got 1 of 1 rows"),
         (lambda: metrics.mean_width_score([[2, 1]]), "lower <= upper, got 1 of 1 rows"),
         (lambda: metrics.interval_score([1], ONE, 90), r"got 90 \(did you mean 0.9\?\)"),
+        (lambda: metrics.interval_score([1], ONE, 100), "got 100$"),
         (lambda: metrics.interval_score([1], ONE, 1), "above 0 and below 1, got 1$"),
         (lambda: metrics.interval_score([1], ONE, np.nan), "coverage must be above 0"),
         (lambda: metrics.interval_score([1], ONE, [0.9]), "coverage must be one number"),

@@ -1,8 +1,8 @@
-"""Parts of sentences: what any terminal shows as it stands, and choices."""
+"""Parts of sentences: what any terminal shows as it stands, choices, hints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def printable(text: str) -> str:
@@ -16,3 +16,9 @@ def alternatives(words: Iterable[str]) -> str:
     """Return the words as a choice: ``a, b or c``."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:
+    """Return a hint, to end a sentence on a refused level, if the level may be a percentage."""
+    is_percentage = level > 1 and is_allowed(level / 100)
+    return f" (did you mean {level / 100:g}?)" if is_percentage else ""

@@ -20,7 +20,7 @@ from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS, TableError, ending
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.text import printable
+from hdiforest.text import percentage_hint, printable
 
 __all__ = ["main"]
 
@@ -270,7 +270,7 @@ def _level(text: str) -> float:
     except ValueError:
         level = float("nan")
     if not 0 < level <= 1:
-        hint = f" (did you mean {level / 100:g}?)" if 1 < level <= 100 else ""
+        hint = percentage_hint(level, lambda share: share <= 1)
         raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
     return level
 

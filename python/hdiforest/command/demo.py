@@ -14,14 +14,13 @@ from sklearn.model_selection import KFold
 from hdiforest.atomic import replacing
 from hdiforest.command.extras import need
 from hdiforest.command.fitting import read_training_table
-from hdiforest.command.report import comparison, say
+from hdiforest.command.report import LEVELS, comparison, say
 from hdiforest.command.scoring import result_columns
 from hdiforest.command.tables import write_table
 from hdiforest.distributions import Kind
 from hdiforest.estimator import HDIForestRegressor
 
-LEVELS = (0.8, 0.9, 0.95)
-SHOWN = 1  # the level of the picture: 0.9
+SHOWN = LEVELS.index(0.9)  # the level of the picture
 TARGET = "compressive_strength"
 N_FOLDS = 5
 
@@ -67,7 +66,7 @@ def run(folder: Path) -> None:
         "parts.\n"
     )
     scored, row = _cross_validated(X, y)
-    say(comparison(y, scored.hdi, scored.equal_tailed, LEVELS))
+    say(comparison(y, scored.hdi, scored.equal_tailed))
     table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
     _write(table, scored)
     with replacing(picture) as partial:

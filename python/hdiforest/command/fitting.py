@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest.command.extras import need
-from hdiforest.command.report import comparison
+from hdiforest.command.report import LEVELS, comparison
 from hdiforest.command.table_reader import quoted
 from hdiforest.command.tables import TableError, TableReader, checked_features, numbers, open_table
 from hdiforest.estimator import HDIForestRegressor
 
-LEVELS = (0.8, 0.9, 0.95)
 UNHEARD = "No out-of-bag record: every tree saw every row."
 Array = NDArray[np.float64]
 
@@ -81,7 +80,7 @@ def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
     if not heard.any():
         return UNHEARD
     title = f"Out-of-bag record of {heard.sum():,} training rows:"
-    return f"{title}\n{comparison(y[heard], hdi[heard], equal[heard], LEVELS)}"
+    return f"{title}\n{comparison(y[heard], hdi[heard], equal[heard])}"
 
 
 def _read_all(table: TableReader, columns: list[str]) -> Array:

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from hdiforest.metrics import coverage_score, mean_width_score
 from hdiforest.text import printable
 
+# Levels at which the command compares both kinds of interval.
+LEVELS = (0.8, 0.9, 0.95)
+
 
 def say(text: str, file: TextIO | None = None) -> None:
     """Print to standard output, or to `file`.
@@ -49,13 +52,12 @@ def comparison(
     y: NDArray[np.float64],
     hdi: NDArray[np.float64],
     equal_tailed: NDArray[np.float64],
-    levels: Sequence[float],
 ) -> str:
-    """Coverage and mean width of both kinds of (n, 2, k) intervals, a line per level."""
+    """Coverage and mean width of both kinds of (n, 2, k) intervals at the k `LEVELS`."""
     kinds = ("HDI", "equal-tailed")
     header = [f"{kind} {what}" for kind in kinds for what in ("inside", "mean width")]
     rows = [["coverage", *header, "HDI narrower by"]]
-    for j, level in enumerate(levels):
+    for j, level in enumerate(LEVELS):
         cells = [f"{level:g}"]
         widths = []
         for interval in (hdi[..., j], equal_tailed[..., j]):

@@ -1,0 +1,59 @@
+"""What metrics accept: numbers, targets and interval ends, or one sentence on what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def reals(name: str, given: ArrayLike) -> Array:
+    """Return the argument `name` as float64."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
+def checked_targets(y_true: ArrayLike) -> Array:
+    """Return finite targets, (n,), of one row or more."""
+    y = reals("y_true", y_true)
+    if y.ndim != 1 or len(y) == 0:
+        raise ValueError(f"y_true must have shape (n,) with n > 0, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"y_true must be finite, got {count(~np.isfinite(y))} that are not")
+    return y
+
+
+def checked_ends(interval: ArrayLike) -> tuple[Array, Array]:
+    """Return lower and upper ends, (n,) or (n, k), in order and without NaN."""
+    ends = reals("interval", interval)
+    if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
+        raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
+    if np.isnan(ends).any():
+        with_nan = np.isnan(ends).reshape(len(ends), -1).any(axis=1)
+        raise ValueError(
+            f"interval must not hold NaN, got {count(with_nan)} with it; leave them out"
+        )
+    lower, upper = ends[:, 0], ends[:, 1]
+    if (lower > upper).any():
+        crossed = (lower > upper).reshape(len(ends), -1).any(axis=1)
+        raise ValueError(f"interval must have lower <= upper, got {count(crossed)} that cross")
+    return lower, upper
+
+
+def checked(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return targets, (n,) or (n, 1), and lower and upper ends of as many rows."""
+    y = checked_targets(y_true)
+    lower, upper = checked_ends(interval)
+    if len(lower) != len(y):
+        raise ValueError(f"interval must have as many rows as y_true, {len(y)}, got {len(lower)}")
+    return (y if lower.ndim == 1 else y[:, None]), lower, upper
+
+
+def count(bad: Any) -> str:
+    """Say how many of the rows are bad."""
+    return f"{int(bad.sum())} of {len(bad)} rows"

@@ -1,0 +1,205 @@
+"""How good intervals are: coverage, width and the interval score."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.metrics.inputs import Array, checked, checked_ends, reals
+from hdiforest.text import percentage_hint
+
+Score = float | Array
+
+
+class WidthStrata(NamedTuple):
+    """Rows grouped by the width of their interval; what `coverage_by_width` returns.
+
+    The first stratum holds the intervals of width zero, the others ascend in width. A stratum
+    without rows has the count 0 and NaN elsewhere. The shape of each field is (n_strata + 1,), or
+    (n_strata + 1, k) for k levels.
+    """
+
+    counts: NDArray[np.int64]
+    coverage: Array
+    mean_width: Array
+
+
+def coverage_score(y_true: ArrayLike, interval: ArrayLike) -> Score:
+    """Share of targets inside their interval, ends included (PICP).
+
+    Parameters
+    ----------
+    y_true : (n,) array
+    interval : (n, 2) or (n, 2, k) array
+        Lower and upper ends, in the unit of y_true. Ends may be infinite.
+
+    Returns
+    -------
+    float, or (k,) array for k levels
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, there are no rows, or a value is NaN.
+
+    Notes
+    -----
+    The mean of 1{l <= y <= u} (Khosravi et al., IEEE Trans. Neural Networks 22, 2011). Ends count
+    as inside: highest-density intervals end at training targets, and with tied targets the open
+    interval can hold much less.
+
+    Examples
+    --------
+    >>> coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [2, 5], [3, 9]])
+    0.75
+    """
+    y, lower, upper = checked(y_true, interval)
+    return _unwrapped(_inside(y, lower, upper).mean(axis=0))
+
+
+def mean_width_score(interval: ArrayLike) -> Score:
+    """Mean width of the intervals (MPIW).
+
+    Parameters
+    ----------
+    interval : (n, 2) or (n, 2, k) array
+
+    Returns
+    -------
+    float, or (k,) array for k levels
+        In the unit of the ends; infinite if an end is.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, a value is NaN, or a lower end lies above its upper end.
+
+    Examples
+    --------
+    >>> mean_width_score([[0, 1], [2, 5]])
+    2.0
+    """
+    lower, upper = checked_ends(interval)
+    return _unwrapped((upper - lower).mean(axis=0))
+
+
+def interval_score(y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike) -> Score:
+    """Mean interval score (Winkler score); lower is better.
+
+    Parameters
+    ----------
+    y_true : (n,) array
+    interval : (n, 2) or (n, 2, k) array
+        Lower and upper ends, in the unit of y_true.
+    coverage : float, or list of k floats for k levels
+        The share that each interval was meant to hold, above 0 and below 1.
+
+    Returns
+    -------
+    float, or (k,) array for k levels
+        In the unit of y_true.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, there are no rows, a value is NaN, or a coverage is out of range.
+
+    Notes
+    -----
+    With a = 1 - coverage, the mean of (u - l) + (2 / a) max(l - y, 0) + (2 / a) max(y - u, 0)
+    (Gneiting and Raftery, J. Am. Stat. Assoc. 102, 2007, eq. 43). It is the proper score of
+    equal-tailed intervals: the shortest interval of a skewed distribution is not what minimises
+    it, so read it beside coverage and width, not instead of them.
+
+    Examples
+    --------
+    >>> interval_score([1, 5], [[0, 2], [0, 4]], coverage=0.5)
+    5.0
+    """
+    y, lower, upper = checked(y_true, interval)
+    alpha = 1 - _checked_coverage(coverage, lower.shape[1:])
+    missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
+    return _unwrapped((upper - lower + 2 / alpha * missed).mean(axis=0))
+
+
+def coverage_by_width(y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3) -> WidthStrata:
+    """Coverage of narrow and of wide intervals apart.
+
+    Intervals that hold the wanted share on average may hold too little where they are narrow and
+    too much where they are wide; the smallest coverage of a stratum shows it.
+
+    Parameters
+    ----------
+    y_true : (n,) array
+    interval : (n, 2) or (n, 2, k) array
+        Lower and upper ends, in the unit of y_true.
+    n_strata : int, default=3
+        Number of groups, equal in size up to ties, of the intervals that are wider than zero.
+
+    Returns
+    -------
+    WidthStrata
+        counts, coverage and mean_width, each (n_strata + 1,) or (n_strata + 1, k); first the
+        intervals of width zero, then the others from narrow to wide.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, there are no rows, a value is NaN, or n_strata is below 1.
+
+    Notes
+    -----
+    Size-stratified coverage (Angelopoulos and Bates, "A gentle introduction to conformal
+    prediction", 2021, section 3.1). Equal widths share a stratum, so the order of the rows does
+    not matter.
+    """
+    if isinstance(n_strata, bool) or not isinstance(n_strata, int | np.integer) or n_strata < 1:
+        raise ValueError(f"n_strata must be a whole number from 1 on, got {n_strata!r}")
+    y, lower, upper = checked(y_true, interval)
+    inside = _inside(y, lower, upper)
+    width = upper - lower
+    if width.ndim == 1:
+        return _strata(width, inside, int(n_strata))
+    levels = [_strata(w, c, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
+    return WidthStrata(*(np.stack(field, axis=-1) for field in zip(*levels, strict=True)))
+
+
+def _strata(width: Array, inside: NDArray[np.bool_], n_strata: int) -> WidthStrata:
+    stratum = np.zeros(len(width), dtype=np.intp)
+    wide = width > 0
+    if wide.any():
+        shares = np.arange(1, n_strata) / n_strata
+        edges = np.quantile(width[wide], shares, method="inverted_cdf")
+        stratum[wide] = 1 + np.searchsorted(edges, width[wide])
+    counts = np.bincount(stratum, minlength=n_strata + 1)
+
+    def mean(of: NDArray[Any]) -> Array:
+        total = np.bincount(stratum, weights=of, minlength=n_strata + 1)
+        found = np.full(n_strata + 1, np.nan)
+        np.divide(total, counts, out=found, where=counts > 0)
+        return found
+
+    return WidthStrata(counts, mean(inside), mean(width))
+
+
+def _inside(y: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
+    return (lower <= y) & (y <= upper)
+
+
+def _unwrapped(score: Any) -> Score:
+    return float(score) if np.ndim(score) == 0 else np.asarray(score)
+
+
+def _checked_coverage(coverage: ArrayLike, shape: tuple[int, ...]) -> Array:
+    shares = reals("coverage", coverage)
+    if shares.shape != shape:
+        wanted = f"{shape[0]} values, one per level," if shape else "one number"
+        raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
+    for share in shares.flat:
+        if not 0 < share < 1:
+            hint = percentage_hint(share, lambda level: level < 1)
+            raise ValueError(f"coverage must be above 0 and below 1, got {share:g}{hint}")
+    return shares

@@ -1,0 +1,127 @@
+"""How good weighted samples are: the continuous ranked probability score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.metrics.inputs import Array, checked_targets, count, reals
+
+# Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
+_BLOCK_ENTRIES = 1 << 20
+
+
+def crps_score(y_true: ArrayLike, values: ArrayLike, weights: Any = None) -> float:
+    """Mean continuous ranked probability score of weighted samples; lower is better.
+
+    Parameters
+    ----------
+    y_true : (n,) array
+    values : (n, s) array, or (m,) array if weights is sparse
+        The sample of each row, in the unit of y_true; with sparse weights the one sample that all
+        rows share, such as the training targets.
+    weights : (n, s) or (s,) array, or scipy.sparse matrix of shape (n, m), optional
+        Not negative; divided by the sum of their row. None means equal weights. What
+        ``model.predict_weights(X)`` returns can be given as it is.
+
+    Returns
+    -------
+    float
+        In the unit of y_true.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, there are no rows, a value is not finite, or a row has no weight.
+
+    Notes
+    -----
+    The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function;
+    equal to sum_k w_k |z_k - y| - 1/2 sum_kl w_k w_l |z_k - z_l| (Gneiting and Raftery 2007,
+    eq. 21). F is constant between neighbours of the sorted sample, so that O(s log s) per row
+    suffice; memory beside the arguments is bounded, and sparse weights stay sparse.
+
+    Examples
+    --------
+    >>> crps_score([1.0], [[0.0, 2.0]])
+    0.5
+    """
+    y = checked_targets(y_true)
+    blocks = _sparse_blocks if hasattr(weights, "tocsr") else _dense_blocks
+    total = 0.0
+    for first, last, z, w, ends in blocks(len(y), values, weights):
+        total += float(_crps_of_block(y[first:last], z, w, ends).sum())
+    return total / len(y)
+
+
+def _checked_sample(values: ArrayLike, weights: Array) -> Array:
+    sample = reals("values", values)
+    if not np.isfinite(sample).all():
+        raise ValueError("values must be finite")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights must be finite and not negative")
+    return sample
+
+
+# Pieces of the rows: (first row, last row + 1, values, weights, ends of the rows in them).
+_Blocks = Iterator[tuple[int, int, Array, Array, NDArray[np.int64]]]
+
+
+def _dense_blocks(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Blocks:
+    given = reals("weights", 1.0 if weights is None else weights)
+    sample = _checked_sample(values, given)
+    if sample.ndim != 2 or len(sample) != n or sample.size == 0:
+        raise ValueError(f"values must have shape ({n}, s) with s > 0, got {sample.shape}")
+    s = sample.shape[1]
+    if weights is not None and given.shape not in ((s,), (n, s)):
+        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {given.shape}")
+    spread = np.broadcast_to(given, (n, s))
+    step = max(1, _BLOCK_ENTRIES // s)
+    for first in range(0, n, step):
+        last = min(n, first + step)
+        ends = np.arange(1, last - first + 1, dtype=np.int64) * s
+        yield first, last, sample[first:last].ravel(), spread[first:last].ravel(), ends
+
+
+def _sparse_blocks(n: int, values: ArrayLike, weights: Any) -> _Blocks:
+    csr = weights.tocsr()
+    data = reals("weights", csr.data)
+    sample = _checked_sample(values, data)
+    if sample.ndim != 1 or csr.shape != (n, len(sample)):
+        raise ValueError(
+            f"sparse weights must have shape ({n}, m) and values (m,), got {csr.shape} and "
+            f"{sample.shape}"
+        )
+    indptr = csr.indptr.astype(np.int64)
+    first = 0
+    while first < n:
+        beyond = np.searchsorted(indptr, indptr[first] + _BLOCK_ENTRIES, side="right") - 1
+        last = min(n, max(first + 1, int(beyond)))
+        entries = slice(indptr[first], indptr[last])
+        ends = indptr[first + 1 : last + 1] - indptr[first]
+        yield first, last, sample[csr.indices[entries]], data[entries], ends
+        first = last
+
+
+def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int64]) -> Array:
+    """CRPS of each row, (n,); row i owns the entries ends[i - 1] <= k < ends[i]."""
+    counts = np.diff(ends, prepend=0)
+    row = np.repeat(np.arange(len(y)), counts)
+    total = np.bincount(row, weights=weights, minlength=len(y))
+    if not (total > 0).all():
+        raise ValueError(f"weights must have a positive sum in every row, got {count(total <= 0)}")
+    order = np.lexsort((values, row))
+    z, w = values[order], weights[order] / total[row]
+    running = np.cumsum(w)
+    before = np.concatenate(([0.0], running))[ends - counts]
+    below = running - before[row]  # F on [z_k, z_k+1)
+
+    lowest, highest = z[ends - counts], z[ends - 1]
+    tails = np.maximum(lowest - y, 0) + np.maximum(y - highest, 0)
+    k = np.flatnonzero(row[:-1] == row[1:])  # pairs of neighbours in one row
+    split = np.clip(y[row[k]], z[k], z[k + 1])
+    gaps = (split - z[k]) * below[k] ** 2 + (z[k + 1] - split) * (1 - below[k]) ** 2
+    return tails + np.bincount(row[k], weights=gaps, minlength=len(y))
