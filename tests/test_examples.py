@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 MODULES = [
-    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaves"),
+    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model"),
     *("hdiforest.metrics.intervals", "hdiforest.metrics.samples"),
 ]
 

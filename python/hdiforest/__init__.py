@@ -2,6 +2,6 @@
 
 from hdicore import __version__
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.leaves import LeafModel, from_leaves
+from hdiforest.leaf_model import LeafModel, from_leaves
 
 __all__ = ["HDIForestRegressor", "LeafModel", "__version__", "from_leaves"]

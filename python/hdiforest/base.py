@@ -7,14 +7,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest.fitted import FittedForest, Weighting
-from hdiforest.state import State, fitted_state, pop_fitted
+from hdiforest.pickling import State, fitted_state, pop_fitted
 from hdiforest.threads import thread_count
 
 
 class BaseForestModel(BaseEstimator):
     """An estimator that holds a `FittedForest` once it is fitted or loaded.
 
-    Pickles hold arrays in place of compiled objects; see `hdiforest.state`.
+    Pickles hold arrays in place of compiled objects; see `hdiforest.pickling`.
     """
 
     n_jobs: int | None

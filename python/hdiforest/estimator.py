@@ -20,12 +20,12 @@ from hdicore import Scorer
 from hdiforest import model_file
 from hdiforest.arrow import as_table
 from hdiforest.base import BaseForestModel
-from hdiforest.distributions import ConditionalDistributions
+from hdiforest.conditional import ConditionalDistributions
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
-from hdiforest.importing import import_forest
 from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
+from hdiforest.sklearn_forest import import_forest
 from hdiforest.stored import StoredForest
 
 
@@ -303,10 +303,10 @@ class HDIForestRegressor(
         model._fitted = fitted
         return model
 
-    def _ask(
+    def _query(
         self,
         X: ArrayLike,
-        query: str,
+        method: str,
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
@@ -315,9 +315,9 @@ class HDIForestRegressor(
         rows = checked_rows(self, X, fitted)
         points = () if per_row is None else (per_row,)
         options["n_threads"] = self._n_threads(len(rows))
-        found: NDArray[np.float64]
-        found = getattr(fitted.scorer, query)(rows, *points, *arguments, **options)
-        return found
+        answers: NDArray[np.float64]
+        answers = getattr(fitted.scorer, method)(rows, *points, *arguments, **options)
+        return answers
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdiforest.base import BaseForestModel
-from hdiforest.distributions import Interpolation, Kind
+from hdiforest.conditional import Interpolation, Kind
 
 
 class OutOfBagDistributions(BaseForestModel):
-    """What a model knows of its training rows without having seen them.
+    """Distributions of the training rows, each from the trees that did not draw the row.
 
-    The trees that did not draw a row are asked for its distribution. With ``weights`` "all" and
-    "oob" the row lies in their leaves all the same: it is left out, and the other rows of the leaf
-    share its weight. So a row never takes part in its own distribution.
+    With ``weights`` "all" and "oob" the row still lies in the leaves of these trees. It is left out
+    of them, and the other rows of the leaf share its weight: a row never takes part in its own
+    distribution.
     """
 
     def oob_prediction(self) -> NDArray[np.float64]:
@@ -37,8 +37,8 @@ class OutOfBagDistributions(BaseForestModel):
         ValueError
             If every tree was fitted on all rows, or the model has no training rows.
         """
-        found: NDArray[np.float64] = self._out_of_bag("prediction", "mean")
-        return found
+        answers: NDArray[np.float64] = self._out_of_bag("prediction", "mean")
+        return answers
 
     def oob_interval(
         self, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
@@ -68,8 +68,8 @@ class OutOfBagDistributions(BaseForestModel):
         A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
         of its leaves, and the others share its weight.
         """
-        found: NDArray[np.float64] = self._out_of_bag("interval", "intervals", coverage, kind)
-        return found
+        answers: NDArray[np.float64] = self._out_of_bag("interval", "intervals", coverage, kind)
+        return answers
 
     def oob_quantiles(
         self, quantiles: float | ArrayLike, *, interpolation: Interpolation = "inverted_cdf"
@@ -91,10 +91,10 @@ class OutOfBagDistributions(BaseForestModel):
         NotFittedError, ValueError
             As `oob_interval`.
         """
-        found: NDArray[np.float64] = self._out_of_bag(
+        answers: NDArray[np.float64] = self._out_of_bag(
             "quantiles", "quantiles", quantiles, interpolation
         )
-        return found
+        return answers
 
     def oob_cdf(self, y: ArrayLike | None = None, *, inclusive: bool = True) -> NDArray[np.float64]:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
@@ -125,10 +125,10 @@ class OutOfBagDistributions(BaseForestModel):
                 f"y must begin with the shape {rows.y.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        found: NDArray[np.float64] = self._out_of_bag(
+        answers: NDArray[np.float64] = self._out_of_bag(
             "cdf", "cdf", per_row=points, inclusive=inclusive
         )
-        return found
+        return answers
 
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.
@@ -154,15 +154,16 @@ class OutOfBagDistributions(BaseForestModel):
     def _out_of_bag(
         self,
         result: str,
-        query: str,
+        method: str,
         *arguments: Any,
         per_row: NDArray[np.float64] | None = None,
         targets: NDArray[np.float64] | None = None,
         **options: Any,
     ) -> Any:
-        """Put a query of `LeafIndex` for every training row; `targets` may stand in for theirs.
+        """Call a method of `LeafIndex` for every training row; `targets` may replace their targets.
 
-        `per_row` is its first argument, with a row for each training row, if it has such a one.
+        `per_row` is its first argument, with one row for each training row, if it has such an
+        argument.
         """
         fitted = self._require_fitted()
         rows = fitted.require_training_rows()
@@ -176,7 +177,7 @@ class OutOfBagDistributions(BaseForestModel):
         if targets is None:
             # A query for no rows refuses wrong arguments before the training rows are indexed.
             no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
-            getattr(index, query)(no_leaves, *(p[:0] for p in points), *arguments, **options)
+            getattr(index, method)(no_leaves, *(p[:0] for p in points), *arguments, **options)
 
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
@@ -192,10 +193,10 @@ class OutOfBagDistributions(BaseForestModel):
             )
         leaves[rows.counts > 0] = -1
         options |= {"leave_out": leave_out, "n_threads": n_threads}
-        found = getattr(index, query)(leaves, *points, *arguments, **options)
-        empty = np.diff(found[0]) == 0 if query == "weights" else np.isnan(found)
+        answers = getattr(index, method)(leaves, *points, *arguments, **options)
+        empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)
         _warn_of_empty(empty.reshape(len(leaves), -1).any(axis=1), result)
-        return found
+        return answers
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:

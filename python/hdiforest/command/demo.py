@@ -17,7 +17,7 @@ from hdiforest.command.fitting import read_training_table
 from hdiforest.command.report import LEVELS, comparison, say
 from hdiforest.command.scoring import result_columns
 from hdiforest.command.tables import write_table
-from hdiforest.distributions import Kind
+from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
 
 SHOWN = LEVELS.index(0.9)  # the level of the picture

@@ -21,7 +21,7 @@ from hdiforest.command.tables import (
     open_table,
     write_table,
 )
-from hdiforest.distributions import Kind
+from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
 
 # The columns of each kind: name in front of the level, and which end of the interval it holds.

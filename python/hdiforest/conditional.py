@@ -1,4 +1,4 @@
-"""What can be asked of the conditional distributions of rows, whoever found their leaves."""
+"""Predictions from conditional distributions, for forests of scikit-learn and of others."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ Interpolation = Literal[
 
 
 class ConditionalDistributions(ABC):
-    """Predictions that are read from the training rows that share leaves with a row.
+    """Predictions from the training rows that share leaves with a row.
 
     All raise NotFittedError if the model is not fitted, and ValueError if an argument is refused.
     """
 
     @abstractmethod
-    def _ask(
+    def _query(
         self,
         X: ArrayLike,
-        query: str,
+        method: str,
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
     ) -> NDArray[np.float64]:
-        """Put a query of `hdicore.LeafIndex` and `Scorer` for the rows of X.
+        """Call a method that `hdicore.LeafIndex` and `Scorer` have for the rows of X.
 
-        `per_row` is its first argument, with a row for each of X, if it has such a one.
+        `per_row` is its first argument, with one row for each row of X, if it has such an argument.
         """
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ class ConditionalDistributions(ABC):
         Equal to the prediction of a scikit-learn forest only with ``weights="inbag"`` and a
         criterion whose leaves predict means.
         """
-        return self._ask(X, "mean")
+        return self._query(X, "mean")
 
     def predict_interval(
         self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
@@ -83,14 +83,14 @@ class ConditionalDistributions(ABC):
         -------
         (n, 2) or (n, 2, k) float64
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where no tree has a row to show: possible with ``weights="oob"``, and where leaves
-            may be empty.
+            NaN where all leaves of the row are empty: possible with ``weights="oob"``, and with
+            `n_leaves` of `from_leaves`.
 
         Notes
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        return self._ask(X, "intervals", coverage, kind)
+        return self._query(X, "intervals", coverage, kind)
 
     def predict_quantiles(
         self,
@@ -118,7 +118,7 @@ class ConditionalDistributions(ABC):
         (n,) or (n, k) float64
             (n, n_outputs[, k]) with several outputs.
         """
-        return self._ask(X, "quantiles", quantiles, interpolation)
+        return self._query(X, "quantiles", quantiles, interpolation)
 
     def predict_cdf(
         self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True
@@ -137,4 +137,4 @@ class ConditionalDistributions(ABC):
         -------
         array of the shape of y, float64
         """
-        return self._ask(X, "cdf", per_row=y, inclusive=inclusive)
+        return self._query(X, "cdf", per_row=y, inclusive=inclusive)

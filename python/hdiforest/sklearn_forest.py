@@ -1,4 +1,4 @@
-"""Read a fitted scikit-learn forest: its trees, its bags, and whether rows are its own."""
+"""Reads a fitted scikit-learn forest and its bags, and checks that rows are those of its fit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,306 @@
+"""Intervals from a fitted forest of any library that can say in which leaves rows lie."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from hdicore import LeafIndex
+from hdiforest import leaf_file
+from hdiforest.blocks import all_leaves, leaves_by_block, n_rows_of
+from hdiforest.conditional import ConditionalDistributions
+from hdiforest.pickling import State, index_from_state, index_state
+from hdiforest.threads import thread_count
+
+Apply = Callable[[Any], ArrayLike]
+
+
+class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
+    """Conditional distributions from the leaves that a fitted forest puts rows in.
+
+    A scikit-learn regressor whose `fit` fits no forest, but indexes rows by the leaves of a fitted
+    one. `from_leaves` makes and fits it in one step.
+
+    Parameters
+    ----------
+    apply : callable
+        The forest's own function from rows to leaf ids, (n, n_trees).
+    n_leaves : (n_trees,) int array, default=None
+        Leaves of each tree, if some hold no training row. See `from_leaves`.
+    n_jobs : int, default=None
+        Threads for the intervals; `apply` has its own. None means 1, or what
+        ``joblib.parallel_config`` says; -1 all processors.
+
+    Attributes
+    ----------
+    index_ : hdicore.LeafIndex
+        The training rows by leaf.
+    n_outputs_ : int
+    n_training_rows_ : int or None
+        None if made `from_index` without saying so.
+
+    Notes
+    -----
+    `apply` gets rows as the caller gives them. Many rows are cut into blocks of at most 2**22 leaf
+    ids, so that memory does not grow with their number: lists, arrays, sparse matrices that can be
+    sliced, and tables of pandas, polars and pyarrow. Anything else is passed whole.
+
+    A model can be pickled if `apply` can: bound methods, functions of a module and
+    `functools.partial` of them can, and lambdas cannot. ``clone`` gives an unfitted model with the
+    same `apply`.
+    """
+
+    def __init__(
+        self, apply: Apply, *, n_leaves: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.apply = apply
+        self.n_leaves = n_leaves
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_index(
+        cls,
+        apply: Apply,
+        index: LeafIndex,
+        *,
+        n_training_rows: int | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Use training rows that are already indexed.
+
+        Parameters
+        ----------
+        apply, n_jobs
+            See the class.
+        index : hdicore.LeafIndex
+            Of the leaf ids that `apply` returns.
+        n_training_rows : int, optional
+            How many rows the index was made of.
+        """
+        model = cls(apply, n_jobs=n_jobs)
+        model._keep(index, n_training_rows)
+        return model
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Index training rows by the leaves they lie in.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+        y : (n,) or (n, n_outputs) array
+        sample_weight : (n,) array, optional
+            What rows weigh in their leaves.
+
+        Returns
+        -------
+        LeafModel
+            The model itself.
+
+        Raises
+        ------
+        ValueError
+            If leaves, y or sample_weight are out of range or of different lengths.
+        """
+        leaves = all_leaves(self.apply, X)
+        options: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "n_threads": thread_count(self.n_jobs),
+        }
+        if self.n_leaves is None:
+            index = LeafIndex.from_leaves(leaves, y, **options)
+        else:
+            index = LeafIndex(leaves, y, n_leaves=self.n_leaves, **options)
+        self._keep(index, len(leaves))
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index of the training rows to a file in safetensors format.
+
+        `apply` is not written, as that would need code in the file: save the forest with its own
+        library, and give its function to `load`.
+
+        Parameters
+        ----------
+        path : path
+            Replaced if it exists.
+
+        Raises
+        ------
+        ImportError
+            If safetensors is not installed.
+        NotFittedError
+            If the model is not fitted.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        leaf_file.save(self.index_, self.n_training_rows_, Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], apply: Apply, *, n_jobs: int | None = None) -> Self:
+        """Open the index that `save` wrote, for the same forest.
+
+        The file is memory-mapped, and everything in it is checked before it is used.
+
+        Parameters
+        ----------
+        path : path
+        apply : callable
+            From rows to leaf ids, as at `fit`.
+        n_jobs : int, default=None
+            See the class.
+
+        Raises
+        ------
+        ImportError
+            If safetensors is not installed.
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not such a file, is damaged, or comes from a newer version.
+        """
+        index, n_training_rows = leaf_file.load(Path(path))
+        return cls.from_index(apply, index, n_training_rows=n_training_rows, n_jobs=n_jobs)
+
+    def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
+        self.index_ = index
+        self.n_outputs_ = index.n_outputs
+        self.n_training_rows_ = n_training_rows
+
+    def _query(
+        self,
+        X: Any,
+        method: str,
+        *arguments: Any,
+        per_row: ArrayLike | None = None,
+        **options: Any,
+    ) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        n = n_rows_of(X)
+        points = None if per_row is None else np.asarray(per_row)
+        if points is not None and n is not None and points.shape[:1] != (n,):
+            raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
+        call = getattr(self.index_, method)
+        options["n_threads"] = thread_count(self.n_jobs)
+        blocks = leaves_by_block(self.apply, X, self.index_.n_trees)
+        rows, leaves = next(blocks)
+        block_points = () if points is None else (points[rows],)
+        first: NDArray[np.float64] = call(leaves, *block_points, *arguments, **options)
+        if n is None or rows.stop == n:
+            return first
+        answers = np.empty((n, *first.shape[1:]))
+        answers[rows] = first
+        for rows, leaves in blocks:
+            block_points = () if points is None else (points[rows],)
+            call(leaves, *block_points, *arguments, out=answers[rows], **options)
+        return answers
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text: str = super().__repr__(N_CHAR_MAX)
+        if not self.__sklearn_is_fitted__():
+            return text
+        counts = {"tree": self.index_.n_trees, "training row": self.n_training_rows_}
+        counts["output"] = self.n_outputs_
+        said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
+        return f"{text}: {', '.join(said)}"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "index_")
+
+    def __sklearn_clone__(self) -> Self:
+        # The usual clone would copy the forest that `apply` belongs to.
+        copied = type(self)(**self.get_params(deep=False))
+        if hasattr(self, "_metadata_request"):
+            copied._metadata_request = copy.deepcopy(self._metadata_request)
+        return copied
+
+    def __getstate__(self) -> State:
+        state: State = dict(super().__getstate__())
+        if "index_" in state:
+            state["index_"] = index_state(state["index_"])
+        return state
+
+    def __setstate__(self, state: State) -> None:
+        if "index_" in state:
+            state = state | {"index_": index_from_state(state["index_"])}
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def from_leaves(
+    apply: Apply,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_leaves: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> LeafModel:
+    """Use a fitted forest of any library, without fitting anything.
+
+    Parameters
+    ----------
+    apply : callable
+        Takes rows and returns the leaf of each in each tree, (n, n_trees), as whole numbers from 0
+        and below 2**28 of any type: ``functools.partial(booster.predict, pred_leaf=True)``. A
+        forest of one tree may return (n,). Memory grows with the largest id of each tree. Many rows
+        are given to it in blocks; see `LeafModel`.
+    X : rows, as `apply` takes them
+        Training rows of the forest, or any others whose targets are to be shown.
+    y : (n,) or (n, n_outputs) array
+        Their targets. Every row counts in each of its leaves (the paper's definition).
+    sample_weight : (n,) array, optional
+        What rows weigh in their leaves.
+    n_leaves : (n_trees,) int array, optional
+        Leaves of each tree, if trees have leaves in which no row of X lies, as symmetric trees do:
+        they then say nothing about new rows there. By default such leaves are errors.
+    n_jobs : int, default=None
+        Threads for the intervals; `apply` has its own. None means 1, or what
+        ``joblib.parallel_config`` says; -1 all processors.
+
+    Returns
+    -------
+    LeafModel
+        With `predict`, `predict_interval`, `predict_quantiles` and `predict_cdf` of
+        `HDIForestRegressor`.
+
+    Raises
+    ------
+    ValueError
+        If leaves, y or sample_weight are out of range or of different lengths. Later, if a new row
+        lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the trees
+        are of a kind that needs `n_leaves`.
+
+    Notes
+    -----
+    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
+    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
+    argument: check its coverage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from hdiforest import from_leaves
+    >>> X = np.arange(40.0)[:, None]
+    >>> forest = RandomForestRegressor(10, max_depth=2, random_state=0).fit(X, X.ravel())
+    >>> model = from_leaves(forest.apply, X, X.ravel())
+    >>> lower, upper = model.predict_interval([[3.0], [33.0]], coverage=0.9).T
+    >>> bool((lower <= [3, 33]).all() and (upper >= [3, 33]).all())
+    True
+    """
+    model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
+    return model.fit(X, y, sample_weight=sample_weight)
