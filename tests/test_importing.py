@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import (
     AdaBoostRegressor,
     BaggingRegressor,
@@ -19,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from hdiforest import HDIForestRegressor
+from hdiforest import HDIForestRegressor, sklearn_forest
 
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
 
@@ -260,3 +261,33 @@ def test_bad_targets_are_refused(y, message):
 def test_bad_sample_weights_are_refused(weight):
     with pytest.raises(ValueError, match=re.escape("sample_weight must")):
         HDIForestRegressor.from_forest(fitted("forest"), X, Y, sample_weight=weight)
+
+
+class Committee(RegressorMixin, BaseEstimator):
+    """Trees that were each fitted on all rows: a kind of forest that is not in the table."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.trees_ = [DecisionTreeRegressor(max_depth=depth).fit(X, y) for depth in (2, 3)]
+        return self
+
+
+def test_a_new_kind_of_forest_is_one_more_reader(monkeypatch):
+    committee = Committee().fit(X, Y)
+    with pytest.raises(ValueError, match="got Committee; forests of other kinds"):
+        HDIForestRegressor.from_forest(committee, X, Y)
+
+    def read(estimator):
+        return sklearn_forest.GrownForest(
+            members=estimator.trees_,
+            n_rows=N,
+            read_bags=None,
+            weighting_rules=lambda counts, sample_weight: [sklearn_forest.WeightingRule(True)],
+        )
+
+    monkeypatch.setitem(sklearn_forest._READERS, Committee, read)
+    model = HDIForestRegressor.from_forest(committee, X, Y)
+    mean = np.mean([tree.predict(X) for tree in committee.trees_], axis=0)
+    np.testing.assert_allclose(model.predict(X), mean)
+    with pytest.raises(ValueError, match="y is not the target"):
+        HDIForestRegressor.from_forest(committee, X, Y[::-1])
