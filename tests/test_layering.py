@@ -2,6 +2,7 @@
 
 import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
@@ -92,6 +93,48 @@ def test_nothing_shipped_imports_tests_benchmarks_or_the_reference():
         for module in imported_modules(path):
             assert module.split(".")[0] not in {"tests", "bench"}
             assert "_reference" not in module
+
+
+def user_layer_imports():
+    """Modules of hdiforest and what each imports of it, inside functions too.
+
+    What only type checkers import counts as well: a module that names another's types depends on
+    it.
+    """
+    root = ROOT / "python"
+    paths = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (root / "hdiforest").rglob("*.py")
+    }
+    graph = {}
+    for name, path in paths.items():
+        graph[name] = imported = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names if alias.name in paths}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{name} imports by a relative name"
+                for alias in node.names:
+                    part = f"{node.module}.{alias.name}"
+                    imported |= {part if part in paths else node.module} & paths.keys()
+    return graph
+
+
+def test_no_import_of_the_user_layer_runs_in_a_circle():
+    graph = user_layer_imports()
+    # Of a package, of a name in a module, and inside a function.
+    assert {"hdiforest.model_file", "hdiforest.fitted"} <= graph["hdiforest.command.summary"]
+    assert "hdiforest.command.scoring" in graph["hdiforest.command.cli"]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_library_never_imports_the_command():
+    for name, imported in user_layer_imports().items():
+        if not name.startswith("hdiforest.command") and name != "hdiforest.__main__":
+            assert not [module for module in imported if module.startswith("hdiforest.command")]
 
 
 LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"

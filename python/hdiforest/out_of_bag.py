@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from hdicore import LeafIndex
 from hdiforest.base import BaseForestModel
 from hdiforest.conditional import Interpolation, Kind
+from hdiforest.fitted import FittedForest, TrainingRows
 
 
 class OutOfBagDistributions(BaseForestModel):
@@ -181,22 +183,38 @@ class OutOfBagDistributions(BaseForestModel):
 
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
-        leave_out = None if fitted.weights == "inbag" else np.arange(len(leaves))
-        if leave_out is not None or targets is not None:
-            index = rows.index(
-                forest,
-                leaves,
-                fitted.weights,
-                targets=targets,
-                keep_row_weights=leave_out is not None,
-                n_threads=n_threads,
-            )
+        index, leave_out = _index_and_own_rows(fitted, rows, leaves, targets, n_threads)
         leaves[rows.counts > 0] = -1
         options |= {"leave_out": leave_out, "n_threads": n_threads}
         answers = getattr(index, method)(leaves, *points, *arguments, **options)
         empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)
         _warn_of_empty(empty.reshape(len(leaves), -1).any(axis=1), result)
         return answers
+
+
+def _index_and_own_rows(
+    fitted: FittedForest,
+    rows: TrainingRows,
+    leaves: NDArray[np.int32],
+    targets: NDArray[np.float64] | None,
+    n_threads: int,
+) -> tuple[LeafIndex, NDArray[np.intp] | None]:
+    """Return the index to read, and which of its rows each training row must leave out.
+
+    With ``weights="inbag"`` no leaf of a tree that did not draw a row counts the row.
+    """
+    leave_out = None if fitted.weights == "inbag" else np.arange(len(leaves))
+    if leave_out is None and targets is None:
+        return fitted.scorer.index, None
+    index = rows.index(
+        fitted.scorer.forest,
+        leaves,
+        fitted.weights,
+        targets=targets,
+        keep_row_weights=leave_out is not None,
+        n_threads=n_threads,
+    )
+    return index, leave_out
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
