@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 
 def as_table(X: Any) -> Any:
-    """Make tables that scikit-learn may read by position ones that it reads by name.
+    """Convert tables so that scikit-learn reads their columns by name, never by position.
 
     Parameters
     ----------

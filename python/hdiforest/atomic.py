@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with folder_beside(path) as own:
         temporary = own / "content"
         yield temporary
-        # Not every writer gives its file the permissions that new files have here.
+        # Some writers give their file other permissions than new files have here.
         mode = (path if path.exists() else own / LOCK).stat().st_mode
         with temporary.open("rb+") as content:
             os.fsync(content.fileno())
@@ -67,25 +67,25 @@ def is_stream(path: Path) -> bool:
         If nothing can be written there: a folder, a disk, a socket, a loop of links.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return False
-    if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode) or is_standard_output(path):
+    if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode) or is_standard_output(path):
         return True
-    if stat.S_ISREG(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
         return False
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFBLK: "a disk", stat.S_IFSOCK: "a socket"}
-    kind = kinds.get(stat.S_IFMT(found.st_mode), "no file")
+    kind = kinds.get(stat.S_IFMT(status.st_mode), "no file")
     raise OSError(f"cannot write {path}: it is {kind}")
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether what is written to `path` arrives where this process prints."""
-    with suppress(OSError, ValueError):  # none at all, or none of the system's
+    """Return whether `path` is the standard output of this process."""
+    with suppress(OSError, ValueError):  # there is none, or it is no file of the system
         return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
     return False
 
 
 def _stream(path: Path) -> BufferedWriter:
-    # Opened by its name, a standard output that is a file would be written from its start.
+    # Opening a file by its name would overwrite what was printed to it before.
     return open(os.dup(sys.stdout.fileno()) if is_standard_output(path) else path, "wb")

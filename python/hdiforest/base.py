@@ -49,8 +49,8 @@ class BaseForestModel(BaseEstimator):
             raise
 
     def _n_threads(self, n_rows: int | None = None) -> int:
-        # `thread_count` takes a third of the time of scoring one row, for which the engine starts
-        # no thread.
+        # The engine starts no thread below this number of row-trees, and `thread_count` takes a
+        # third of the time of scoring one row.
         if n_rows is not None and n_rows * self._fitted.scorer.forest.n_trees < 10_000:
             return 1
         n_jobs = self.n_jobs

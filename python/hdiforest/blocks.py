@@ -1,4 +1,4 @@
-"""Leaf ids of many rows, found block by block in bounded memory."""
+"""Leaf ids of many rows, computed block by block in bounded memory."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ def leaves_by_block(
 
 
 def all_leaves(apply: Callable[[Any], ArrayLike], X: Any) -> NDArray[Any]:
-    """Return the leaf ids of all rows, as int32 if they were found in more than one block."""
+    """Return the leaf ids of all rows, as int32 if they come from more than one block."""
     blocks = leaves_by_block(apply, X)
     rows, first = next(blocks)
     n = n_rows_of(X)
     if n is None or rows.stop == n:
         return first
-    found = np.empty((n, *first.shape[1:]), dtype=np.int32)
-    found[rows] = _as_int32(first)
+    ids = np.empty((n, *first.shape[1:]), dtype=np.int32)
+    ids[rows] = _as_int32(first)
     for rows, leaves in blocks:
         if leaves.shape[1:] != first.shape[1:]:
             raise ValueError(
                 f"apply must return as many trees for all rows; it returned {first.shape[1]} and "
                 f"then {leaves.shape[1]}"
             )
-        found[rows] = _as_int32(leaves)
-    return found
+        ids[rows] = _as_int32(leaves)
+    return ids
 
 
 def _slice_of(X: Any, begin: int, end: int) -> Any:
@@ -90,15 +90,15 @@ def _rows_in_a_block(n_trees: int | None) -> int:
     return FIRST_ROWS if n_trees is None else max(1, BLOCK_IDS // max(1, n_trees))
 
 
-def _leaves(found: ArrayLike) -> NDArray[Any]:
-    leaves = np.asarray(found)
+def _leaves(ids: ArrayLike) -> NDArray[Any]:
+    leaves = np.asarray(ids)
     return leaves[:, None] if leaves.ndim == 1 else leaves
 
 
 def _as_int32(leaves: NDArray[Any]) -> NDArray[np.int32]:
     if leaves.dtype == np.int32:
         return leaves
-    with np.errstate(invalid="ignore"):  # NaN and what is too large, which differ afterwards
+    with np.errstate(invalid="ignore"):  # NaN and too large numbers differ afterwards
         converted = leaves.astype(np.int32)
     wrong = converted != leaves
     if wrong.any():

@@ -1,4 +1,4 @@
-"""Indices of training rows as files, without a forest."""
+"""Writes and reads files of indices; each version of the format has a reader in a table."""
 
 from __future__ import annotations
 

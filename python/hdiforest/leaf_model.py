@@ -1,4 +1,4 @@
-"""Intervals from a fitted forest of any library that can say in which leaves rows lie."""
+"""LeafModel: intervals from a fitted forest of any library that reports the leaves of rows."""
 
 from __future__ import annotations
 

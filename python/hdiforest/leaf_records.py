@@ -1,4 +1,4 @@
-"""Whether rows are those of a fitted tree, by what it recorded of each leaf."""
+"""Checks that rows are those of a fitted tree, by the tree's record of each leaf."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST = 2.0**-1074
 
 @dataclass(frozen=True)
 class TreeRows:
-    """Rows as one tree saw them."""
+    """Rows, and their weights in one tree."""
 
     leaf: NDArray[np.int32]  # (n,)
     weights: Floats  # (n,) in-bag
@@ -29,16 +29,16 @@ class TreeRows:
 
     def sums(self, values: Floats, n_leaves: int) -> Floats:
         """Sum of values (n,) over each leaf."""
-        found: Floats = np.bincount(self.leaf, weights=values, minlength=n_leaves).astype(
+        sums: Floats = np.bincount(self.leaf, weights=values, minlength=n_leaves).astype(
             np.float64, copy=False
         )
-        return found
+        return sums
 
 
 def disagreement(
     member: Any, leaf_nodes: NDArray[np.int32], rows: TreeRows
 ) -> Literal["weights", "targets"] | None:
-    """Say what of a tree's leaves is not as scikit-learn recorded it at the fit, None if all is.
+    """Return what of a tree's leaves differs from its record of the fit; None if nothing does.
 
     Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
     in the tree's bag. Tolerances bound the rounding of the sums that scikit-learn makes, by the
@@ -55,7 +55,7 @@ def disagreement(
         Node of each leaf.
     rows : TreeRows
     """
-    with np.errstate(all="ignore"):  # where sums overflow, nothing can be told
+    with np.errstate(all="ignore"):  # sums that overflow prove nothing
         weight = rows.sums(rows.weights, len(leaf_nodes))
         recorded = member.tree_.weighted_n_node_samples[leaf_nodes]
         n = member.tree_.n_node_samples[leaf_nodes]
@@ -116,11 +116,11 @@ class _Tree:
     @cached_property
     def levels(self) -> list[NDArray[np.intp]]:
         """Inner nodes of each depth."""
-        found, nodes = [], np.zeros(1, dtype=np.intp)
+        levels, nodes = [], np.zeros(1, dtype=np.intp)
         while len(inner := nodes[self.left[nodes] >= 0]):
-            found.append(inner)
+            levels.append(inner)
             nodes = np.concatenate([self.left[inner], self.right[inner]])
-        return found
+        return levels
 
     def split_error(self, nodes: Any, total: Floats, size: Floats) -> Floats:
         """Bound the error of means of nodes that were computed when their parents were split.
@@ -136,16 +136,16 @@ class _Tree:
         n = self.record.n_node_samples[parent]
         share = weights[parent] / weight
         error = _error(10, n, total + share * size, weight)
-        # Where even the difference of two weights is mostly rounding, nothing can be told.
+        # If the difference of two weights is mostly rounding, nothing is proved.
         return np.where(_error(10, n, share) < 0.01, error, np.inf)
 
     def sums(self, of_leaves: Floats) -> Floats:
         """Sum over the leaves below each node, (n_nodes,)."""
-        found = np.zeros(self.record.node_count)
-        found[self.leaf_nodes] = of_leaves
+        sums = np.zeros(self.record.node_count)
+        sums[self.leaf_nodes] = of_leaves
         for inner in reversed(self.levels):
-            found[inner] = found[self.left[inner]] + found[self.right[inner]]
-        return found
+            sums[inner] = sums[self.left[inner]] + sums[self.right[inner]]
+        return sums
 
 
 class _Means:

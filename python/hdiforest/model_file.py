@@ -1,4 +1,4 @@
-"""Models as files: a table of format versions, each with what reads it."""
+"""Writes and reads model files; each version of the format has a reader in a table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load(path: Path) -> FittedForest:
 
 
 def read_facts(path: Path) -> Facts:
-    """Facts about a model file that `load` has accepted: versions, weights, names, sizes."""
+    """Return versions, weights, names and sizes from a model file that `load` has accepted."""
     return tensor_file.read_facts(path, MODEL)
 
 

@@ -168,12 +168,12 @@ def check_training_rows(
 
 
 def _check_names(
-    kind: str, found: Collection[str], table: Mapping[str, Fact] | Mapping[str, Tensor]
+    kind: str, names: Collection[str], table: Mapping[str, Fact] | Mapping[str, Tensor]
 ) -> None:
     for name, entry in table.items():
-        if entry.required and name not in found:
+        if entry.required and name not in names:
             raise ValueError(f"the {kind} {name} is missing")
-    for name in found:
+    for name in names:
         if name not in table:
             raise ValueError(
                 f"it has the {kind} {reprlib.repr(name)}, which this version does not know; "

@@ -1,4 +1,4 @@
-"""What is read from the training rows one by one: their weights, and joint draws of outputs."""
+"""Predictions that need single training rows: their weights, and joint draws of all outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hdiforest.rows import checked_rows
 
 
 class TrainingRowWeights(BaseForestModel):
-    """The conditional distribution of a row as weights of the training rows, and draws from it."""
+    """Conditional distributions as weights of the training rows, and draws from them."""
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.

@@ -1,4 +1,4 @@
-"""Rows as callers give them: checked, and turned into what the engine reads."""
+"""Checks rows from callers and converts them to the arrays that the engine reads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np
 
 
 def _is_plain(model: Any, X: object, fitted: FittedForest) -> TypeGuard[Rows]:
-    """Whether X is what validation would make of it, but for the engine's own cast and checks.
+    """Whether validation would return X itself, up to casts and checks that the engine makes.
 
     Validation takes several times as long as the intervals of a single row, and copies float64.
     """

@@ -27,7 +27,7 @@ class WeightingRule(NamedTuple):
     """What a fit did with counts and sample_weight."""
 
     counts_are_weighted: bool
-    float32: bool = False  # whether it rounded their products so
+    float32: bool = False  # whether their products were rounded to float32
 
 
 class GrownForest(NamedTuple):
@@ -67,7 +67,7 @@ def _read_bagging(estimator: Any) -> GrownForest:
     )
 
 
-# By type; subclasses are read alike. A new kind of forest is one more function and line.
+# By type; a subclass is read like its nearest base. A new kind is one more function and line.
 _READERS: dict[type, Callable[[Any], GrownForest]] = {
     RandomForestRegressor: _read_forest,
     ExtraTreesRegressor: _read_forest,
@@ -85,7 +85,7 @@ def import_forest(
     sample_weight: NDArray[np.float64] | None,
     n_threads: int = 0,
 ) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
-    """Import a fitted forest and prove that it was fitted on the given rows.
+    """Import a fitted forest and check that it was fitted on the given rows.
 
     Returns the forest, the rows, and the leaf of each row in each tree. O(n_nodes + n * n_trees).
 
@@ -189,7 +189,7 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
 
     split_on = [tree.feature for tree in trees]
     if grown.features is not None:
-        # Leaves carry a negative feature, which is never read; any valid one will do.
+        # The feature of a leaf is negative and never read; any valid one can replace it.
         split_on = [
             np.asarray(own)[np.maximum(split, 0)]
             for own, split in zip(grown.features, split_on, strict=True)
@@ -222,19 +222,19 @@ def _bag_counts(grown: GrownForest, n: int) -> Counts:
 
 def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
     try:
-        # A property that draws anew at every access.
+        # A property that draws the rows again at each access.
         return estimator.estimators_samples_  # type: ignore[no-any-return]
     except AttributeError as error:
         if error.name != "_sample_weight":
             raise
-        # Pickled before scikit-learn 1.9, which drew rows uniformly: say so on a copy.
+        # The forest was pickled before scikit-learn 1.9, when rows were drawn uniformly.
         revived = copy.copy(estimator)
         revived._sample_weight = None
         return revived.estimators_samples_  # type: ignore[no-any-return]
 
 
 class Refusal(NamedTuple):
-    """Why rows are not those of a forest; the check that comes last says most."""
+    """Why rows are not those of a forest; the reason of the last check is the most exact."""
 
     check: int
     message: str
@@ -253,8 +253,8 @@ def _refusal(
         weights = rows.in_bag_weights(t)
         if rule.float32:
             weights = weights.astype(np.float32).astype(np.float64)
-        found = disagreement(member, nodes[t], TreeRows(leaves[:, t], weights, targets))
-        if found == "weights":
+        difference = disagreement(member, nodes[t], TreeRows(leaves[:, t], weights, targets))
+        if difference == "weights":
             given = "without sample_weight" if rows.sample_weight is None else "with sample_weight"
             return Refusal(
                 1,
@@ -264,7 +264,7 @@ def _refusal(
                 "fitted on missing values by scikit-learn before 1.8 do not agree with their own "
                 "record; fit again)",
             )
-        if found == "targets":
+        if difference == "targets":
             return Refusal(
                 2,
                 f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
@@ -277,7 +277,7 @@ def _refusal(
 def _rules_of_draws(
     estimator: Any, counts: Counts, sample_weight: SampleWeight
 ) -> list[WeightingRule]:
-    """Whether sample_weight may have multiplied the counts, likeliest first.
+    """Return whether sample_weight may have multiplied the counts, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.

@@ -1,4 +1,4 @@
-"""What stands for the forest of a model that was loaded from a file."""
+"""Stands in for the forest of a model that was loaded from a file."""
 
 from __future__ import annotations
 

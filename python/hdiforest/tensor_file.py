@@ -17,7 +17,7 @@ from hdicore import __version__
 from hdiforest.atomic import replacing
 from hdiforest.text import alternatives, printable
 
-_HASHED_AT_ONCE = 1 << 24  # signals wait for so many bytes
+_HASHED_AT_ONCE = 1 << 24  # a signal waits until so many bytes are hashed
 _DTYPES = {
     "U8": "<u1",
     "U16": "<u2",
@@ -43,12 +43,12 @@ class Format(Generic[Content]):
     noun: str  # as in "there is no model file PATH"
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    # By version. A reader checks everything and raises ValueError; the highest version is written.
+    # Of each version: a function that checks and raises ValueError. The highest one is written.
     readers: Mapping[int, Callable[[Facts, Tensors], Content]]
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None:
-    """Write a file, whole or not at all; facts on the format and hdicore's version are added.
+    """Write a file, whole or not at all. The versions of the format and of hdicore become facts.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _read(path: Path, form: Format[Any]) -> tuple[Facts, Tensors]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {form.noun} {path}")
     try:
-        # Proves that the header is well-formed and its ranges tile the file.
+        # Checks that the header is well-formed and that its ranges tile the file.
         with safe_open(path, framework="np"):
             pass
     except SafetensorError as error:
@@ -123,13 +123,13 @@ def read_facts(path: Path, form: Format[Any]) -> Facts:
 
 
 def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors]:
-    """Metadata and views of the tensors in a file whose structure has been proved."""
+    """Return the metadata, and views of the tensors, of a file whose structure was checked."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        entries = dict(pairs)
+        if len(entries) != len(pairs):
             raise ValueError(f"{path} is damaged: its header names something twice")
-        return found
+        return entries
 
     content = np.memmap(path, dtype=np.uint8, mode="r")
     start = 8 + int(content[:8].view("<u8")[0])
@@ -149,8 +149,8 @@ def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors
 
 def _facts(path: Path, form: Format[Any], metadata: dict[str, str]) -> tuple[Facts, str]:
     try:
-        found = json.loads(metadata[form.key])
-        facts, sha256 = dict(found["facts"]), str(found["sha256"])
+        content = json.loads(metadata[form.key])
+        facts, sha256 = dict(content["facts"]), str(content["sha256"])
         format_version = facts["format_version"]
     except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None

@@ -1,4 +1,4 @@
-"""Parts of sentences: what any terminal shows as it stands, choices, hints."""
+"""Parts of messages: escaped text, choices, hints."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:
-    """Return a hint, to end a sentence on a refused level, if the level may be a percentage."""
+    """Return a hint to append to an error on a level, empty unless it may be a percentage."""
     is_percentage = level > 1 and is_allowed(level / 100)
     return f" (did you mean {level / 100:g}?)" if is_percentage else ""

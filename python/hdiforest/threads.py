@@ -15,11 +15,11 @@ def thread_count(n_jobs: int | None) -> int:
     """
     backend, configured = get_active_backend()
     asked = configured if n_jobs is None else n_jobs
-    # Threads are counted as joblib counts them, whichever backend is active: daemonic processes may
-    # start them too. The sequential backend is that of nested workers, which are to start none.
+    # joblib's threading backend counts, whichever backend is active, because daemonic processes may
+    # start threads too. The sequential backend is that of nested workers, which must start none.
     threads = backend if isinstance(backend, SequentialBackend) else ThreadingBackend()
     n_threads: int = threads.effective_n_jobs(asked)
-    # Workers of other pools are told their share of the processors by this variable alone.
+    # Other pools tell their workers by this variable alone how many processors they may use.
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if asked is not None and asked < 0 and limit.isdecimal() and int(limit) > 0:
         n_threads = min(n_threads, int(limit))

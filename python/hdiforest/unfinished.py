@@ -23,9 +23,9 @@ LOCK = "lock"
 def folder_beside(path: Path) -> Iterator[Path]:
     """Make a hidden folder beside `path`, and remove those that dead processes made for it.
 
-    A process holds a lock in its folder, which the system releases whenever it dies: no number of a
-    process that another one may get, no time. Folders of other computers are never touched, as not
-    every network file system shows the locks of others; nor is anything where locks are not known.
+    A process holds a lock in its folder, which the system releases when the process dies. Numbers
+    of processes and times would be ambiguous. Folders of other computers are never touched, because
+    some network file systems hide the locks of others. Without locks no folder is removed.
     """
     beginning = _beginning(path)
     _remove_abandoned(path.parent, beginning)
@@ -54,7 +54,7 @@ def _beginning(path: Path) -> str:
 
 
 def _made(folder: Path) -> BufferedWriter | None:
-    """Make the folder and lock it; None if another run took it for an abandoned one meanwhile."""
+    """Make the folder and lock it; None if another run removed it before it was locked."""
     folder.mkdir()
     try:
         lock = (folder / LOCK).open("xb")
@@ -68,8 +68,8 @@ def _made(folder: Path) -> BufferedWriter | None:
 
 def _remove_abandoned(parent: Path, beginning: str) -> None:
     with os.scandir(parent) as entries:
-        found = [Path(e.path) for e in entries if e.name.startswith(beginning)]
-    for folder in found:
+        folders = [Path(e.path) for e in entries if e.name.startswith(beginning)]
+    for folder in folders:
         with suppress(OSError):
             folder.rmdir()  # its process died before it had a lock
             continue
@@ -79,7 +79,7 @@ def _remove_abandoned(parent: Path, beginning: str) -> None:
 
 
 def _locked(file: BufferedIOBase) -> bool | None:
-    """Lock the file. False if another process holds it, None if the system knows no locks there."""
+    """Lock the file; False if another process has locked it, None if there are no locks."""
     if sys.platform == "win32":
         return None
     try:

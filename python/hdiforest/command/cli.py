@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if something failed; 2 if the arguments are wrong; 128 and the signal's number if
         stopped. Failures are one line on standard error.
     """
-    with stoppable():  # the second signal too: it must not cut the sentence on the first
+    with stoppable():  # around the message too, which a second signal must not interrupt
         return _code_of(argv)
 
 
@@ -47,7 +47,7 @@ def _code_of(argv: Sequence[str] | None) -> int:
     try:
         options = _parser().parse_args(argv)
         options.run(options)
-    except SystemExit as stop:  # argparse has spoken already
+    except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
     except Stopped as stop:
         return _failed(str(stop), 128 + stop.number)

@@ -17,7 +17,7 @@ from hdiforest.command.extras import need
 from hdiforest.command.table_reader import TableError, TableReader, not_numbers
 
 _BLOCK_BYTES = 1 << 20
-_BLOCK_ROWS = 64  # at least, if they are as long as the header: columns have a price of their own
+_BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
 _AS_UTF_8 = "save it as UTF-8"
 # What pyarrow and pandas read as missing.
 _MISSING = [
@@ -39,12 +39,12 @@ class CsvReader(TableReader):
     def __init__(self, path: Path, *, zipped: bool) -> None:
         self.path = path
         self.n_rows = None
-        # Not buffered: between two reads of a pipe, signals are to be heard.
+        # Not buffered, so that signals are handled between two reads of a pipe.
         opened = gzip.open(path) if zipped else open(path, "rb", buffering=0)  # noqa: SIM115
         self._stream = cast("IO[bytes]", opened)
-        self._spelled: set[str] = set()  # number columns with cells that are no plain numbers
+        self._spelled: set[str] = set()  # number columns with cells such as " 1" or true
         try:
-            with self._blaming():
+            with self._naming_the_file():
                 self._rows = CsvRows(self._stream)
                 header = self._rows.header()
                 self.names = self._names(header.rstrip(b"\r\n"))
@@ -68,7 +68,7 @@ class CsvReader(TableReader):
         if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
         try:
-            # Not by pyarrow, whose time for a header grows with the square of its columns.
+            # pyarrow's time for a header grows with the square of its columns.
             return next(csv.reader([header.decode()]))
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
@@ -84,23 +84,23 @@ class CsvReader(TableReader):
         kept: list[str],
         batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
     ) -> Iterator[Any]:
-        with self._blaming():
+        with self._naming_the_file():
             for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
                 yield self._table(block, number_columns, kept)
 
     def _table(self, block: bytes, number_columns: list[str], kept: list[str]) -> Any:
         pa = need("pyarrow")
         try:
-            found = self._parsed(block, number_columns, kept, self._spelled)
+            columns = self._parsed(block, number_columns, kept, self._spelled)
         except pa.ArrowInvalid:
             self._require_readable(block, number_columns, kept)
-            found = self._parsed(block, number_columns, kept, self._spelled)
+            columns = self._parsed(block, number_columns, kept, self._spelled)
         arrays = [
-            _as_numbers(found[name]) if pa.types.is_string(found[name].type) else found[name]
+            _as_numbers(columns[name]) if pa.types.is_string(columns[name].type) else columns[name]
             for name in number_columns
         ]
         names = [*number_columns, *kept]
-        return pa.Table.from_arrays([*arrays, *(found[name] for name in kept)], names)
+        return pa.Table.from_arrays([*arrays, *(columns[name] for name in kept)], names)
 
     def _parsed(
         self,
@@ -118,7 +118,7 @@ class CsvReader(TableReader):
         uneven: list[Any] = []
 
         def refuse(row: Any) -> str:
-            uneven.append(row)  # pyarrow would swallow an exception
+            uneven.append(row)  # pyarrow discards exceptions raised here
             return "error"
 
         try:
@@ -159,10 +159,10 @@ class CsvReader(TableReader):
         Columns of numbers in words become `_spelled`.
         """
         pa, pc = need("pyarrow"), need("pyarrow.compute")
-        found = self._parsed(block, number_columns, kept, set(number_columns), check_utf8=False)
+        columns = self._parsed(block, number_columns, kept, set(number_columns), check_utf8=False)
         bad = {}
         for name in number_columns:
-            text = found[name]
+            text = columns[name]
             if _fails(lambda text: pc.if_else(_is_missing(text), None, text).cast("double"), text):
                 self._spelled.add(name)
             if (row := _first_failure(_as_numbers, text)) is not None:
@@ -171,7 +171,7 @@ class CsvReader(TableReader):
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         for name in kept:
-            text = found[name].cast(pa.binary())
+            text = columns[name].cast(pa.binary())
             if (row := _first_failure(lambda text: text.cast(pa.string()), text)) is not None:
                 raise RowError(
                     f"column '{name}' is not UTF-8 in line {self._rows.line_of(block, row)}; "
@@ -179,7 +179,7 @@ class CsvReader(TableReader):
                 )
 
     @contextmanager
-    def _blaming(self) -> Iterator[None]:
+    def _naming_the_file(self) -> Iterator[None]:
         pa = need("pyarrow")
         try:
             yield

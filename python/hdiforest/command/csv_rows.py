@@ -1,4 +1,4 @@
-"""Cuts the bytes of a CSV into blocks of whole rows, and knows the lines on which rows begin."""
+"""Cuts the bytes of a CSV into blocks of whole rows, and counts lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MAX_ROW_BYTES = 1 << 26
 
 # A quoted cell; as for pyarrow, quotes count only where a cell begins.
 _QUOTED = re.compile(rb'(?<![^,\r\n])"[^"]*(?:""[^"]*)*("?)')
-_QUOTE, _BLOT = np.frombuffer(b'"x', np.uint8)
+_QUOTE, _MASK = np.frombuffer(b'"x', np.uint8)
 _BEFORE_CELLS = np.frombuffer(b',\r\n"', np.uint8)
 
 
 class RowError(ValueError):
-    """Rows that no reader could tell apart, or that would be lost."""
+    """Rows that cannot be separated, or that a reader would skip."""
 
 
 class CsvRows:
@@ -103,10 +103,10 @@ class CsvRows:
     def _read_ahead(self, n_bytes: int) -> None:
         parts, n_missing = [self._ahead], n_bytes - len(self._ahead)
         while n_missing > 0 and not self._ended:
-            found = self._stream.read(n_missing)
-            parts.append(found)
-            n_missing -= len(found)
-            self._ended = not found
+            part = self._stream.read(n_missing)
+            parts.append(part)
+            n_missing -= len(part)
+            self._ended = not part
         self._ahead = b"".join(parts)
         if self._ended:
             for quoted in _QUOTED.finditer(self._ahead):
@@ -130,7 +130,7 @@ class CsvRows:
 
 
 def _masked(block: bytes) -> bytes:
-    """Return the block with quoted cells blotted out, so that every line end ends a row."""
+    """Return the block with quoted cells masked, so that every line end ends a row."""
     if b'"' not in block:
         return block
     characters = np.frombuffer(block, np.uint8)
@@ -139,8 +139,8 @@ def _masked(block: bytes) -> bytes:
     quoted = np.cumsum(quotes, dtype=np.uint8) & 1 == 1
     before = np.append(_BEFORE_CELLS[:1], characters)[np.flatnonzero(quotes & quoted)]
     if np.isin(before, _BEFORE_CELLS).all():
-        return np.where(quoted, _BLOT, characters).tobytes()
-    # Some stand within a cell that is not quoted, and count for nothing.
+        return np.where(quoted, _MASK, characters).tobytes()
+    # Quotes within a cell that is not quoted have no meaning.
     return _QUOTED.sub(lambda cell: b"x" * len(cell[0]), block)
 
 

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 class _Scored(NamedTuple):
-    """Each row as seen by the forest that was not fitted on it."""
+    """Results for each row, by the forest that was not fitted on it."""
 
     y: Array  # (n,)
     fold: NDArray[np.int64]  # (n,)
@@ -38,7 +38,7 @@ class _Scored(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """One row and the sample that stands for its distribution."""
+    """One row and the weighted sample that is its distribution."""
 
     y: float
     hdi: Array  # (2,)
@@ -115,8 +115,8 @@ def _write(path: Path, scored: _Scored) -> None:
     )
     for kind, interval in kinds:
         ends = interval.transpose(2, 1, 0).reshape(-1, len(interval))
-        found = (scored.prediction, *ends)
-        columns |= dict(zip(result_columns(kind, LEVELS), found, strict=True))
+        columns_of_kind = (scored.prediction, *ends)
+        columns |= dict(zip(result_columns(kind, LEVELS), columns_of_kind, strict=True))
     table = pa.table(columns)
     with write_table(path, table.schema) as write:
         write(table)

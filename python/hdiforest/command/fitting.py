@@ -17,7 +17,7 @@ from hdiforest.command.table_reader import quoted
 from hdiforest.command.tables import TableError, TableReader, checked_features, numbers, open_table
 from hdiforest.estimator import HDIForestRegressor
 
-UNHEARD = "No out-of-bag record: every tree saw every row."
+NO_RECORD = "No out-of-bag record: every tree saw every row."
 Array = NDArray[np.float64]
 
 
@@ -73,14 +73,14 @@ def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
         try:
             hdi = model.oob_interval(LEVELS)
-        except ValueError:  # its only reason here: the forest was fitted on all rows
-            return UNHEARD
+        except ValueError:  # the forest was fitted on all rows; no other error is possible here
+            return NO_RECORD
         equal = model.oob_interval(LEVELS, kind="equal_tailed")
-    heard = ~np.isnan(hdi).any(axis=(1, 2))
-    if not heard.any():
-        return UNHEARD
-    title = f"Out-of-bag record of {heard.sum():,} training rows:"
-    return f"{title}\n{comparison(y[heard], hdi[heard], equal[heard])}"
+    has_interval = ~np.isnan(hdi).any(axis=(1, 2))
+    if not has_interval.any():
+        return NO_RECORD
+    title = f"Out-of-bag record of {has_interval.sum():,} training rows:"
+    return f"{title}\n{comparison(y[has_interval], hdi[has_interval], equal[has_interval])}"
 
 
 def _read_all(table: TableReader, columns: list[str]) -> Array:

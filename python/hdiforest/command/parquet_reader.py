@@ -1,4 +1,4 @@
-"""Reads Parquet, page by page: neither a row group nor a column of it is held as a whole."""
+"""Reads Parquet page by page; no row group and no column of one is in memory as a whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ParquetReader(TableReader):
                 f"cannot read {path}: Parquet is read from its end, which only a file allows; "
                 "write it to a file first, or hand over CSV"
             )
-        with self._blaming():
+        with self._naming_the_file():
             self._file = need("pyarrow.parquet").ParquetFile(path, **_READING)
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
@@ -47,12 +47,12 @@ class ParquetReader(TableReader):
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         pa = need("pyarrow")
         columns = list(dict.fromkeys([*number_columns, *kept]))
-        with self._blaming():
+        with self._naming_the_file():
             for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
 
     @contextmanager
-    def _blaming(self) -> Iterator[None]:
+    def _naming_the_file(self) -> Iterator[None]:
         pa = need("pyarrow")
         try:
             yield

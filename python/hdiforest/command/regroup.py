@@ -1,4 +1,4 @@
-"""Tables of one length from tables of any length."""
+"""Makes tables of one length from tables of any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands print: aligned columns of plain text, to whoever still reads."""
+"""Prints reports of the command: aligned columns of plain text."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ LEVELS = (0.8, 0.9, 0.95)
 def say(text: str, file: TextIO | None = None) -> None:
     """Print to standard output, or to `file`.
 
-    That nobody reads it is no error: a report comes after what the command was called for.
+    A closed output is no error, because the work of the command is done by then.
     """
     file = sys.stdout if file is None else file
     encoding = file.encoding or "utf-8"
     try:
-        # Names of files need not be text.
+        # File names need not be valid text.
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
     except BrokenPipeError:
-        # What is still held goes nowhere; the interpreter would complain of it at its end.
+        # Discards what is still buffered, which the interpreter would fail to write at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Lay out rows of cells in columns; the first `left` columns lean left, the others right.
+    """Lay out rows of cells in columns, the first `left` of them aligned to the left.
 
-    Cells are escaped, see `printable`.
+    The other columns are aligned to the right. Cells are escaped, see `printable`.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -84,7 +84,7 @@ def score_table(
     with open_table(source) as table:
         features = _feature_columns(model, table, keep)
         batches = table.batches(features, list(keep), batch_rows)
-        first = next(batches, None)  # before anything is written: pipes cannot be taken back
+        first = next(batches, None)  # before anything is written, because a pipe cannot be emptied
         if first is None:
             raise TableError(f"{source} has no rows")
         fields = [pa.field(name, pa.float64()) for name in results]
@@ -111,9 +111,9 @@ def _scored(
     model: HDIForestRegressor, X: NDArray[np.float64], levels: list[float], kind: Kind, threads: int
 ) -> list[NDArray[np.float64]]:
     mean = np.empty((len(X),) if model.scorer_.index.scalar_output else (len(X), 1))
-    found = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=threads)
-    found = found.reshape(len(X), 2, len(levels))
-    ends = [found[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
+    intervals = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=threads)
+    intervals = intervals.reshape(len(X), 2, len(levels))
+    ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
     return [np.ascontiguousarray(column) for column in (mean.reshape(-1), *ends)]
 
 
@@ -141,7 +141,7 @@ def _require_distinct(names: list[str]) -> None:
 
 @contextmanager
 def _progress(total: int | None) -> Iterator[Callable[[int], Any]]:
-    """Show a bar on standard error if that is a terminal and rich is there."""
+    """Show a bar on standard error if that is a terminal and rich is installed."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Signals that end the command unwind it, so that it leaves nothing unfinished."""
+"""Turns signals into an exception, so that the command removes its unfinished files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the command to end. Libraries take it for Ctrl-C.
+    """A signal asked the command to end. Libraries handle it like Ctrl-C.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `Stopped` where the main thread is when a signal comes, one that is not ignored yet."""
+    """Raise `Stopped` in the main thread when a signal comes that is not ignored yet."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
-    # nohup and shells' background jobs ignore some; what is None was not set by Python.
+    # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
     ours = [n for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)]
     before = {number: signal.signal(number, _stop) for number in ours}
     try:
@@ -49,7 +49,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def _unwinding() -> bool:
-    """Return whether an earlier signal is being dealt with; the next one must not disturb that."""
+    """Return whether an earlier signal is being handled, which the next one must not interrupt."""
     error = sys.exception()
     while error is not None:
         if isinstance(error, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""What the readers of all formats share: columns by name, batches of one size, and their error."""
+"""The base of the readers of all formats: columns by name, batches of one size, one error."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class TableReader(ABC):
         missing = [name for name in dict.fromkeys([*wanted, *left_out]) if name not in counts]
         repeated = [name for name in wanted if counts[name] > 1]
         types = self._other_types([name for name in number_columns if counts[name] == 1])
-        found = [f"{counts[name]} columns '{name}'" for name in repeated]
+        faults = [f"{counts[name]} columns '{name}'" for name in repeated]
         if missing:
-            found.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(quoted, missing))}")
-        clauses = [f"{self.path} has {listed(found)}"] if found else []
+            faults.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(quoted, missing))}")
+        clauses = [f"{self.path} has {listed(faults)}"] if faults else []
         if missing:
             clauses.append(f"it has {listed(self.names)}{self.separator_hint()}")
         if types:
-            where = "" if found else f"{self.path}: "
+            where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
         if clauses:
             raise TableError("; ".join(clauses), [*repeated, *types])
@@ -138,13 +138,13 @@ def rows_of(n_columns: int) -> int:
     return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
 
 
-def not_numbers(found: dict[str, str]) -> str:
-    """Say of each column what there is in the place of numbers: ``holds 'x'``, ``is date``."""
-    if len(found) == 1:
-        [(name, what)] = found.items()
+def not_numbers(contents: dict[str, str]) -> str:
+    """Say what each column has in place of numbers: ``holds 'x'``, ``is date``."""
+    if len(contents) == 1:
+        [(name, what)] = contents.items()
         return f"column '{name}' must hold numbers, but {what}"
-    each = listed(f"'{name}' {what}" for name, what in found.items())
-    return f"{len(found)} columns must hold numbers, but {each}"
+    each = listed(f"'{name}' {what}" for name, what in contents.items())
+    return f"{len(contents)} columns must hold numbers, but {each}"
 
 
 def quoted(name: str) -> str:

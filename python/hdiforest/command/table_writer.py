@@ -13,8 +13,8 @@ from hdiforest.command.table_reader import TableError
 
 # Writes one pyarrow Table.
 Write = Callable[[Any], None]
-# Takes a file, a pyarrow schema and a list of layers. It returns what writes batches to the file,
-# and adds to the list what must be closed afterwards, innermost first.
+# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
+# the file, and adds to the list the objects to close afterwards, innermost first.
 StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 
@@ -22,15 +22,15 @@ StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 def written(path: Path, schema: Any, start: StartWriting) -> Iterator[Write]:
     """Write a table in the format of `start`; see `hdiforest.command.tables.write_table`."""
     # Readers raise TableError, so any OSError in the block is the writer's.
-    with _naming(path), writing(path) as file:
+    with _naming_the_file(path), writing(path) as file:
         layers: list[Any] = []
         try:
             yield start(file, schema, layers)
             for layer in layers:
                 layer.close()
         except BaseException:
-            # What the layers still hold must not go to a pipe that nobody may read, nor be written
-            # when they are collected.
+            # Rows that the layers still hold must neither go to a pipe, which may have no reader,
+            # nor be written when the layers are collected.
             file.raw.close()
             for layer in layers:
                 with suppress(Exception):
@@ -39,7 +39,7 @@ def written(path: Path, schema: Any, start: StartWriting) -> Iterator[Write]:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming_the_file(path: Path) -> Iterator[None]:
     pa = need("pyarrow")
     try:
         yield

@@ -1,4 +1,4 @@
-"""What metrics accept: numbers, targets and interval ends, or one sentence on what is wrong."""
+"""Checks of the arguments of metrics: numbers, targets and interval ends."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def interval_score(y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike) 
 
 
 def coverage_by_width(y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3) -> WidthStrata:
-    """Coverage of narrow and of wide intervals apart.
+    """Coverage of intervals by their width.
 
     Intervals that hold the wanted share on average may hold too little where they are narrow and
     too much where they are wide; the smallest coverage of a stratum shows it.
@@ -178,9 +178,9 @@ def _strata(width: Array, inside: NDArray[np.bool_], n_strata: int) -> WidthStra
 
     def mean(of: NDArray[Any]) -> Array:
         total = np.bincount(stratum, weights=of, minlength=n_strata + 1)
-        found = np.full(n_strata + 1, np.nan)
-        np.divide(total, counts, out=found, where=counts > 0)
-        return found
+        means = np.full(n_strata + 1, np.nan)
+        np.divide(total, counts, out=means, where=counts > 0)
+        return means
 
     return WidthStrata(counts, mean(inside), mean(width))
 
