@@ -10,17 +10,26 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from hdicore import __version__
 from hdiforest.atomic import is_standard_output, is_stream
+from hdiforest.command.argument_types import (
+    level,
+    max_features,
+    natural,
+    number_or_share,
+    positive,
+    table,
+)
 from hdiforest.command.extras import need
 from hdiforest.command.report import say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS, TableError, ending
+from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS
+from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.text import percentage_hint, printable
+from hdiforest.text import printable
 
 __all__ = ["main"]
 
@@ -105,7 +114,7 @@ def _command(commands: Any, run: Callable[[Any], None], summary: str) -> argpars
 def _add_fit(commands: Any) -> None:
     parser = _command(commands, _run_fit, "Fit a forest to a table and write a model file.")
     add = parser.add_argument
-    add("train", type=_table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
+    add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
     add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
@@ -116,16 +125,16 @@ def _add_fit(commands: Any) -> None:
         default="all",
         help="training rows that count in a leaf (default: all)",
     )
-    add("--seed", type=_natural, default=0, metavar="N", help="random seed (default: 0)")
+    add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
     _add_jobs(parser)
     forest = parser.add_argument_group("forest")
     add = forest.add_argument
-    add("--trees", type=_positive, default=300, metavar="N", help="number (default: 300)")
-    add("--min-samples-leaf", type=_positive, default=5, metavar="N", help="default: 5")
-    add("--max-depth", type=_positive, metavar="N", help="default: no limit")
-    add("--max-features", type=_max_features, default=1.0, metavar="F", help="features tried at "
+    add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
+    add("--min-samples-leaf", type=positive, default=5, metavar="N", help="default: 5")
+    add("--max-depth", type=positive, metavar="N", help="default: no limit")
+    add("--max-features", type=max_features, default=1.0, metavar="F", help="features tried at "
         "a split: a number, a share, sqrt or log2 (default: 1.0)")  # fmt: skip
-    add("--max-samples", type=_number_or_share, metavar="S", help="rows drawn for a tree: a number "
+    add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
         "or a share (default: as many as there are)")  # fmt: skip
     add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
 
@@ -136,16 +145,16 @@ def _add_score(commands: Any) -> None:
     )
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=_table, metavar="TABLE", help=f"table: {ANY_ENDING}")
-    add("-o", "--output", required=True, type=_table, metavar="OUT", help="table to write; all "
+    add("table", type=table, metavar="TABLE", help=f"table: {ANY_ENDING}")
+    add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
         "formats go with all")  # fmt: skip
-    add("--coverage", nargs="+", type=_level, default=[0.9], metavar="C",
+    add("--coverage", nargs="+", type=level, default=[0.9], metavar="C",
         help="shares in (0, 1] of the distribution that intervals hold (default: 0.9)")  # fmt: skip
-    add("--kind", choices=("hdi", "equal_tailed", "lower", "upper"), default="hdi",
+    add("--kind", choices=get_args(Kind), default="hdi",
         help="shortest, equal-tailed, or one-sided intervals (default: hdi)")  # fmt: skip
     add("--keep", nargs="+", action="extend", default=[], metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
-    add("--batch-rows", type=_positive, metavar="N",
+    add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
     _add_jobs(parser)
 
@@ -164,7 +173,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=_positive, metavar="N", help="threads (default: all)")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="threads (default: all)")
 
 
 def _run_fit(options: Any) -> None:
@@ -254,54 +263,3 @@ def _require_writable(output: Path, *inputs: Path) -> None:
         if error.strerror is None:
             raise
         raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
-
-
-def _table(text: str) -> Path:
-    try:
-        ending(Path(text))
-    except TableError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return Path(text)
-
-
-def _level(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = float("nan")
-    if not 0 < level <= 1:
-        hint = percentage_hint(level, lambda share: share <= 1)
-        raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
-    return level
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
-    return int(text)
-
-
-def _natural(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _number_or_share(text: str) -> int | float:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(
-            f"a whole number from 1 on or a share in (0, 1] is needed, got {text}"
-        )
-    return share
-
-
-def _max_features(text: str) -> str | int | float:
-    return text if text in ("sqrt", "log2") else _number_or_share(text)

@@ -1,0 +1,66 @@
+"""Types of the command's arguments: from text to a value, or to one sentence."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hdiforest.command.tables import TableError, ending
+from hdiforest.text import percentage_hint
+
+
+def table(text: str) -> Path:
+    """Return the name of a table, whose ending must be known."""
+    try:
+        ending(Path(text))
+    except TableError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
+def level(text: str) -> float:
+    """Return a level of coverage in (0, 1]."""
+    try:
+        level = float(text)
+    except ValueError:
+        level = float("nan")
+    if not 0 < level <= 1:
+        hint = percentage_hint(level, lambda share: share <= 1)
+        raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
+    return level
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Return a whole number from 0 on."""
+    return _whole(text, 0)
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1 on."""
+    return _whole(text, 1)
+
+
+def number_or_share(text: str) -> int | float:
+    """Return a whole number from 1 on, or a share in (0, 1]."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(
+            f"a whole number from 1 on or a share in (0, 1] is needed, got {text}"
+        )
+    return share
+
+
+def max_features(text: str) -> str | int | float:
+    """Return what scikit-learn takes as max_features."""
+    return text if text in ("sqrt", "log2") else number_or_share(text)
