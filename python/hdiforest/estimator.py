@@ -211,10 +211,10 @@ class HDIForestRegressor(
             options = {} if row_weights is None else {"sample_weight": row_weights}
             estimator.fit(X, targets, **options)
         self.estimator_ = estimator
-        self._fitted = self._imported(rows, targets, row_weights, allow_nan)
+        self._fitted = self._import(rows, targets, row_weights, allow_nan)
         return self
 
-    def _imported(
+    def _import(
         self,
         X: NDArray[np.float32],
         y: NDArray[np.float64],

@@ -35,14 +35,20 @@ class GrownForest(NamedTuple):
 
     members: list[Any]  # fitted trees
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
-    read_bags: Callable[[], list[NDArray[np.integer]]] | None  # None: every tree used each row once
+    # Returns the rows each tree drew; None: every tree used each row once.
+    read_bags: Callable[[], list[NDArray[np.integer]]] | None
     # From counts and sample_weight to what the fit may have done with them, likeliest first.
     weighting_rules: Callable[[Counts, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
 
 def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest([estimator], None, None, lambda _counts, _weight: [WeightingRule(True)])
+    return GrownForest(
+        members=[estimator],
+        n_rows=None,
+        read_bags=None,
+        weighting_rules=lambda _counts, _weight: [WeightingRule(True)],
+    )
 
 
 def _read_forest(estimator: Any) -> GrownForest:
@@ -53,17 +59,21 @@ def _read_forest(estimator: Any) -> GrownForest:
             return [WeightingRule(True)]
         return _rules_of_draws(estimator, counts, sample_weight)
 
-    members, n_rows = list(estimator.estimators_), estimator._n_samples
-    return GrownForest(members, n_rows, read_bags, weighting_rules)
+    return GrownForest(
+        members=list(estimator.estimators_),
+        n_rows=estimator._n_samples,
+        read_bags=read_bags,
+        weighting_rules=weighting_rules,
+    )
 
 
 def _read_bagging(estimator: Any) -> GrownForest:
     return GrownForest(
-        list(estimator.estimators_),
-        estimator._n_samples,
-        partial(_bags_of, estimator),
-        partial(_rules_of_draws, estimator),
-        estimator.estimators_features_,
+        members=list(estimator.estimators_),
+        n_rows=estimator._n_samples,
+        read_bags=partial(_bags_of, estimator),
+        weighting_rules=partial(_rules_of_draws, estimator),
+        features=estimator.estimators_features_,
     )
 
 
