@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,10 @@ _NESTED = ("settings", "strata", "training")
 
 def _results(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for task in tasks.NAMES:
-        for system in ORDER:
-            for seed, result in store.read(folder, task, system, tasks.MOST_SPLITS).items():
-                yield {"task": task, "system": system, "seed": seed}, result
+        results = store.read(store.path_of(folder, task))
+        for system, seed in product(ORDER, range(tasks.MOST_SPLITS)):
+            if (system, seed) in results:
+                yield {"task": task, "system": system, "seed": seed}, results[system, seed]
 
 
 def _ordered(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,13 +6,12 @@ Every forest of a wide grid, on the data sets where HDI-Forest tuned on the trai
 than 5 % wider than the paper prints. Each is read at the level at which its mean PICP on the test
 parts is the paper's, or just rounds to it, and the narrowest is taken: what nobody could have known
 beforehand. How much depends on which splits were drawn is seen from halves of them. Each finished
-split is a small file in bench/paper/results/in_hindsight and is skipped when present. All together
+split is a line of bench/paper/results/in_hindsight.jsonl and is skipped when present. All together
 take about 20 minutes on one core.
 """
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import Any
 
@@ -28,7 +27,6 @@ from matching import level_reaching
 from published import TABLE_2
 from systems.interface import LEVELS
 
-RESULTS = store.RESULTS.parent / "in_hindsight"
 SPLITS = {"boston": 20, "energy": 20, "forest_fires": 20, "naval": 5}
 _FORESTS = [
     {"min_samples_leaf": leaf, "max_features": share}
@@ -105,13 +103,11 @@ def main() -> None:
     rows = []
     for name, n_splits in SPLITS.items():
         task = tasks.load(name)
-        splits = []
         for seed in range(n_splits):
-            path = RESULTS / f"{name}-{seed}.json"
-            if not path.exists():
-                store.write(path, run_split(task, seed))
-            splits.append(json.loads(path.read_text()))
-        rows.append(row(name, splits))
+            if (name, seed) not in store.read(store.IN_HINDSIGHT):
+                store.add(store.IN_HINDSIGHT, {(name, seed): run_split(task, seed)})
+        found = store.read(store.IN_HINDSIGHT)
+        rows.append(row(name, [found[name, seed] for seed in range(n_splits)]))
     print(pd.DataFrame(rows).to_markdown(index=False))
 
 

@@ -4,15 +4,14 @@
 
 For each data set: random 80/20 splits (seeds 0, 1, ...), a forest of 300 trees with at least 5 rows
 to a leaf, no tuning. Every test row must have an HDI no wider than its equal-tailed interval at
-every level; the script fails if one does not. Each finished split is a small file in
-bench/paper/results/nominal and is skipped when present. All together take about 15 minutes on
-2 cores.
+every level; the script fails if one does not. Each finished split is a line of
+bench/paper/results/nominal.jsonl and is skipped when present. All together take about 15 minutes
+on 2 cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -20,13 +19,13 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
+import store
 from hdiforest import HDIForestRegressor
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import datasets
 
-RESULTS = Path(__file__).parent / "results" / "nominal"
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 
 
@@ -77,17 +76,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
     options = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
     print("| data set | PICP HDI | PICP ET | MPIW HDI | MPIW ET | HDI / ET | at equal PICP |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name in datasets.NAMES:
-        splits = []
         for seed in range(options.splits):
-            path = RESULTS / f"{name}-{seed}.json"
-            if not path.exists():
-                path.write_text(json.dumps(run_split(name, seed)) + "\n")
-            splits.append(json.loads(path.read_text()))
-        print(report(name, splits))
+            if (name, seed) not in store.read(store.NOMINAL):
+                store.add(store.NOMINAL, {(name, seed): run_split(name, seed)})
+        found = store.read(store.NOMINAL)
+        print(report(name, [found[name, seed] for seed in range(options.splits)]))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -46,21 +46,15 @@ class Unit(NamedTuple):
     task: str
     seed: int
 
-    def paths(self, folder: Path) -> dict[str, Path]:
-        """Return the files of its results, by system."""
-        return {
-            system: store.path_of(folder, self.task, system, self.seed)
-            for system in results_of(self.family)
-        }
-
     def made_by(self, effort: str) -> str:
         """Return what a result must say to count as this unit's."""
         return f"{self.family.name} {self.family.version}, {effort}"
 
-    def is_done(self, folder: Path, effort: str) -> bool:
-        """Whether all its results are there."""
+    def is_done(self, results: dict[store.Key, Any], effort: str) -> bool:
+        """Whether all its results are there, by the same version and effort."""
+        keys = [(system, self.seed) for system in results_of(self.family)]
         made_by = self.made_by(effort)
-        return all(store.is_done(path, made_by) for path in self.paths(folder).values())
+        return all(key in results and results[key]["made_by"] == made_by for key in keys)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,8 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     planned = list(_planned(options))
     effort = "quick" if options.quick else "full"
-    left = [unit for unit in planned if not unit.is_done(folder, effort)]
-    seconds = [] if options.quick else [_estimate(unit) for unit in left]
+    present = _results(folder, options.tasks)
+    left = [unit for unit in planned if not unit.is_done(present[unit.task], effort)]
+    before = {} if options.quick else _results(store.RESULTS, options.tasks)
+    seconds = [] if options.quick else [_estimate(unit, before[unit.task]) for unit in left]
     console.print(_plan(planned, left, seconds, options.jobs))
     if options.plan:
         return
@@ -121,11 +117,16 @@ def _planned(options: argparse.Namespace) -> Iterator[Unit]:
                     yield Unit(family, name, seed)
 
 
-def _estimate(unit: Unit) -> float | None:
-    """Seconds that the unit takes, as its like took before; None if there is none."""
-    system = unit.family.systems[0]
-    before = store.read(store.RESULTS, unit.task, system, tasks.MOST_SPLITS)
-    return float(np.median([r["unit_seconds"] for r in before.values()])) if before else None
+def _results(folder: Path, names: Sequence[str]) -> dict[str, dict[store.Key, Any]]:
+    """Return the results that are there, by data set."""
+    return {name: store.read(store.path_of(folder, name)) for name in names}
+
+
+def _estimate(unit: Unit, before: dict[store.Key, Any]) -> float | None:
+    """Return the median seconds of the same family on other splits; None if there are none."""
+    first = unit.family.systems[0]
+    seconds = [result["unit_seconds"] for (system, _), result in before.items() if system == first]
+    return float(np.median(seconds)) if seconds else None
 
 
 def _plan(planned: list[Unit], left: list[Unit], seconds: list[float | None], n_jobs: int) -> Table:
@@ -174,8 +175,10 @@ def _work(unit: Unit, folder: Path, effort: str) -> None:
         "made_by": unit.made_by(effort),
         "unit_seconds": round(time.process_time() - start, 3),
     }
-    for system, path in unit.paths(folder).items():
-        store.write(path, {**shared, **found[system]})
+    results = {
+        (system, unit.seed): {**shared, **found[system]} for system in results_of(unit.family)
+    }
+    store.add(store.path_of(folder, unit.task), results)
 
 
 def _progress(console: Console) -> Progress:

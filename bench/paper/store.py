@@ -1,37 +1,68 @@
-"""Where results lie: one small file for each data set, system and split."""
+"""Where results lie: JSON-lines files of one result a line, sorted by name and split.
+
+A line is {"name": ..., "seed": ..., "result": ...}. The evaluation has one file for each data set,
+and a name is that of a system. Each of the two smaller questions has one file, and a name is that
+of a data set.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from hdiforest.atomic import replacing
 
-RESULTS = Path(__file__).parent / "results" / "evaluation"
-QUICK_RESULTS = Path(__file__).parent / "results" / "quick"
+_FOLDER = Path(__file__).parent / "results"
+RESULTS = _FOLDER / "evaluation"
+QUICK_RESULTS = _FOLDER / "quick"
+NOMINAL = _FOLDER / "nominal.jsonl"
+IN_HINDSIGHT = _FOLDER / "in_hindsight.jsonl"
+
+Key = tuple[str, int]  # name, and seed of the split
 
 
-def path_of(folder: Path, task: str, system: str, seed: int) -> Path:
-    """Return the file of one result."""
-    slug = re.sub(r"[^a-z0-9]+", "-", system.lower())
-    return folder / task / f"{slug}-{seed}.json"
+def path_of(folder: Path, task: str) -> Path:
+    """Return the file of one data set of the evaluation."""
+    return folder / f"{task}.jsonl"
 
 
-def write(path: Path, result: dict[str, Any]) -> None:
-    """Write one result, whole or not at all."""
+def read(path: Path) -> dict[Key, Any]:
+    """Return the results of a file by name and seed; none if there is no file.
+
+    Raises
+    ------
+    ValueError
+        If a line is not a result.
+    """
+    results = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            results[entry["name"], entry["seed"]] = entry["result"]
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(
+                f"line {number} of {path} was expected to be a JSON object with name, seed and "
+                f"result, but is {line[:80]!r}"
+            ) from None
+    return results
+
+
+def add(path: Path, results: dict[Key, Any]) -> None:
+    """Add results to a file, or replace those of the same name and seed: all of them or none.
+
+    Processes that add to one file wait for each other. The file is replaced as a whole, so that a
+    process that is killed leaves it as it was.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(result) + "\n")
-
-
-def is_done(path: Path, made_by: str) -> bool:
-    """Whether the result is there, and by the same version and effort."""
-    return path.exists() and json.loads(path.read_text()).get("made_by") == made_by
-
-
-def read(folder: Path, task: str, system: str, n_splits: int) -> dict[int, dict[str, Any]]:
-    """Return the results that are there, by seed."""
-    paths = {seed: path_of(folder, task, system, seed) for seed in range(n_splits)}
-    return {seed: json.loads(path.read_text()) for seed, path in paths.items() if path.exists()}
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        merged = read(path) | results
+        lines = [
+            json.dumps({"name": name, "seed": seed, "result": merged[name, seed]}) + "\n"
+            for name, seed in sorted(merged)
+        ]
+        with replacing(path) as temporary:
+            temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
