@@ -5,15 +5,16 @@
 Run it again when the format changes.
 """
 
+import tempfile
 from pathlib import Path
 
+import corpus
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
 from hdiforest import HDIForestRegressor, LeafModel
 
-FOLDER = Path(__file__).resolve().parent / "corpus" / "model_files"
 N = 14
 
 
@@ -23,7 +24,14 @@ def small(**options: bool) -> RandomForestRegressor:
 
 
 def main() -> None:
-    """Write all of them."""
+    """Put all of them in the place of the committed ones."""
+    with tempfile.TemporaryDirectory() as name:
+        save_all(Path(name))
+        corpus.write(corpus.read() | {"model_files": corpus.files_of(Path(name))})
+
+
+def save_all(folder: Path) -> None:
+    """Save each model in a file of the folder."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 2)).round(1).astype(np.float32)
     y = (X[:, 0] + rng.normal(size=N)).round(1)
@@ -44,10 +52,9 @@ def main() -> None:
     }
     named = HDIForestRegressor(small()).fit(X, y)
     named.feature_names_in_ = np.array(["a", "b"], dtype=object)
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, model in (models | {"named": named}).items():
-        model.save(FOLDER / name)
-    models["all"].save(FOLDER / "lean", training_rows=False)
+        model.save(folder / name)
+    models["all"].save(folder / "lean", training_rows=False)
 
     leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)
     indices = {
@@ -56,7 +63,7 @@ def main() -> None:
         "leaves_pooled": LeafIndex(leaves, y, n_leaves=[4, 5], pooled=True),
     }
     for name, index in indices.items():
-        LeafModel.from_index(np.asarray, index).save(FOLDER / name)
+        LeafModel.from_index(np.asarray, index).save(folder / name)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import corpus
 from engine import ROOT, SOURCES, STRICT, compile_all, link_all
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-CORPUS = HERE / "corpus"
 BUILD = ROOT / "build" / "fuzz"
 REPLAY = HERE / "targets" / "replay.cpp"
 ENGINE_TARGETS = sorted({*(HERE / "targets").glob("*.cpp")} - {REPLAY})
@@ -84,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands = build(targets)
         with ThreadPoolExecutor(asked.jobs) as pool:
             if asked.minimise:
-                list(pool.map(lambda name: minimise(name, commands[name]), commands))
+                names = [name for name in commands if name != MODEL_FILES]
+                chosen = pool.map(lambda name: minimise(name, commands[name]), names)
+                corpus.write(corpus.read() | dict(zip(names, chosen, strict=True)))
                 return 0
             run = lambda name: fuzz(name, commands[name], asked.seconds)  # noqa: E731
             results = list(pool.map(run, commands))
@@ -137,22 +139,30 @@ def find_clang() -> str | None:
 def folders(name: str) -> tuple[Path, Path]:
     """Where inputs that reach more, and those that end the target, are kept."""
     grown, findings = BUILD / "corpus" / name, BUILD / "findings" / name
-    for folder in (grown, findings, CORPUS / name):
+    for folder in (grown, findings):
         folder.mkdir(parents=True, exist_ok=True)
     return grown, findings
+
+
+def committed(name: str) -> Path:
+    """A folder with the committed inputs of a target, one file each."""
+    folder = BUILD / "committed" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    return corpus.unpack(name, folder)
 
 
 def fuzz(name: str, command: Sequence[str], seconds: int) -> Result:
     """Run a target for a time, again after each finding."""
     result = Result(name)
     grown, findings = folders(name)
+    start_from = committed(name)
     options = [f"-artifact_prefix={findings}/", "-print_final_stats=1", "-timeout=60"]
     start = time.monotonic()
     while len(result.findings) < MOST_FINDINGS:
         left = seconds - (time.monotonic() - start)
         if left < 1:
             break
-        arguments = [*command, *options, f"-max_total_time={int(left)}", grown, CORPUS / name]
+        arguments = [*command, *options, f"-max_total_time={int(left)}", grown, start_from]
         done = subprocess.run(
             arguments,
             stdout=subprocess.PIPE,
@@ -198,29 +208,25 @@ def report(results: Sequence[Result]) -> None:
             print(f"{one.name}: {finding}")
 
 
-def minimise(name: str, command: Sequence[str]) -> None:
-    """Replace the committed corpus of a target by few inputs that reach the same edges.
-
-    Files that somebody named stay, and so do all model files, as they are whole models.
-    """
-    if name == MODEL_FILES:
-        return
+def minimise(name: str, command: Sequence[str]) -> corpus.Inputs:
+    """Choose few inputs of a target that reach the same edges; those that somebody named stay."""
     grown, _ = folders(name)
     chosen = BUILD / "minimal" / name
     shutil.rmtree(chosen, ignore_errors=True)
     chosen.mkdir(parents=True)
     # Without counters, an edge counts once however often it was passed.
     options = ["-set_cover_merge=1", "-use_counters=0"]
-    committed = CORPUS / name
-    committed.mkdir(parents=True, exist_ok=True)
-    merge = [*command, *options, chosen, committed, grown]
+    before = committed(name)
+    merge = [*command, *options, chosen, before, grown]
     subprocess.run(merge, check=True, capture_output=True, env=ENVIRONMENT)
-    for file in committed.iterdir():
-        if re.fullmatch("[0-9a-f]{40}", file.name):
-            file.unlink()
-    shutil.copytree(chosen, committed, dirs_exist_ok=True)
-    files = list(committed.iterdir())
-    print(f"{name}: {len(files)} files, {sum(file.stat().st_size for file in files):,} bytes")
+    named = {
+        file: data
+        for file, data in corpus.files_of(before).items()
+        if not re.fullmatch("[0-9a-f]{40}", file)
+    }
+    inputs = corpus.files_of(chosen) | named
+    print(f"{name}: {len(inputs)} inputs, {sum(map(len, inputs.values())):,} bytes")
+    return inputs
 
 
 def report_coverage(targets: Sequence[str]) -> None:
@@ -244,7 +250,7 @@ def report_coverage(targets: Sequence[str]) -> None:
     for program in programs:
         profiles.append(program.with_suffix(".profraw"))
         subprocess.run(
-            [program, CORPUS / program.name, "0"],
+            [program, committed(program.name), "0"],
             check=True,
             capture_output=True,
             env=os.environ | {"LLVM_PROFILE_FILE": str(profiles[-1])},
