@@ -47,8 +47,8 @@ def test_a_tiny_case_is_measured_and_shown(bench, tiny, tmp_path, capsys):
     assert (tmp_path / "ratios.png").stat().st_size > 10_000
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "ratios.png",
+        "results.json",
         "table.md",
-        "tiny.json",
     ]
 
 

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from goals import goals_of
-from store import read_all
+from store import read
 from tables import PEERS, Cell, Result, Table, of_kind, ratios, remarks_on, tables_of
 
 HOW = "Median (least-largest) of the turns; a goal beside a figure is met (ok) or missed (NO)."
@@ -23,8 +23,8 @@ COLOURS = {"1": "#1b6ca8", "2": "#d1495b"}
 
 
 def report(folder: Path) -> None:
-    """Render all result files of a folder, on the terminal and into it."""
-    results = read_all(folder)
+    """Render all results of a folder, on the terminal and into it."""
+    results = list(read(folder).values())
     tables = tables_of(results)
     remarks = [HOW, *remarks_on(results)]
     console = Console() if sys.stdout.isatty() else Console(width=160)

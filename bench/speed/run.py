@@ -2,7 +2,7 @@
 
     python bench/speed/run.py [--full] [--only NAME ...] [--turns N] [--threads 1 2] [--fresh]
 
-Each finished case is a file in bench/speed/results and is kept unless --fresh is given.
+Each finished case is kept in bench/speed/results unless --fresh is given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cases import CASES, MEMORY_CASES
 from measure import measure
 from memory import measure_memory
 from report import report
-from store import RESULTS, path_of, write
+from store import RESULTS, read, write
 
 SPEED = {case.name: case for case in CASES}
 MEMORY = {f"memory_{case.name}": case for case in MEMORY_CASES}
@@ -42,7 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     cases = SPEED | MEMORY
     for name in options.only or [n for n in NAMES if options.full or cases[n].small]:
-        if path_of(name, RESULTS).exists() and not options.fresh:
+        if name in read(RESULTS) and not options.fresh:
             print(f"{name}: kept", file=sys.stderr)
             continue
         print(name, file=sys.stderr)
