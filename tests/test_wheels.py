@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_the_compiled_module_needs_the_c_and_cpp_runtime_alone(wheel):
     # The loader and threads are parts of the C library.
     assert needed <= {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "ld-linux-x86-64"}
     assert "manylinux" in run(tool("auditwheel"), "show", wheel)
+
+
+def test_the_source_distribution_holds_all_but_the_results_of_the_paper(tmp_path):
+    pytest.importorskip("pybind11", reason="setup.py needs pybind11")
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", tmp_path]
+    run(*command, "sdist", "-d", tmp_path, cwd=ROOT)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    needed = ("setup.py", "src_cpp/src/scorer.cpp", "tests/fuzz/corpus.txt", "bench/paper/run.py")
+    assert names.issuperset(needed)
+    unwanted = re.compile(r"bench/paper/results|\.(so|pyd|pyc)$|__pycache__")
+    assert not [name for name in names if unwanted.search(name)]
 
 
 def test_the_configuration_is_valid():
