@@ -14,6 +14,14 @@ from .fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    """Mark the tests that use a fixture which builds something."""
+    for item in items:
+        if {"wheel", "sanitized_engine"} & set(item.fixturenames):
+            item.add_marker("build")
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
     """A wheel built from a copy of the sources, so that nothing built before can slip in."""

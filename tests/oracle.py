@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,6 +120,12 @@ def damaged(rng, arrays):
     else:
         copies[name] = np.concatenate([array, array[-1 - rng.integers(len(array)) :]])
     return copies
+
+
+def tool(name):
+    """The path of a command, beside this Python or anywhere; skips the test without it."""
+    found = shutil.which(name, path=Path(sys.executable).parent) or shutil.which(name)
+    return found or pytest.skip(f"needs {name}")
 
 
 def run(*command, **options):

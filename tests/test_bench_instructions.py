@@ -10,6 +10,7 @@ import pytest
 from .oracle import ROOT
 
 pytestmark = [
+    pytest.mark.build,
     pytest.mark.skipif(
         (os.environ.get("CXX") or shutil.which("c++")) is None,
         reason="no C++ compiler (c++ or $CXX) found",

@@ -13,6 +13,8 @@ from hdiforest import HDIForestRegressor
 
 from .oracle import scripts_of
 
+pytestmark = pytest.mark.paper
+
 MODULES = (
     "interface",
     "padding",

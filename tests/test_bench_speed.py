@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from quantile_forest import RandomForestQuantileRegressor
 from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import _reference
 from hdiforest import HDIForestRegressor
 
 from .oracle import scripts_of
+
+pytestmark = pytest.mark.peers
+quantile_forest = pytest.importorskip("quantile_forest")
 
 MODULES = ("cases", "checks", "goals", "measure", "memory", "peers", "report", "run", "store")
 TIMES = {"hdi", "hdi_5", "quantiles", "mean", "routing", "routing_float64", "forest"}
@@ -99,7 +101,9 @@ def test_peers_are_what_quantile_forest_fits_itself(bench, tiny, most_rows):
     forest = RandomForestRegressor(**settings).fit(X, y)
     made, _ = bench.peers.peers_of(forest, X, y)
     peer = made["peer_exact" if most_rows is None else "peer_default"]
-    own = RandomForestQuantileRegressor(max_samples_leaf=most_rows, **settings).fit(X, y)
+    own = quantile_forest.RandomForestQuantileRegressor(max_samples_leaf=most_rows, **settings).fit(
+        X, y
+    )
     found, expected = (each.predict(queries, quantiles=[0.05, 0.95]) for each in (peer, own))
     np.testing.assert_array_equal(found, expected)
     stored = np.asarray(peer.forest_.y_train_leaves).nbytes

@@ -10,10 +10,6 @@ import sys
 import time
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -24,6 +20,11 @@ from hdiforest.command import extras, scoring
 from hdiforest.command.cli import main
 
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pa_csv = pytest.importorskip("pyarrow.csv")
+pq = pytest.importorskip("pyarrow.parquet")
 
 FEATURES = [f"f{i}" for i in range(5)]
 LEVELS = ["0.8", "0.9", "0.95"]

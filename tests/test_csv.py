@@ -8,7 +8,6 @@ import threading
 import tracemalloc
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,8 @@ from hypothesis import strategies as st
 from hdiforest.command import csv_rows
 from hdiforest.command.csv_rows import CsvRows, RowError
 from hdiforest.command.tables import TableError, numbers, open_table
+
+pa = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture

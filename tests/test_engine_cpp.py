@@ -21,6 +21,8 @@ from .fuzz.engine import (
 TESTS = sorted((ROOT / "tests" / "cpp").glob("test_*.cpp"))
 
 pytestmark = [
+    pytest.mark.build,
+    pytest.mark.slow,
     pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found"),
     pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
 ]

@@ -9,7 +9,6 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
@@ -149,10 +148,16 @@ def test_one_sided_intervals():
     assert_array_equal(bound[:, 1], model.predict_quantiles(X_NEW, 0.9))
 
 
+@pytest.fixture
+def quantile_forest():
+    return pytest.importorskip("quantile_forest")
+
+
+@pytest.mark.peers
 @pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
-def test_quantiles_equal_quantile_forest_in_single_leaves(interpolation):
+def test_quantiles_equal_quantile_forest_in_single_leaves(quantile_forest, interpolation):
     """With one leaf of distinct targets all weigh alike, and both mean numpy's quantiles."""
-    theirs = ExtraTreesQuantileRegressor(
+    theirs = quantile_forest.ExtraTreesQuantileRegressor(
         1, min_samples_leaf=7, max_samples_leaf=None, random_state=0
     ).fit(X, Y)
     forest = ExtraTreesRegressor(1, min_samples_leaf=7, random_state=0).fit(X, Y)
@@ -167,12 +172,15 @@ def test_quantiles_equal_quantile_forest_in_single_leaves(interpolation):
     )
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint"])
-def test_quantiles_equal_quantile_forest_with_ties(interpolation):
+def test_quantiles_equal_quantile_forest_with_ties(quantile_forest, interpolation):
     """Bootstrap counts and tied targets: both count rows, if one of them counts once."""
     tied = np.round(Y, 0)
     options = {"min_samples_leaf": 40, "random_state": 2}
-    theirs = RandomForestQuantileRegressor(1, max_samples_leaf=None, **options).fit(X, tied)
+    theirs = quantile_forest.RandomForestQuantileRegressor(1, max_samples_leaf=None, **options).fit(
+        X, tied
+    )
     forest = RandomForestRegressor(1, **options).fit(X, tied)
     model = HDIForestRegressor.from_forest(forest, X, tied, weights="inbag")
     codes = np.unique(tied, return_inverse=True)[1]
@@ -190,10 +198,13 @@ def test_quantiles_equal_quantile_forest_with_ties(interpolation):
     assert_allclose(ours[alike], expected[alike], rtol=1e-6)
 
 
-def test_quantiles_equal_quantile_forest_over_equal_leaves():
+@pytest.mark.peers
+def test_quantiles_equal_quantile_forest_over_equal_leaves(quantile_forest):
     """Where all leaves are equally large, pooled counts and mean shares are the same weights."""
     options = {"min_samples_leaf": 150, "max_features": 1, "bootstrap": False, "random_state": 0}
-    theirs = RandomForestQuantileRegressor(20, max_samples_leaf=None, **options).fit(X, Y)
+    theirs = quantile_forest.RandomForestQuantileRegressor(
+        20, max_samples_leaf=None, **options
+    ).fit(X, Y)
     forest = RandomForestRegressor(20, **options).fit(X, Y)
     assert set(np.bincount(forest.apply(X)[:, 0])) == {0, 150}
     n = 20 * 150

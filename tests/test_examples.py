@@ -10,6 +10,8 @@ import pytest
 from sklearn.datasets import make_regression
 from sklearn.ensemble import RandomForestRegressor
 
+pytestmark = pytest.mark.examples
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 MODULES = [
     *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model"),

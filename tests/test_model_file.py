@@ -8,14 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, model_file, tensor_file
 from hdiforest.command.summary import describe
 from hdiforest.model_schema import FACTS
+
+safetensors = pytest.importorskip("safetensors")
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+load_file, save_file = safetensors_numpy.load_file, safetensors_numpy.save_file
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).astype(np.float32)
@@ -248,7 +250,7 @@ def test_changed_bytes(path, model):
 def rewritten(path, change_facts=None, change_tensors=None):
     """Change a model file and give it a checksum that fits, as somebody hostile would."""
     tensors = dict(load_file(path))
-    with safe_open(path, framework="np") as file:
+    with safetensors.safe_open(path, framework="np") as file:
         facts = json.loads(file.metadata()[model_file.MODEL.key])["facts"]
     if change_facts is not None:
         change_facts(facts)

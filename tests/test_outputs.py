@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
@@ -22,6 +21,8 @@ from hdiforest.command import csv_writer, parquet_writer, table_writer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
 
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes with names, signals, locks")
 
 ROW = "0.5,-1\n"

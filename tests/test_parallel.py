@@ -11,6 +11,8 @@ from hdicore import Forest, LeafIndex, Scorer, weighted_hdi
 
 from .oracle import random_tree, run_python
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(scope="module")
 def scorer():
@@ -81,6 +83,7 @@ def test_python_goes_on_while_the_engine_works(scorer):
         assert ticks >= max(1, 30 * seconds), name
 
 
+@pytest.mark.threads
 def test_one_scorer_serves_many_python_threads(scorer):
     X = np.random.default_rng(3).random((2000, 3))
     expected = scorer.intervals(X, [0.5, 0.9], n_threads=1)
@@ -128,6 +131,7 @@ print("done")
 """
 
 
+@pytest.mark.threads
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_scores_with_threads():
     assert run_python(FORK, timeout=60) == "done\n"

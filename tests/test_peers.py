@@ -9,6 +9,8 @@ import pytest
 
 from .oracle import ROOT, run_python
 
+pytestmark = pytest.mark.peers
+
 PEERS = ROOT / "tests" / "peers"
 # The whole suite takes minutes: tests/peers/run_quantile_forest.py runs it.
 QUICK = (

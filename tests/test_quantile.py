@@ -9,6 +9,8 @@ from hdicore import LeafIndex, _reference
 
 from .oracle import one_leaf_index
 
+pytestmark = pytest.mark.engine
+
 INTERPOLATIONS = (
     "inverted_cdf",
     "averaged_inverted_cdf",

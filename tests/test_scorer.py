@@ -12,6 +12,8 @@ from hdicore import Forest, LeafIndex, Scorer
 
 from .oracle import as_forest, run_python
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -277,6 +279,7 @@ def test_instruction_sets_change_no_bit(coarse, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.memory
 def test_memory_does_not_grow_with_the_rows():
     # All leaves at once would take 120 MB.
     assert int(run_python(MEMORY)) < 12_000

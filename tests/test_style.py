@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.style
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     str(path)

@@ -5,9 +5,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 
 from hdiforest.command.tables import (
@@ -19,6 +16,10 @@ from hdiforest.command.tables import (
     open_table,
     write_table,
 )
+
+pa = pytest.importorskip("pyarrow")
+pa_csv = pytest.importorskip("pyarrow.csv")
+pq = pytest.importorskip("pyarrow.parquet")
 
 TEXT = 'id,a,b\n007,1.5,2\n"x,""y""",,-3e2\nzoë,NA,0.1\n'
 

@@ -1,0 +1,132 @@
+"""Named tasks: `nox --list` shows them, `nox -s engine` runs one; what follows `--` is handed on.
+
+Each task has an environment of its own. Tests use an editable install of the checkout.
+"""
+
+import subprocess
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.sessions = ["lint", "quick"]
+nox.options.reuse_existing_virtualenvs = True
+
+CPU_WHEELS = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
+# Sanitizers, the library to load before Python, and the tests that run under them.
+SANITIZERS = {
+    "address": ("address,undefined", "libasan.so", "engine and not memory"),
+    "thread": ("thread", "libtsan.so", "threads"),
+}
+
+
+def install(session: nox.Session, extras: str = "") -> None:
+    """Install the checkout, editable, with extras."""
+    session.install("--group", "build")
+    index = CPU_WHEELS if "paper" in extras else ()
+    session.install("--no-build-isolation", "-e", f".{extras}", *index)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check format, style and types, as the tests do."""
+    install(session, "[test]")
+    session.run("pytest", "-m", "style", *session.posargs)
+
+
+@nox.session
+def engine(session: nox.Session) -> None:
+    """Run the tests of the backend, in a small environment."""
+    install(session)
+    session.install("--group", "engine")
+    session.run("pytest", "-m", "engine", *session.posargs)
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """Run the tests that neither build anything nor take long."""
+    install(session, "[test]")
+    session.run("pytest", "-m", "not build and not slow and not paper", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run all tests but those of the paper's evaluation that need PyTorch."""
+    install(session, "[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def paper(session: nox.Session) -> None:
+    """Run the tests of the paper's evaluation."""
+    install(session, "[test,paper]")
+    session.run("pytest", "-m", "paper", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("kind", list(SANITIZERS))
+def sanitizers(session: nox.Session, kind: str) -> None:
+    """Build an instrumented extension module and run the engine's tests on it (Linux, GCC)."""
+    sanitize, library, marked = SANITIZERS[kind]
+    session.install("--group", "build", "--group", "engine")
+    # From a copy, so that no object that was compiled for the checkout slips in.
+    folder = session.create_tmp()
+    session.run("python", "setup.py", "-q", "sdist", "-d", folder)
+    (archive,) = Path(folder).glob("*.tar.gz")
+    build = {"HDICORE_SANITIZE": sanitize, "HDICORE_DEBUG": "1"}
+    session.install("--no-build-isolation", "--force-reinstall", str(archive), env=build)
+    libraries = [
+        subprocess.check_output(["gcc", f"-print-file-name={name}"], text=True).strip()
+        for name in (library, "libstdc++.so.6")
+    ]
+    environment = {
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+    }
+    session.run("pytest", "-m", marked, *session.posargs, env=environment)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Fuzz the engine and model files; needs clang with libFuzzer."""
+    install(session, "[test]")
+    session.install("atheris")
+    session.run("python", "tests/fuzz/run.py", *(session.posargs or ["--seconds", "60"]))
+
+
+@nox.session
+def stress(session: nox.Session) -> None:
+    """Run one of the stress programs: `nox -s stress -- allocations`."""
+    install(session, "[test]")
+    session.run("python", "tests/stress/run.py", *session.posargs)
+
+
+@nox.session
+def instructions(session: nox.Session) -> None:
+    """Count the instructions of the kernels beside those of another commit; needs valgrind."""
+    session.install("rich")
+    session.run(
+        "python", "bench/instructions/count.py", *(session.posargs or ["--compare", "main"])
+    )
+
+
+@nox.session
+def speed(session: nox.Session) -> None:
+    """Measure the speed of the small cases beside other libraries."""
+    install(session, "[test]")
+    session.run("python", "bench/speed/run.py", *(session.posargs or ["--fresh"]))
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build and test the wheels of this platform; needs Docker on Linux."""
+    session.install("cibuildwheel==4.3.3")
+    session.run("cibuildwheel", "--output-dir", "dist", *session.posargs)
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Run what the README, the docstrings and the recipes show."""
+    install(session, "[test]")
+    session.run("pytest", "-m", "examples", *session.posargs)

@@ -1,0 +1,76 @@
+"""What stands around the code: markers of tests, workflows, hooks, templates and the citation."""
+
+import ast
+import re
+import sys
+import tomllib
+from itertools import chain
+
+import pytest
+
+from .oracle import ROOT, run, run_python, tool
+
+pytestmark = pytest.mark.style
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TEST_FILES = sorted((ROOT / "tests").glob("test_*.py"))
+MARK = re.compile(r"^pytestmark = pytest\.mark\.engine$", re.MULTILINE)
+ENGINE_FILES = [path for path in TEST_FILES if MARK.search(path.read_text(encoding="utf-8"))]
+# What the wheel brings, and what the dependency group "engine" adds.
+ENGINE_MAY_IMPORT = {"numpy", "scipy", "sklearn", "joblib", "hdicore", "hypothesis", "pytest"}
+
+
+def imported_modules(path):
+    """All modules that a test file names, also in the code that it hands to other interpreters."""
+    trees = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in ast.walk(trees[0]):
+        if isinstance(node, ast.Constant) and "\nimport " in str(node.value):
+            trees.append(ast.parse(node.value))
+    for node in chain.from_iterable(map(ast.walk, trees)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+@pytest.mark.parametrize("path", ENGINE_FILES, ids=lambda path: path.stem)
+def test_tests_of_the_engine_import_what_the_wheel_brings(path):
+    allowed = ENGINE_MAY_IMPORT | sys.stdlib_module_names | {".oracle"}
+    found = {name if name[0] == "." else name.split(".")[0] for name in imported_modules(path)}
+    assert found <= allowed
+
+
+COLLECT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[2:]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import pytest
+sys.exit(pytest.main(["-q", "--collect-only", "-m", "engine", sys.argv[1]]))
+"""
+
+
+def test_tests_of_the_engine_are_found_without_optional_packages(tmp_path):
+    optional = (
+        "pandas polars pyarrow safetensors rich matplotlib torch filelock quantile_forest skops "
+        "lightgbm xgboost catboost treelite mypy Cython pybind11"
+    )
+    shown = run_python(COLLECT, ROOT / "tests", *optional.split(), cwd=tmp_path)
+    found = set(re.findall(r"^(?:tests/)?(test_\w+)\.py::", shown, re.MULTILINE))
+    assert found == {path.stem for path in ENGINE_FILES}
+
+
+def test_no_list_of_test_files_is_kept_by_hand():
+    for path in (*WORKFLOWS, ROOT / "pyproject.toml", ROOT / "noxfile.py", ROOT / ".ci" / "run"):
+        if path.exists():
+            assert not re.search(r"test_\w+\.py", path.read_text(encoding="utf-8")), path
+
+
+def test_workflows_are_well_formed():
+    assert [path.name for path in WORKFLOWS] == ["tests.yml", "wheels.yml"]
+    run(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
