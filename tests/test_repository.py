@@ -74,3 +74,50 @@ def test_no_list_of_test_files_is_kept_by_hand():
 def test_workflows_are_well_formed():
     assert [path.name for path in WORKFLOWS] == ["tests.yml", "wheels.yml"]
     run(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit(path):
+    uses = re.findall(r"uses: *(.*)", path.read_text(encoding="utf-8"))
+    assert uses
+    for action in uses:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pattern"),
+    [
+        ("citation-file-format", "CITATION.cff"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/*.yml"),
+    ],
+)
+def test_what_other_tools_read_is_well_formed(schema, pattern):
+    paths = list(ROOT.glob(pattern))
+    assert paths
+    run(tool("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", *paths)
+
+
+def test_hooks_are_well_formed():
+    run(tool("pre-commit"), "validate-config", ROOT / ".pre-commit-config.yaml")
+
+
+def test_the_citation_names_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {PROJECT['project']['version']}\n" in text
+    assert f"\nrepository-code: {PROJECT['project']['urls']['Source']}\n" in text
+
+
+def test_tools_have_one_version():
+    """Hooks, tasks and workflows use what the extra [test] pins."""
+    extra = PROJECT["project"]["optional-dependencies"]["test"]
+    pinned = dict(line.split("==") for line in extra if "==" in line)
+    for name in (".pre-commit-config.yaml", "noxfile.py", ".github/workflows/wheels.yml"):
+        found = re.findall(r"([\w-]+)==([\w.]+)", (ROOT / name).read_text(encoding="utf-8"))
+        assert found
+        assert all(pinned[package] == version for package, version in found)
+
+
+def test_small_groups_are_part_of_the_extra_and_of_the_build():
+    groups = PROJECT["dependency-groups"]
+    assert set(groups["engine"]) <= set(PROJECT["project"]["optional-dependencies"]["test"])
+    assert set(groups["build"]) == set(PROJECT["build-system"]["requires"])
