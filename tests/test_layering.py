@@ -190,3 +190,13 @@ def test_the_first_line_says_what_the_file_is_for(path):
     else:
         mark = "#" if path.suffix in {".pyx", ".pxd"} else "//"
         assert re.match(rf"{mark} (\w+/)*{re.escape(path.name)}: .{{15,}}", text)
+
+
+LICENCE = "// SPDX-License-Identifier: BSD-3-Clause"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.suffix in {".cpp", ".hpp", ".c", ".h"}], ids=named
+)
+def test_the_licence_is_a_line_of_its_own(path):
+    assert LICENCE in path.read_text(encoding="utf-8").splitlines()[1:3]

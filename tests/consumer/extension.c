@@ -1,4 +1,5 @@
 // extension.c: what an author of a C extension module writes to use hdicore's C table
+// SPDX-License-Identifier: BSD-3-Clause
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

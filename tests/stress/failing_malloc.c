@@ -1,4 +1,5 @@
 // failing_malloc.c: preloaded, it makes chosen allocations of the process fail (glibc)
+// SPDX-License-Identifier: BSD-3-Clause
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// index_rows.cpp: fuzzes LeafIndex from training rows, its queries, and rows left out of their
-// leaves SPDX-License-Identifier: BSD-3-Clause
+// index_rows.cpp: fuzzes LeafIndex from training rows, its queries, and leave-one-out queries
+// SPDX-License-Identifier: BSD-3-Clause
 #include <optional>
 
 #include "queries.hpp"
