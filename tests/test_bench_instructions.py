@@ -32,6 +32,7 @@ def counting():
     del sys.modules[spec.name]
 
 
+@pytest.mark.slow
 def test_counts_repeat_exactly(counting, tmp_path):
     strict = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     program = counting.build(ROOT, tmp_path, strict)

@@ -69,6 +69,7 @@ def test_neighbouring_memory_is_no_overlap(scorer):
     np.testing.assert_array_equal(scorer.mean(X, out=out), scorer.mean(np.zeros((50, 3))))
 
 
+@pytest.mark.slow
 def test_leaves_that_change_during_a_call_crash_nothing():
     program = """
 import threading
