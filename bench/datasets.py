@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,8 @@ class DataSet(NamedTuple):
 
 def load(name: str) -> DataSet:
     """Read one of `NAMES`."""
-    table = pd.read_csv(FOLDER / f"{name}.csv.gz")
+    with ZipFile(FOLDER / "sets.zip") as sets, sets.open(f"{name}.csv") as file:
+        table = pd.read_csv(file)
     for column, order in (("month", _MONTHS), ("day", _DAYS)):
         if column in table:
             table[column] = table[column].map(order.index)
