@@ -63,7 +63,7 @@ def test_a_damaged_line_is_named(store, tmp_path):
 
 def test_processes_add_to_one_file_at_once(store, tmp_path):
     path = tmp_path / "results.jsonl"
-    command = [sys.executable, "-c", ADDING, FOLDER, path]
+    command = [sys.executable, "-P", "-c", ADDING, FOLDER, path]
     running = [
         subprocess.Popen([*command, name, "15"], stdout=subprocess.DEVNULL) for name in "xyz"
     ]
@@ -74,7 +74,7 @@ def test_processes_add_to_one_file_at_once(store, tmp_path):
 @pytest.mark.parametrize("n_lines", [1, 4, 9])
 def test_a_killed_process_loses_nothing_that_it_finished(store, tmp_path, n_lines):
     path = tmp_path / "results.jsonl"
-    command = [sys.executable, "-c", ADDING, FOLDER, path, "x", "10000"]
+    command = [sys.executable, "-P", "-c", ADDING, FOLDER, path, "x", "10000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for _ in range(n_lines):
             process.stdout.readline()
