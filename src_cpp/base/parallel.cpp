@@ -1,5 +1,5 @@
-// base/parallel.cpp: threads are started per call and joined before it returns, so a fork finds
-// none SPDX-License-Identifier: BSD-3-Clause
+// base/parallel.cpp: threads are started per call and joined before it returns
+// SPDX-License-Identifier: BSD-3-Clause
 #include "base/parallel.hpp"
 
 #include <algorithm>

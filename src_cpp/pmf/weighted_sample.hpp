@@ -1,5 +1,5 @@
-// pmf/weighted_sample.hpp: a weighted sample in any order -> its distribution and shortest
-// intervals SPDX-License-Identifier: BSD-3-Clause
+// pmf/weighted_sample.hpp: a weighted sample in any order -> its distribution and its HDIs
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
