@@ -179,8 +179,8 @@ inline Levels levels_of(py::handle object, const char* name, bool zero_allowed) 
                               " or a list of them, got " + std::string(py::repr(object)));
     }
     const auto values = as_c_array<double>(array);
-    Levels found{{values.data(), values.data() + values.size()}, array.ndim() == 0};
-    for (const double x : found.values) {
+    Levels levels{{values.data(), values.data() + values.size()}, array.ndim() == 0};
+    for (const double x : levels.values) {
         if (x <= 1 && (x > 0 || (zero_allowed && x == 0))) continue;
         const std::string got = py::str(py::float_(x));
         const std::string hint =
@@ -188,7 +188,7 @@ inline Levels levels_of(py::handle object, const char* name, bool zero_allowed) 
                                : "";
         throw py::value_error(std::string(name) + " must lie in " + range + ", got " + got + hint);
     }
-    return found;
+    return levels;
 }
 
 // Asks Python for signals while the engine works without its lock; handlers run on the main thread
@@ -205,17 +205,17 @@ inline std::function<void()> pending_signals() {
     };
 }
 
-// A whole number in [least, most].
-inline std::int64_t whole_number(const py::object& object, const char* name, std::int64_t least,
-                                 std::int64_t most) {
+// A whole number in [min, max].
+inline std::int64_t whole_number(const py::object& object, const char* name, std::int64_t min,
+                                 std::int64_t max) {
     const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
     int overflow = 0;
     const std::int64_t value =
-        index ? PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) : least - 1;
+        index ? PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) : min - 1;
     PyErr_Clear();
-    if (!index || overflow != 0 || value < least || value > most) {
+    if (!index || overflow != 0 || value < min || value > max) {
         throw py::value_error(std::string(name) + " must be a whole number in [" +
-                              std::to_string(least) + ", " + std::to_string(most) + "], got " +
+                              std::to_string(min) + ", " + std::to_string(max) + "], got " +
                               std::string(py::repr(object)));
     }
     return value;

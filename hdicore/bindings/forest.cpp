@@ -9,7 +9,7 @@
 namespace hdicore::bindings {
 namespace {
 
-constexpr std::int64_t most_features = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t max_features = std::numeric_limits<std::int32_t>::max();
 
 BoundForest make_forest(const py::object& children_left, const py::object& children_right,
                         const py::object& feature, const py::object& threshold,
@@ -27,7 +27,7 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
                            span_of(thresholds),
                            span_of(missing),
                            span_of(offsets),
-                           whole_number(n_features, "n_features", 1, most_features)};
+                           whole_number(n_features, "n_features", 1, max_features)};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
@@ -50,7 +50,7 @@ BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bo
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
     auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);
-    const std::int64_t n = whole_number(n_features, "n_features", 1, most_features);
+    const std::int64_t n = whole_number(n_features, "n_features", 1, max_features);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
     return {std::make_shared<Forest>(std::move(nodes), std::move(tree_offsets),
@@ -82,33 +82,29 @@ py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool nod
     const Forest& forest = *self.engine;
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
-    auto found = output_array<leaf_t>(
+    auto result = output_array<leaf_t>(
         out, {static_cast<py::ssize_t>(rows.n_rows), static_cast<py::ssize_t>(forest.n_trees())});
-    check_disjoint(found, "out", keep, "X");
-    leaf_t* data = found.mutable_data();
+    check_disjoint(result, "out", keep, "X");
+    leaf_t* data = result.mutable_data();
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
         route_all(forest, rows, node_ids, threads, data, interruption);
     }
-    return found;
+    return result;
 }
 
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
     const Forest& forest = *self.engine;
-    py::array_t<std::int64_t> found(static_cast<py::ssize_t>(forest.n_trees()));
+    py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
-        found.mutable_data()[t] = static_cast<std::int64_t>(forest.n_leaves(t));
+        result.mutable_data()[t] = static_cast<std::int64_t>(forest.n_leaves(t));
     }
-    return found;
+    return result;
 }
 
-}  // namespace
-
-void register_forest(py::module_& module) {
-    py::class_<BoundForest>(module, "Forest",
-                            R"(Decision trees that route rows to leaves, from plain arrays.
+constexpr const char* class_doc = R"(Decision trees that route rows to leaves, from plain arrays.
 
 The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
 stores them; children are counted from the root of their own tree.
@@ -136,7 +132,28 @@ ValueError
 
 Notes
 -----
-Immutable, so safe to share between threads. Building is O(n_nodes).)")
+Immutable, so safe to share between threads. Building is O(n_nodes).)";
+
+constexpr const char* apply_doc =
+    R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
+
+Parameters
+----------
+X : (n, n_features) float32 or float64
+    Cast to float32 for routing. NaN is allowed, infinity is not.
+n_threads : int, default=0
+    0 means all that this process may use.
+out : (n, n_trees) int32, optional
+    Filled and returned.
+
+Returns
+-------
+(n, n_trees) int32)";
+
+}  // namespace
+
+void register_forest(py::module_& module) {
+    py::class_<BoundForest>(module, "Forest", class_doc)
         .def("__init__", constructor(&make_forest), py::detail::is_new_style_constructor(),
              py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
              py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
@@ -153,20 +170,7 @@ Immutable, so safe to share between threads. Building is O(n_nodes).)")
             [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                const py::object& out) { return route(self, X, true, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
-
-Parameters
-----------
-X : (n, n_features) float32 or float64
-    Cast to float32 for routing. NaN is allowed, infinity is not.
-n_threads : int, default=0
-    0 means all that this process may use.
-out : (n, n_trees) int32, optional
-    Filled and returned.
-
-Returns
--------
-(n, n_trees) int32)")
+            apply_doc)
         .def(
             "leaves",
             [](const BoundForest& self, const py::object& X, const py::object& n_threads,

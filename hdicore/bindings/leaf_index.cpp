@@ -65,12 +65,12 @@ BoundIndex make_index(const py::object& leaves, const py::object& y, const py::o
         check_shape(size_array, "n_leaves", {ids.shape(1)});
         rows.n_leaves = span_of(size_array);
     }
-    constexpr std::int64_t most = std::int64_t{1} << 62;
+    constexpr std::int64_t max = std::int64_t{1} << 62;
     if (!options.max_samples_leaf.is_none()) {
         rows.max_samples_leaf = static_cast<std::size_t>(
-            whole_number(options.max_samples_leaf, "max_samples_leaf", 1, most));
+            whole_number(options.max_samples_leaf, "max_samples_leaf", 1, max));
     }
-    rows.seed = static_cast<std::uint64_t>(whole_number(options.seed, "seed", 0, most));
+    rows.seed = static_cast<std::uint64_t>(whole_number(options.seed, "seed", 0, max));
     const unsigned threads = thread_count(options.n_threads);
     const bool keep = options.keep_row_weights;
     Interruption interruption(pending_signals());
@@ -108,29 +108,29 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
 }
 
 BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
-    LeafIndexArrays found;
-    found.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
-    found.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
-    found.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
-    found.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
-    found.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);
-    adopt_either<std::uint16_t, rank_t>(arrays, "ranks", copy, found.ranks);
+    LeafIndexArrays held;
+    held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
+    held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
+    held.atoms = adopt<double>(entry(arrays, "atoms"), "atoms", copy);
+    held.tree_begin = adopt<offset_t>(entry(arrays, "tree_begin"), "tree_begin", copy);
+    held.leaf_begin = adopt<std::uint32_t>(entry(arrays, "leaf_begin"), "leaf_begin", copy);
+    adopt_either<std::uint16_t, rank_t>(arrays, "ranks", copy, held.ranks);
     if (arrays.contains("units")) {
-        adopt_either<std::uint64_t, std::uint32_t>(arrays, "units", copy, found.units);
+        adopt_either<std::uint64_t, std::uint32_t>(arrays, "units", copy, held.units);
     }
     if (arrays.contains("copies")) {
-        adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, found.copies);
+        adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, held.copies);
     }
     if (arrays.contains("seen")) {
-        found.known_leaves = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
+        held.known_leaves = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
     }
-    found.pooled = arrays.contains("pooled");
-    if (scalar_output && found.atom_offsets.size() != 2) {
+    held.pooled = arrays.contains("pooled");
+    if (scalar_output && held.atom_offsets.size() != 2) {
         throw py::value_error("scalar_output must be False for an index of several outputs");
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<LeafIndex>(std::move(found), interruption), scalar_output};
+    return {std::make_shared<LeafIndex>(std::move(held), interruption), scalar_output};
 }
 
 BoundIndex from_state(const py::tuple& state) {
@@ -166,19 +166,19 @@ py::dict to_arrays(const py::object& self) {
 }
 
 py::array_t<std::int64_t> leaves_per_tree(const BoundIndex& index) {
-    py::array_t<std::int64_t> found(static_cast<py::ssize_t>(index.engine->n_trees()));
+    py::array_t<std::int64_t> result(static_cast<py::ssize_t>(index.engine->n_trees()));
     for (std::size_t t = 0; t < index.engine->n_trees(); ++t) {
-        found.mutable_data()[t] = static_cast<std::int64_t>(index.engine->n_leaves(t));
+        result.mutable_data()[t] = static_cast<std::int64_t>(index.engine->n_leaves(t));
     }
-    return found;
+    return result;
 }
 
 py::array_t<double> atoms(const py::object& self, const py::object& output) {
     const LeafIndex& index = *self.cast<const BoundIndex&>().engine;
     const auto last = static_cast<std::int64_t>(index.n_outputs()) - 1;
     const auto which = static_cast<std::size_t>(whole_number(output, "output", 0, last));
-    const std::span<const double> found = index.atoms(which);
-    return view_of(found.data(), {static_cast<py::ssize_t>(found.size())}, self);
+    const std::span<const double> atoms = index.atoms(which);
+    return view_of(atoms.data(), {static_cast<py::ssize_t>(atoms.size())}, self);
 }
 
 // The index for C, which keeps it alive on its own.
@@ -190,12 +190,8 @@ py::capsule c_index(const BoundIndex& index) {
     return py::capsule(new hdicore_index{index.engine}, "hdicore.index", release);
 }
 
-}  // namespace
-
-void register_leaf_index(py::module_& module) {
-    py::class_<BoundIndex> cls(
-        module, "LeafIndex",
-        R"(Which training targets lie in each leaf, and what they weigh there.
+constexpr const char* class_doc =
+    R"(Which training targets lie in each leaf, and what they weigh there.
 
 Built from the leaves of the training rows alone: as `Forest.leaves` numbers them,
 or, with `from_leaves`, as another library does. In each leaf a row weighs its share
@@ -235,18 +231,10 @@ ValueError
 Notes
 -----
 Immutable, so safe to share between threads.
-Building is O(n_outputs * n * (log n + n_trees)).)");
-    cls.def("__init__", constructor(&from_numbers), py::detail::is_new_style_constructor(),
-            py::arg("leaves"), py::arg("y"), py::kw_only(), py::arg("counts") = py::none(),
-            py::arg("sample_weight") = py::none(), py::arg("n_leaves") = py::none(),
-            py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-            py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0, py::arg("n_threads") = 0)
-        .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
-                    py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
-                    py::arg("n_threads") = 0,
-                    R"(Index of a forest of any library, from the leaf ids that it reports.
+Building is O(n_outputs * n * (log n + n_trees)).)";
+
+constexpr const char* from_leaves_doc =
+    R"(Index of a forest of any library, from the leaf ids that it reports.
 
 The same as the class, but the leaves are those in which a training row lies, and
 a query that names another one is refused: it comes from another forest, or the
@@ -268,7 +256,22 @@ Examples
 array([[0., 1.]])
 >>> index.intervals([[3, 6]])
 Traceback (most recent call last):
-ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6)")
+ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6)";
+
+}  // namespace
+
+void register_leaf_index(py::module_& module) {
+    py::class_<BoundIndex> cls(module, "LeafIndex", class_doc);
+    cls.def("__init__", constructor(&from_numbers), py::detail::is_new_style_constructor(),
+            py::arg("leaves"), py::arg("y"), py::kw_only(), py::arg("counts") = py::none(),
+            py::arg("sample_weight") = py::none(), py::arg("n_leaves") = py::none(),
+            py::arg("keep_row_weights") = false, py::arg("pooled") = false,
+            py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0, py::arg("n_threads") = 0)
+        .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
+                    py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
+                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
+                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
+                    py::arg("n_threads") = 0, from_leaves_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
                     py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,
@@ -283,7 +286,7 @@ ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies,
             "Pairs of a leaf and a target in it, over all outputs.")
         .def_property_readonly(
             "shift", [](const BoundIndex& i) { return i.engine->shift(); },
-            "A tree that speaks hands out 2**shift units.")
+            "A tree that contributes to a row has 2**shift units.")
         .def_property_readonly(
             "nbytes", [](const BoundIndex& i) { return i.engine->nbytes(); },
             "Memory of all arrays, in bytes.")

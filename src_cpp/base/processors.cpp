@@ -41,29 +41,29 @@ std::optional<unsigned> processors(double quota, double period) {
 // "max 100000" or "150000 100000"
 std::optional<unsigned> second_kind(const std::string& folder) {
     std::ifstream file(folder + "/cpu.max");
-    double most = 0;
+    double limit = 0;
     double period = 0;
-    if (!(file >> most >> period)) return {};
-    return processors(most, period);
+    if (!(file >> limit >> period)) return {};
+    return processors(limit, period);
 }
 
 std::optional<unsigned> first_kind(const std::string& folder) {
-    double most = 0;
+    double limit = 0;
     double period = 0;
-    if (!(std::ifstream(folder + "/cpu.cfs_quota_us") >> most)) return {};
+    if (!(std::ifstream(folder + "/cpu.cfs_quota_us") >> limit)) return {};
     if (!(std::ifstream(folder + "/cpu.cfs_period_us") >> period)) return {};
-    return processors(most, period);
+    return processors(limit, period);
 }
 
-// The least over a group and those it is part of, "/a/b", "/a" and "".
+// The smallest over a group and those it is part of, "/a/b", "/a" and "".
 template <class Read>
 std::optional<unsigned> along(const std::string& root, std::string group, Read read) {
-    std::optional<unsigned> least = read(root);
+    std::optional<unsigned> smallest = read(root);
     while (!group.empty() && group != "/") {
-        least = smaller(least, read(root + group));
+        smallest = smaller(smallest, read(root + group));
         group.erase(group.rfind('/'));
     }
-    return least;
+    return smallest;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::optional<unsigned> first_count(std::string_view list) noexcept {
 }
 
 std::optional<unsigned> quota(const std::string& groups, const std::string& root) {
-    std::optional<unsigned> least;
+    std::optional<unsigned> smallest;
     std::ifstream list(groups);
     // Each line is "number:controllers:/group", without controllers for the second kind.
     for (std::string line; std::getline(list, line);) {
@@ -106,12 +106,12 @@ std::optional<unsigned> quota(const std::string& groups, const std::string& root
         const std::string controllers = "," + line.substr(begin + 1, end - begin - 1) + ",";
         const std::string group = line.substr(end + 1);
         if (controllers == ",,") {
-            least = smaller(least, along(root, group, second_kind));
+            smallest = smaller(smallest, along(root, group, second_kind));
         } else if (controllers.find(",cpu,") != controllers.npos) {
-            least = smaller(least, along(root + "/cpu", group, first_kind));
+            smallest = smaller(smallest, along(root + "/cpu", group, first_kind));
         }
     }
-    return least;
+    return smallest;
 }
 
 }  // namespace hdicore

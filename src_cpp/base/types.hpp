@@ -15,14 +15,14 @@ namespace hdicore {
 using feature_key = std::uint32_t;  // a float32 feature, as a number that orders as it does
 using leaf_t = std::int32_t;        // a leaf of one tree, counted 0 .. n_leaves - 1
 using rank_t = std::uint32_t;   // an atom: position of a target among the distinct ones, ascending
-using mass_t = std::int64_t;    // weight in units; one tree that speaks hands out 2^shift of them
+using mass_t = std::int64_t;    // weight in units; a tree that contributes has 2^shift of them
 using count_t = std::uint64_t;  // weight of training rows before it is shared out, a whole number
 using offset_t = std::int64_t;  // start of a half-open range in a flat array
 
-// In place of a leaf: the tree stays silent for this row.
+// In place of a leaf: the tree does not contribute to this row.
 inline constexpr leaf_t no_leaf = -1;
 
-// Stands behind a switch that names every value of an enum.
+// Follows a switch that names every value of an enum.
 [[noreturn]] inline void unreachable() noexcept {
     std::abort();
 }

@@ -148,8 +148,8 @@ std::size_t largest_tree(std::span<const offset_t> tree_offsets) noexcept {
 
 template <class Node>
 bool fits(const TreeArrays& trees) noexcept {
-    return largest_tree(trees.tree_offsets) < Node::most_nodes &&
-           trees.n_features <= Node::most_features;
+    return largest_tree(trees.tree_offsets) < Node::max_nodes &&
+           trees.n_features <= Node::max_features;
 }
 
 }  // namespace

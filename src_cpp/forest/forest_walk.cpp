@@ -10,9 +10,9 @@ namespace {
 // Up to so many, rows are walked one by one.
 constexpr std::size_t few_rows = 4;
 
-// Where the keys of a node's feature stand in a tile.
+// Offset of the keys of a node's feature in a tile.
 inline std::size_t in_tile(NarrowNode node) noexcept {
-    return (node.word & (NarrowNode::most_features - 1) << 3) * (RowTiles::tile_rows / 8);
+    return (node.word & (NarrowNode::max_features - 1) << 3) * (RowTiles::tile_rows / 8);
 }
 inline std::size_t in_tile(WideNode node) noexcept {
     return std::size_t{node.word >> 1} * RowTiles::tile_rows;

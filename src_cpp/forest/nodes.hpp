@@ -10,15 +10,15 @@
 
 namespace hdicore {
 
-// Nodes of a tree stand so that siblings are neighbours and every subtree is one run of memory: a
-// node's children, then all below the left child, then all below the right one. One step down is
-// `left + goes_right`. A leaf is its own left child, and its key lies above every row's, so that
-// walking on from it stays at it. Leaves are numbered from left to right.
+// Nodes of a tree are ordered so that siblings are neighbours and every subtree is one run of
+// memory: a node's children, then all below the left child, then all below the right one. One step
+// down is `left + goes_right`. A leaf is its own left child, and its key lies above every row's, so
+// that walking on from it stays at it. Leaves are numbered from left to right.
 
 // 8 bytes, for trees of fewer than 2^21 nodes on at most 256 features.
 struct NarrowNode {
-    static constexpr std::uint32_t most_nodes = 1u << 21;
-    static constexpr std::uint32_t most_features = 1u << 8;
+    static constexpr std::uint32_t max_nodes = 1u << 21;
+    static constexpr std::uint32_t max_features = 1u << 8;
 
     feature_key key;     // x <= threshold goes left; at a leaf missing_key + 1 + its number
     std::uint32_t word;  // left << 11 | feature << 3 | whether NaN goes left
@@ -31,7 +31,7 @@ struct NarrowNode {
         return {missing_key + 1 + leaf, self << 11};
     }
     std::uint32_t left() const noexcept { return word >> 11; }
-    std::uint32_t feature() const noexcept { return word >> 3 & (most_features - 1); }
+    std::uint32_t feature() const noexcept { return word >> 3 & (max_features - 1); }
     bool nan_left() const noexcept { return (word & 1) != 0; }
     std::uint32_t leaf() const noexcept { return key - (missing_key + 1); }
     friend bool operator==(const NarrowNode&, const NarrowNode&) = default;
@@ -40,8 +40,8 @@ static_assert(sizeof(NarrowNode) == 8);
 
 // 16 bytes, for all others.
 struct WideNode {
-    static constexpr std::uint32_t most_nodes = 1u << 31;
-    static constexpr std::uint32_t most_features = 1u << 31;
+    static constexpr std::uint32_t max_nodes = 1u << 31;
+    static constexpr std::uint32_t max_features = 1u << 31;
 
     feature_key key;       // as above; at a leaf the largest key
     std::uint32_t word;    // feature << 1 | whether NaN goes left

@@ -148,7 +148,7 @@ void LeafIndex::tabulate_leaf_sizes(Interruption& interruption) {
         uniform_begin_[n] = static_cast<std::uint32_t>(uniform_units_.size());
         mass_t before = 0;
         for (std::size_t k = 1; k <= n; ++k) {
-            const mass_t upto = share(k, n, narrow_shift);
+            const mass_t upto = floor_units(k, n, narrow_shift);
             uniform_units_.push_back(static_cast<std::uint32_t>(upto - before));
             before = upto;
         }
@@ -275,9 +275,9 @@ std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {
 }
 
 std::size_t LeafIndex::max_atoms() const noexcept {
-    std::size_t most = 0;
-    for (std::size_t o = 0; o < n_outputs(); ++o) most = std::max(most, atoms(o).size());
-    return most;
+    std::size_t largest = 0;
+    for (std::size_t o = 0; o < n_outputs(); ++o) largest = std::max(largest, atoms(o).size());
+    return largest;
 }
 
 std::size_t LeafIndex::nbytes() const noexcept {

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/fixed_point.hpp"
 #include "base/interruption.hpp"
-#include "base/shares.hpp"
 #include "base/types.hpp"
 #include "index/bucket_counts.hpp"
 #include "index/training_rows.hpp"

@@ -21,11 +21,10 @@ bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept 
     for (const count_t weight : row_weights) {
         if (weight > 0) lightest = std::min(lightest, weight);
     }
-    return total > 0 && share(lightest, total, narrow_shift) == 0;
+    return total > 0 && floor_units(lightest, total, narrow_shift) == 0;
 }
 
-// The arrays of an index in the making, and what its entries are made of. The steps are called in
-// the order in which they stand.
+// The arrays of an index while it is built. The steps are called in the order of declaration.
 class Builder {
   public:
     Builder(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads,

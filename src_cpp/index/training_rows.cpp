@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "index/leaf_index.hpp"
 
 namespace hdicore {
@@ -100,7 +100,7 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
     if (rows.counts != nullptr) {
         copies = *std::max_element(rows.counts, rows.counts + rows.n_rows * rows.n_trees);
     }
-    return whole_weights(weights, static_cast<std::size_t>(std::max(copies, 1)));
+    return integer_weights(weights, static_cast<std::size_t>(std::max(copies, 1)));
 }
 
 std::vector<std::uint64_t> known_leaves(const TrainingRows& rows,

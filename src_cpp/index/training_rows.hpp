@@ -22,7 +22,7 @@ struct TrainingRows {
     const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
     std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf given + 1
     bool only_known_leaves = false;          // queries must not name a leaf in which no row lies
-    bool pooled = false;  // rows weigh alike in all leaves: a leaf counts by its total
+    bool pooled = false;  // a row weighs the same in all leaves: large leaves count more
     // Rows to keep in a leaf, chosen by a hash of seed, tree and row; 0: all.
     std::size_t max_samples_leaf = 0;
     std::uint64_t seed = 0;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 
 namespace hdicore {
 namespace {
@@ -81,7 +81,7 @@ void TreeEntries::group(std::size_t tree, std::size_t n_leaves, const TargetOrde
     for (std::size_t leaf = 0; leaf < n_leaves; ++leaf) {
         const std::size_t begin = leaf_begin[leaf];
         const std::size_t n = leaf_begin[leaf + 1] - begin;
-        share_out({weights.data() + begin, n}, shift, pool, units.data() + begin);
+        apportion({weights.data() + begin, n}, shift, pool, units.data() + begin);
     }
 }
 

@@ -81,8 +81,8 @@ void BucketMerge::cut_slices(const BucketEdges& edges, RowSlices slices,
             const Count* counts = below + slice.leaf * n_buckets;
             const std::uint32_t from = counts[first];
             const std::uint32_t to = end == n_buckets ? slice.n : counts[end];
-            // As share() does: a quotient that is no whole number is further than the addend from
-            // the next one.
+            // As floor_units() does: a quotient that is no whole number is further than the addend
+            // from the next one.
             mass += static_cast<mass_t>(from * entry_mass_[l] + 0x1p-15);
             *part++ = {slice.begin + from, slice.units + from, to - from, slice.leaf};
         }

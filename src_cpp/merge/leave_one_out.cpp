@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 
 namespace hdicore {
 
@@ -35,7 +35,7 @@ Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices s
         bounds.first = std::min(bounds.first, leaf_ranks_[0]);
         bounds.last = std::max(bounds.last, leaf_ranks_[n - 1]);
         ++n_trees;
-        share_out({leaf_weights_.data(), n}, index_.shift(), weights_.pool, leaf_units_.data());
+        apportion({leaf_weights_.data(), n}, index_.shift(), weights_.pool, leaf_units_.data());
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
     }
     if (n_trees == 0) return accumulator.read_nothing();

@@ -21,7 +21,8 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
     if (needs_.observation) row_counts_.emplace(index);
 }
 
-// The strategy that reads least, of those that are sufficient, asked for, and probably pay.
+// The strategy that reads fewest entries, of those that are sufficient, asked for and probably
+// faster.
 Strategy Merger::first_choice(Strategy asked) const noexcept {
     const bool sufficient = !needs_.every_atom && index_.bucket_counts();
     const bool pays = index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;

@@ -32,13 +32,13 @@ double RowCounts::observation(const Pmf& pmf, std::span<const rank_t> ranks, Row
             return pooled ? before + n : std::max(before, n);
         });
     }
-    double least = std::numeric_limits<double>::infinity();
+    double smallest = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < ranks.size(); ++k) {
         const auto mass = static_cast<double>(pmf.cumulative[k + 1] - pmf.cumulative[k]);
         const std::int64_t n = std::exchange(counts_[ranks[k]], 0);
-        least = std::min(least, n > 1 ? mass / static_cast<double>(n) : mass);
+        smallest = std::min(smallest, n > 1 ? mass / static_cast<double>(n) : mass);
     }
-    return least;
+    return smallest;
 }
 
 void RowCounts::count(std::span<const rank_t> ranks, RowSlices slices, rank_t left_out,

@@ -1,4 +1,4 @@
-// merge/row_counts.hpp: how many training rows of a row's leaves stand behind each atom
+// merge/row_counts.hpp: how many training rows of a row's leaves have the target of each atom
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -18,9 +18,9 @@ class RowCounts {
 
     explicit RowCounts(const LeafIndex& index) : index_(index), counts_(index.max_atoms()) {}
 
-    // Pmf::observation: of the atoms' masses, each divided by the training rows behind it, the
-    // least. An atom has as many rows as the leaf with most of them, as leaves of several trees
-    // share rows; pooled leaves count all. O(atoms), and with ties O(entries).
+    // Pmf::observation: the smallest mass of an atom divided by its number of training rows. That
+    // is the largest number in one leaf, as leaves of several trees share rows; with pooled leaves,
+    // the number in all of them. O(atoms), and with ties O(entries).
     double observation(const Pmf& pmf, std::span<const rank_t> ranks, RowSlices slices,
                        rank_t left_out) noexcept;
 

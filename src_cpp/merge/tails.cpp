@@ -67,7 +67,7 @@ std::optional<PartialPmf> merge_tails(Accumulator& accumulator, std::size_t outp
     const PartialPmf pmf = accumulator.read_partial(output, slices.size(), ranges, max_abs);
     // An interval may start at each atom up to the first one behind the mass `outside`, and end
     // likewise: if both tails hold more than that, all these atoms are in them.
-    const mass_t outside = total - needed_units(min_share, slices.size(), index.shift());
+    const mass_t outside = total - required_units(min_share, slices.size(), index.shift());
     if (tails.low_mass <= outside || tails.high_mass <= outside) return std::nullopt;
     return pmf;
 }

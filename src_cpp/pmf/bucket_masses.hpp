@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "base/types.hpp"
 
 namespace hdicore {
@@ -81,7 +81,7 @@ class BucketMasses {
 
     // As Steps::needed.
     mass_t needed(double level) const noexcept {
-        return needed_units(level, n_trees_, narrow_shift);
+        return required_units(level, n_trees_, narrow_shift);
     }
 
     // Marks the buckets that may hold the first atom up to which the mass reaches `units`.

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "base/types.hpp"
 
 namespace hdicore {
@@ -23,10 +23,10 @@ struct Steps {
     std::size_t size() const noexcept { return values.size(); }
     mass_t total() const noexcept { return cumulative.back(); }
 
-    // As needed_units; with pooled leaves a tree contributes less than 2^shift units.
+    // As required_units; with pooled leaves a tree contributes less than 2^shift units.
     mass_t needed(double level) const noexcept {
         const mass_t whole = static_cast<mass_t>(n_trees) << shift;
-        return total() == whole ? needed_units(level, n_trees, shift) : needed_of_pool(level);
+        return total() == whole ? required_units(level, n_trees, shift) : needed_of_pool(level);
     }
 
     // First atom up to which the mass is at least `units`, which is at most total(). O(log

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/fixed_point.hpp"
 #include "base/parallel.hpp"
-#include "base/shares.hpp"
 #include "pmf/hdi.hpp"
 
 namespace hdicore {
@@ -49,7 +49,7 @@ void WeightedSample::reserve(std::size_t n) {
 void WeightedSample::assign(std::span<const double> values, std::span<const double> weights,
                             Interruption& interruption) {
     check_sample(values, weights);
-    if (!weights.empty()) whole_weights(weights, 1, scratch_, given_);
+    if (!weights.empty()) integer_weights(weights, 1, scratch_, given_);
     const auto weight = [&](std::size_t i) { return weights.empty() ? count_t{1} : given_[i]; };
 
     order_.resize(values.size());
@@ -74,7 +74,7 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
     }
     cumulative_.resize(values_.size() + 1);
     cumulative_[0] = 0;
-    share_out(whole_, wide_shift, 0, cumulative_.data() + 1);
+    apportion(whole_, wide_shift, 0, cumulative_.data() + 1);
     observation_ = std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < values_.size(); ++k) {
         const auto mass = static_cast<double>(cumulative_[k + 1]);

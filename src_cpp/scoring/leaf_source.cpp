@@ -26,9 +26,9 @@ std::size_t n_places(std::size_t n_leaves) noexcept {
 // Sorts n rows by their leaf, leaves[i * step], to about one part in 4096.
 void sort_by_leaf(const leaf_t* leaves, std::size_t step, std::size_t n, std::size_t n_leaves,
                   RowBlock& block) {
-    const std::size_t grain = leaves_at_a_place(n_leaves);
+    const std::size_t bin_width = leaves_at_a_place(n_leaves);
     const auto place = [&](std::size_t i) {
-        return static_cast<std::size_t>(leaves[i * step] + 1) / grain;
+        return static_cast<std::size_t>(leaves[i * step] + 1) / bin_width;
     };
     block.counts.assign(n_places(n_leaves), 0);
     for (std::size_t i = 0; i < n; ++i) ++block.counts[place(i) + 1];

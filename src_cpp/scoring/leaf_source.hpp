@@ -66,7 +66,7 @@ class RoutedRows final : public LeafSource {
     RowMatrix rows_;
 };
 
-// Leaves that somebody else found; no_leaf where a tree is to stay silent. Each block is copied and
+// Leaves found by the caller; no_leaf where a tree does not contribute. Each block is copied and
 // the copy checked, so that writing to the leaves meanwhile changes results at most.
 class GivenLeaves final : public LeafSource {
   public:

@@ -104,7 +104,7 @@ inline std::vector<leaf_t> leaves_of(const Forest& forest, const std::vector<flo
 
 // The trees with so many features that their nodes are wide.
 inline Trees with_many_features(Trees trees) {
-    trees.n_features = NarrowNode::most_features + 1;
+    trees.n_features = NarrowNode::max_features + 1;
     return trees;
 }
 
@@ -172,7 +172,7 @@ inline Sample random_sample(Random& random, std::size_t n_atoms) {
     for (const double weight : weights) {
         part += weight;
         sample.cumulative.push_back(
-            share(static_cast<count_t>(part), static_cast<count_t>(total), wide_shift));
+            floor_units(static_cast<count_t>(part), static_cast<count_t>(total), wide_shift));
     }
     return sample;
 }

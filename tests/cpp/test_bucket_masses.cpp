@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "check.hpp"
 #include "index/bucket_counts.hpp"
 #include "kernels/kernels.hpp"
@@ -56,7 +56,8 @@ Leaves random_leaves(Random& random) {
         leaves.below.resize((t + 1) * n_buckets);
         count_below(edges, std::span<const rank_t>(ranks), &leaves.below[t * n_buckets]);
         for (std::size_t e = 0; e < n; ++e) {
-            leaves.masses[ranks[e]] += share(e + 1, n, narrow_shift) - share(e, n, narrow_shift);
+            leaves.masses[ranks[e]] +=
+                floor_units(e + 1, n, narrow_shift) - floor_units(e, n, narrow_shift);
         }
     }
     return leaves;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "check.hpp"
 #include "samples.hpp"
 
@@ -25,12 +25,12 @@ void shares_are_exact_floors() {
             1 + (random() & ((count_t{1} << 52) - 1)) % (count_t{1} << below(random, 53));
         const count_t part = below(random, whole + 1);
         for (const int shift : {narrow_shift, wide_shift}) {
-            CHECK(share(part, whole, shift) ==
+            CHECK(floor_units(part, whole, shift) ==
                   static_cast<mass_t>((wide_t{part} << shift) / whole));
         }
     }
-    CHECK(share(count_t{1} << 52, count_t{1} << 52, wide_shift) == mass_t{1} << wide_shift);
-    CHECK(share(0, 1, narrow_shift) == 0);
+    CHECK(floor_units(count_t{1} << 52, count_t{1} << 52, wide_shift) == mass_t{1} << wide_shift);
+    CHECK(floor_units(0, 1, narrow_shift) == 0);
 }
 
 void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
@@ -42,7 +42,7 @@ void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
         const count_t total = std::accumulate(weights.begin(), weights.end(), count_t{0});
         for (const int shift : {narrow_shift, wide_shift}) {
             std::vector<mass_t> units(weights.size());
-            share_out(weights, shift, 0, units.data());
+            apportion(weights, shift, 0, units.data());
             mass_t sum = 0;
             count_t part = 0;
             const auto n = static_cast<mass_t>(weights.size());
@@ -50,11 +50,11 @@ void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
                 CHECK(units[k] >= 1);
                 sum += units[k];
                 part += weights[k];
-                CHECK(std::abs(sum - share(part, total, shift)) <= n);
+                CHECK(std::abs(sum - floor_units(part, total, shift)) <= n);
             }
             CHECK(sum == mass_t{1} << shift);
             // Shares of a larger pool, which weights that are whole and not too many fill exactly.
-            share_out(weights, shift, std::bit_ceil(total) * 2, units.data());
+            apportion(weights, shift, std::bit_ceil(total) * 2, units.data());
             CHECK(std::accumulate(units.begin(), units.end(), mass_t{0}) <= mass_t{1}
                                                                                 << (shift - 1));
             CHECK(*std::min_element(units.begin(), units.end()) >= 1);
@@ -64,7 +64,7 @@ void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
 
 void whole_weights_keep_ratios_and_bounds() {
     const std::vector<double> threes{3, 1, 0, 2};
-    const auto whole = whole_weights(threes);
+    const auto whole = integer_weights(threes);
     CHECK(whole[0] == 3 * whole[1] && whole[2] == 0 && whole[3] == 2 * whole[1]);
     Random random(2);
     for (int round = 0; round < 1000; ++round) {
@@ -72,16 +72,16 @@ void whole_weights_keep_ratios_and_bounds() {
         const int exponent = static_cast<int>(below(random, 2000)) - 1000;
         for (double& w : weights) w = std::scalbn(uniform(random), exponent);
         const std::size_t copies = 1 + below(random, 100);
-        const auto found = whole_weights(weights, copies);
+        const auto found = integer_weights(weights, copies);
         const count_t total = copies * std::accumulate(found.begin(), found.end(), count_t{0});
         CHECK(total > count_t{1} << 49 && total <= count_t{1} << 52);
     }
-    CHECK_REFUSED(whole_weights(std::vector<double>{0, 0}), "must not all be zero");
-    CHECK_REFUSED(whole_weights({}), "must not all be zero");
+    CHECK_REFUSED(integer_weights(std::vector<double>{0, 0}), "must not all be zero");
+    CHECK_REFUSED(integer_weights({}), "must not all be zero");
     const double tiny = std::numeric_limits<double>::denorm_min();
-    CHECK(whole_weights(std::vector<double>{tiny, tiny})[0] > 0);
+    CHECK(integer_weights(std::vector<double>{tiny, tiny})[0] > 0);
     const double huge = std::numeric_limits<double>::max();
-    CHECK(whole_weights(std::vector<double>{huge, huge})[0] > 0);
+    CHECK(integer_weights(std::vector<double>{huge, huge})[0] > 0);
 }
 
 }  // namespace

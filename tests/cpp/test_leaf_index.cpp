@@ -54,7 +54,7 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
     if (!rows.weights.empty()) {
         const auto most =
             rows.counts.empty() ? 1 : *std::max_element(rows.counts.begin(), rows.counts.end());
-        weights = whole_weights(rows.weights, static_cast<std::size_t>(std::max(most, 1)));
+        weights = integer_weights(rows.weights, static_cast<std::size_t>(std::max(most, 1)));
     }
     for (std::size_t o = 0; o < index.n_outputs(); ++o) {
         for (std::size_t t = 0; t < index.n_trees(); ++t) {
@@ -70,7 +70,7 @@ void check_against_brute_force(const Training& rows, unsigned n_threads) {
                 mass_t given = 0;
                 for (const auto& [z, weight] : expected) {
                     part += weight;
-                    const mass_t upto = share(part, total, index.shift());
+                    const mass_t upto = floor_units(part, total, index.shift());
                     CHECK(index.atoms(o)[index.rank(slice.begin + k)] == z);
                     CHECK(index.row_weights()->entries[slice.begin + k] == weight);
                     CHECK(units[k++] == upto - given);

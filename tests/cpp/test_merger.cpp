@@ -34,7 +34,7 @@ std::map<double, mass_t> masses(const Training& rows, const std::vector<leaf_t>&
         mass_t given = 0;
         for (const auto& [z, count] : members) {
             part += count;
-            const mass_t upto = share(part, total, shift);
+            const mass_t upto = floor_units(part, total, shift);
             found[z] += upto - given;
             given = upto;
         }

@@ -68,7 +68,7 @@ void equal_atoms_interpolate_as_numpy_does() {
     Sample sample;
     for (int k = 0; k < 5; ++k) {
         sample.values.push_back(k);
-        sample.cumulative.push_back(share(static_cast<count_t>(k + 1), 5, wide_shift));
+        sample.cumulative.push_back(floor_units(static_cast<count_t>(k + 1), 5, wide_shift));
     }
     const Pmf pmf = sample.pmf();
     for (int step = 0; step <= 40; ++step) {

@@ -84,7 +84,7 @@ class Input {
     }
 
     // In [0, 1]; 0 and 1 are frequent.
-    double share() {
+    double floor_units() {
         switch (below(8)) {
             case 0:
                 return 0;

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/shares.hpp"
+#include "base/fixed_point.hpp"
 #include "index/leaf_index.hpp"
 #include "input.hpp"
 #include "scoring/leaf_source.hpp"
@@ -191,7 +191,7 @@ struct SlowAtoms {
         return std::visit(
             [&]<class Units>(const Units& units) {
                 if constexpr (std::is_same_v<Units, std::monostate>) {
-                    return share(k + 1, n, narrow_shift) - share(k, n, narrow_shift);
+                    return floor_units(k + 1, n, narrow_shift) - floor_units(k, n, narrow_shift);
                 } else {
                     return static_cast<mass_t>(units[entry]);
                 }
