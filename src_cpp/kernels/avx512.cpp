@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/kernels.hpp"
 
-#ifdef HDICORE_AVX512
+#if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
 #include <algorithm>
@@ -234,14 +234,7 @@ HDICORE_TARGET std::size_t take_ranks(std::uint64_t* words, std::size_t begin, s
     return n;
 }
 
-}  // namespace
-
-bool has_avx512() noexcept {
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-           __builtin_cpu_supports("avx512vl") != 0;
-}
-
-const Kernels avx512_kernels{
+const Kernels avx512{
     .name = "avx512",
     .narrow_ranks = {copy_entries<std::uint16_t>, copy_tails<std::uint16_t>},
     .wide_ranks = {copy_entries<rank_t>, copy_tails<rank_t>},
@@ -251,6 +244,24 @@ const Kernels avx512_kernels{
     .min_entries_for_tails = 4,
     .min_entries_for_buckets = 32,
 };
+
+}  // namespace
+
+const Kernels* avx512_kernels() noexcept {
+    const bool supported = __builtin_cpu_supports("avx512f") != 0 &&
+                           __builtin_cpu_supports("avx512bw") != 0 &&
+                           __builtin_cpu_supports("avx512vl") != 0;
+    return supported ? &avx512 : nullptr;
+}
+
+}  // namespace hdicore
+#else
+
+namespace hdicore {
+
+const Kernels* avx512_kernels() noexcept {
+    return nullptr;
+}
 
 }  // namespace hdicore
 #endif

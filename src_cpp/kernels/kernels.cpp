@@ -8,15 +8,23 @@
 
 namespace hdicore {
 
+// Each is defined in the file of its name, and null if the compiler or the processor lacks these
+// instructions.
+const Kernels* avx512_kernels() noexcept;
+
 std::span<const Kernels* const> available_kernels() noexcept {
-#ifdef HDICORE_AVX512
-    static const std::array<const Kernels*, 2> all{&portable_kernels, &avx512_kernels};
-    static const std::size_t n = has_avx512() ? 2 : 1;
-    return std::span(all).first(n);
-#else
-    static const std::array<const Kernels*, 1> all{&portable_kernels};
-    return all;
-#endif
+    struct Available {
+        std::array<const Kernels*, 2> all{};
+        std::size_t n = 0;
+
+        Available() {
+            for (const Kernels* kernels : {&portable_kernels, avx512_kernels()}) {
+                if (kernels != nullptr) all[n++] = kernels;
+            }
+        }
+    };
+    static const Available available;
+    return std::span(available.all).first(available.n);
 }
 
 const Kernels& default_kernels() noexcept {

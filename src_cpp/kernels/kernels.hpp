@@ -11,10 +11,6 @@
 
 #include "base/types.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HDICORE_AVX512 1
-#endif
-
 namespace hdicore {
 
 // The entries of one leaf, or some neighbours of them, in the arrays of an index.
@@ -115,12 +111,8 @@ std::span<const Kernels* const> available_kernels() noexcept;
 // The widest of them. The environment variable HDICORE_INSTRUCTIONS, read once, may say "portable".
 const Kernels& default_kernels() noexcept;
 
-// The tables, each defined in the file of its name.
+// The one that every processor can run.
 extern const Kernels portable_kernels;
-#ifdef HDICORE_AVX512
-extern const Kernels avx512_kernels;
-bool has_avx512() noexcept;
-#endif
 
 // Writes the lowest four set bits of a word as ranks, whether it has so many or not, and clears
 // them: a loop over the bits would end in a mispredicted branch.
