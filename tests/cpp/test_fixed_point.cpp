@@ -1,4 +1,4 @@
-// test_shares.cpp: units are exact floors, and whole weights keep ratios and bounds
+// test_fixed_point.cpp: units are exact floors, and whole weights keep ratios and bounds
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <bit>
