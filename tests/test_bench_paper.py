@@ -260,7 +260,7 @@ def written(paper, tmp_path):
             curve = {"picp": (levels * 0.99).tolist(), "mpiw": (mpiw * by * levels).tolist()}
             shared = {"made_by": "x", "n_train": 400, "n_test": 100, "tuning_seconds": 7.0}
             result = {**shared, "unit_seconds": 3600.0, "targets": targets, "curve": curve}
-            store.add(store.path_of(tmp_path), {("boston", system, seed): result})
+            store.add(store.path_of(tmp_path, "boston"), {(system, seed): result})
     return tmp_path
 
 
@@ -355,25 +355,28 @@ def test_a_quick_run_is_complete_and_continues(paper, tmp_path):
     command = [sys.executable, ROOT / "bench" / "paper" / "run.py", "--quick", "--jobs", "2"]
     command += ["--tasks", "boston", "wine", "--results", tmp_path]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    path = store.path_of(tmp_path)
-    results = store.read(path)
-    assert len(results) == 2 * 2 * 12  # data sets, splits, systems
-    assert set(results["boston", "HDI-Forest", 0]["targets"]) == {"0.90", "0.93", "0.95"}
+    files = [tmp_path / "boston.jsonl", tmp_path / "wine.jsonl"]
+    boston, wine = (store.read(path) for path in files)
+    assert len(boston) == len(wine) == 2 * 12  # splits, systems
+    assert set(boston["HDI-Forest", 0]["targets"]) == {"0.90", "0.93", "0.95"}
     text = (tmp_path / "report" / "tables.md").read_text()
     for name in ("HDI-Forest", "QRF", "QR_GBDT", "IntPred", "QD-Ens", "LUBE", "MVE", "MC dropout"):
         assert f" {name} " in text
     assert (tmp_path / "report" / "figure_2.png").stat().st_size > 0
     # Without the result of one system, its unit is run again, and nothing else.
-    removed = '"task": "boston", "system": "LUBE", "seed": 0'
-    kept = [line for line in path.read_text().splitlines(True) if removed not in line]
-    assert len(kept) == len(results) - 1
-    path.write_text("".join(kept))
+    kept = [
+        line for line in files[0].read_text().splitlines(True) if '"LUBE", "seed": 0' not in line
+    ]
+    assert len(kept) == 2 * 12 - 1
+    files[0].write_text("".join(kept))
+    before = files[1].stat().st_mtime_ns
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "tables and pictures" in done.stdout
-    again = store.read(path)
-    del again["boston", "LUBE", 0]
-    del results["boston", "LUBE", 0]
-    assert again == results
+    assert files[1].stat().st_mtime_ns == before
+    again = store.read(files[0])
+    del again["LUBE", 0]
+    del boston["LUBE", 0]
+    assert again == boston
 
 
 def test_a_plan_runs_nothing(paper, tmp_path):

@@ -19,7 +19,7 @@ sys.path.insert(0, sys.argv[1])
 import store
 from pathlib import Path
 for seed in range(int(sys.argv[4])):
-    results = {("boston", f"{sys.argv[3]} {part}", seed): {"width": 0.1 * seed} for part in "ab"}
+    results = {(f"{sys.argv[3]} {part}", seed): {"width": 0.1 * seed} for part in "ab"}
     store.add(Path(sys.argv[2]), results)
     print(seed, flush=True)
 """
@@ -32,37 +32,34 @@ def store():
         yield importlib.import_module("store")
 
 
-def test_results_are_sorted_lines(store, tmp_path):
-    path = store.path_of(tmp_path / "new")
+def test_results_are_lines_sorted_by_name_and_split(store, tmp_path):
+    path = store.path_of(tmp_path / "new", "boston")
     assert store.read(path) == {}
     for seed in (10, 9):
-        unit = {("wine", "QRF", seed): {"picp": 0.1 * seed}, ("wine", "MVE", seed): [None, 1e-300]}
-        store.add(path, unit)
+        store.add(path, {("QRF", seed): {"picp": 0.1 * seed}, ("HDI-Forest", seed): [None, 1e-300]})
     assert path.read_text().splitlines() == [
-        '{"task": "wine", "system": "MVE", "seed": 9, "result": [null, 1e-300]}',
-        '{"task": "wine", "system": "MVE", "seed": 10, "result": [null, 1e-300]}',
-        '{"task": "wine", "system": "QRF", "seed": 9, "result": {"picp": 0.9}}',
-        '{"task": "wine", "system": "QRF", "seed": 10, "result": {"picp": 1.0}}',
+        '{"name": "HDI-Forest", "seed": 9, "result": [null, 1e-300]}',
+        '{"name": "HDI-Forest", "seed": 10, "result": [null, 1e-300]}',
+        '{"name": "QRF", "seed": 9, "result": {"picp": 0.9}}',
+        '{"name": "QRF", "seed": 10, "result": {"picp": 1.0}}',
     ]
-    store.add(path, {("wine", "QRF", 9): {"picp": 0.5}})
-    assert store.read(path)["wine", "QRF", 9] == {"picp": 0.5}
+    store.add(path, {("QRF", 9): {"picp": 0.5}})
+    assert store.read(path)["QRF", 9] == {"picp": 0.5}
     assert len(store.read(path)) == 4
 
 
 def test_a_damaged_line_is_named(store, tmp_path):
-    path = tmp_path / "results.jsonl"
-    path.write_text('{"task": "wine", "system": "QRF", "seed": 0, "result": {}}\n{"task": "wi\n')
-    with pytest.raises(
-        ValueError, match=r"^line 2 of .*results.jsonl was expected to be a JSON ob"
-    ):
+    path = tmp_path / "boston.jsonl"
+    path.write_text('{"name": "QRF", "seed": 0, "result": {}}\n{"name": "QR\n')
+    with pytest.raises(ValueError, match=r"^line 2 of .*boston.jsonl was expected to be a JSON ob"):
         store.read(path)
     with pytest.raises(ValueError, match="line 2"):
-        store.add(path, {("wine", "QRF", 1): {}})
+        store.add(path, {("QRF", 1): {}})
     assert len(path.read_text().splitlines()) == 2
 
 
 def test_processes_add_to_one_file_at_once(store, tmp_path):
-    path = tmp_path / "results.jsonl"
+    path = tmp_path / "boston.jsonl"
     command = [sys.executable, "-P", "-c", ADDING, FOLDER, path]
     running = [
         subprocess.Popen([*command, name, "15"], stdout=subprocess.DEVNULL) for name in "xyz"
@@ -73,22 +70,18 @@ def test_processes_add_to_one_file_at_once(store, tmp_path):
 
 @pytest.mark.parametrize("n_lines", [1, 4, 9])
 def test_a_killed_process_loses_nothing_that_it_finished(store, tmp_path, n_lines):
-    path = tmp_path / "results.jsonl"
+    path = tmp_path / "boston.jsonl"
     command = [sys.executable, "-P", "-c", ADDING, FOLDER, path, "x", "10000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for _ in range(n_lines):
             process.stdout.readline()
         process.kill()
         n_finished = n_lines + len(process.stdout.read().splitlines())
-    results = store.read(path)
-    n_added = len(results) // 2
-    assert n_added in (n_finished, n_finished + 1)
-    # A unit is there with all its results.
-    assert set(results) == {
-        ("boston", f"x {part}", seed) for part in "ab" for seed in range(n_added)
-    }
+    seeds = {name: sorted(s for n, s in store.read(path) if n == name) for name in ("x a", "x b")}
+    assert seeds["x a"] == seeds["x b"]  # a unit is there with all its results
+    assert len(seeds["x a"]) in (n_finished, n_finished + 1)
     run_python(ADDING, FOLDER, path, "y", 1)  # the lock is free
-    assert ("boston", "y a", 0) in store.read(path)
+    assert ("y a", 0) in store.read(path)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "bench").rglob("*.jsonl")), ids=lambda p: p.name)

@@ -76,10 +76,11 @@ _NESTED = ("settings", "strata", "training")
 
 
 def _results(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    results = store.read(store.path_of(folder))
-    for key in product(tasks.NAMES, ORDER, range(tasks.MOST_SPLITS)):
-        if key in results:
-            yield dict(zip(store.KEY, key, strict=True)), results[key]
+    for task in tasks.NAMES:
+        results = store.read(store.path_of(folder, task))
+        for system, seed in product(ORDER, range(tasks.MOST_SPLITS)):
+            if (system, seed) in results:
+                yield {"task": task, "system": system, "seed": seed}, results[system, seed]
 
 
 def _ordered(frame: pd.DataFrame) -> pd.DataFrame:

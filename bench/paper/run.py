@@ -52,7 +52,7 @@ class Unit(NamedTuple):
 
     def is_done(self, results: dict[store.Key, Any], effort: str) -> bool:
         """Whether all its results are there, by the same version and effort."""
-        keys = [(self.task, system, self.seed) for system in results_of(self.family)]
+        keys = [(system, self.seed) for system in results_of(self.family)]
         made_by = self.made_by(effort)
         return all(key in results and results[key]["made_by"] == made_by for key in keys)
 
@@ -63,9 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console()
     planned = list(_planned(options))
     effort = "quick" if options.quick else "full"
-    results = store.read(store.path_of(folder))
-    left = [unit for unit in planned if not unit.is_done(results, effort)]
-    seconds = [] if options.quick else list(_estimates(left))
+    present = _results(folder, options.tasks)
+    left = [unit for unit in planned if not unit.is_done(present[unit.task], effort)]
+    before = {} if options.quick else _results(store.RESULTS, options.tasks)
+    seconds = [] if options.quick else [_estimate(unit, before[unit.task]) for unit in left]
     console.print(_plan(planned, left, seconds, options.jobs))
     if options.plan:
         return
@@ -116,14 +117,16 @@ def _planned(options: argparse.Namespace) -> Iterator[Unit]:
                     yield Unit(family, name, seed)
 
 
-def _estimates(units: Sequence[Unit]) -> Iterator[float | None]:
-    """Yield the median seconds of each family on all splits of the task; None if there are none."""
-    seconds: dict[tuple[str, str], list[float]] = {}
-    for (task, system, _), result in store.read(store.path_of(store.RESULTS)).items():
-        seconds.setdefault((task, system), []).append(result["unit_seconds"])
-    for unit in units:
-        known = seconds.get((unit.task, unit.family.systems[0]))
-        yield float(np.median(known)) if known else None
+def _results(folder: Path, names: Sequence[str]) -> dict[str, dict[store.Key, Any]]:
+    """Return the results that are there, by data set."""
+    return {name: store.read(store.path_of(folder, name)) for name in names}
+
+
+def _estimate(unit: Unit, before: dict[store.Key, Any]) -> float | None:
+    """Return the median seconds of the same family on other splits; None if there are none."""
+    first = unit.family.systems[0]
+    seconds = [result["unit_seconds"] for (system, _), result in before.items() if system == first]
+    return float(np.median(seconds)) if seconds else None
 
 
 def _plan(planned: list[Unit], left: list[Unit], seconds: list[float | None], n_jobs: int) -> Table:
@@ -173,10 +176,9 @@ def _work(unit: Unit, folder: Path, effort: str) -> None:
         "unit_seconds": round(time.process_time() - start, 3),
     }
     results = {
-        (unit.task, system, unit.seed): {**shared, **found[system]}
-        for system in results_of(unit.family)
+        (system, unit.seed): {**shared, **found[system]} for system in results_of(unit.family)
     }
-    store.add(store.path_of(folder), results)
+    store.add(store.path_of(folder, unit.task), results)
 
 
 def _progress(console: Console) -> Progress:

@@ -1,7 +1,8 @@
-"""Where results lie: a JSON-lines file for each question, one line a result, sorted.
+"""Where results lie: JSON-lines files of one result a line, sorted by name and split.
 
-A line is {"task": ..., "system": ..., "seed": ..., "result": ...}: what one system gave on one
-split of one data set.
+A line is {"name": ..., "seed": ..., "result": ...}. The evaluation has one file for each data set,
+and a name is that of a system. Each of the two smaller questions has one file, and a name is that
+of a data set.
 """
 
 from __future__ import annotations
@@ -20,17 +21,16 @@ QUICK_RESULTS = _FOLDER / "quick"
 NOMINAL = _FOLDER / "nominal.jsonl"
 IN_HINDSIGHT = _FOLDER / "in_hindsight.jsonl"
 
-KEY = ("task", "system", "seed")
-Key = tuple[str, str, int]
+Key = tuple[str, int]  # name, and seed of the split
 
 
-def path_of(folder: Path) -> Path:
-    """Return the file of an evaluation that is kept in a folder."""
-    return folder / "results.jsonl"
+def path_of(folder: Path, task: str) -> Path:
+    """Return the file of one data set of the evaluation."""
+    return folder / f"{task}.jsonl"
 
 
 def read(path: Path) -> dict[Key, Any]:
-    """Return the results of a file by data set, system and seed; none if there is no file.
+    """Return the results of a file by name and seed; none if there is no file.
 
     Raises
     ------
@@ -42,17 +42,17 @@ def read(path: Path) -> dict[Key, Any]:
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
-            results[tuple(entry[name] for name in KEY)] = entry["result"]
+            results[entry["name"], entry["seed"]] = entry["result"]
         except (ValueError, TypeError, KeyError):
             raise ValueError(
-                f"line {number} of {path} was expected to be a JSON object with task, system, "
-                f"seed and result, but is {line[:80]!r}"
+                f"line {number} of {path} was expected to be a JSON object with name, seed and "
+                f"result, but is {line[:80]!r}"
             ) from None
     return results
 
 
 def add(path: Path, results: dict[Key, Any]) -> None:
-    """Add results to a file, or replace those of the same keys: all of them or none.
+    """Add results to a file, or replace those of the same name and seed: all of them or none.
 
     Processes that add to one file wait for each other. The file is replaced as a whole, so that a
     process that is killed leaves it as it was.
@@ -61,8 +61,8 @@ def add(path: Path, results: dict[Key, Any]) -> None:
     with FileLock(path.with_name(f".{path.name}.lock")):
         merged = read(path) | results
         lines = [
-            json.dumps(dict(zip(KEY, key, strict=True)) | {"result": merged[key]}) + "\n"
-            for key in sorted(merged)
+            json.dumps({"name": name, "seed": seed, "result": merged[name, seed]}) + "\n"
+            for name, seed in sorted(merged)
         ]
         with replacing(path) as temporary:
             temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
