@@ -4,7 +4,14 @@ from importlib.metadata import version as _version
 from pathlib import Path as _Path
 
 try:
-    from hdicore._core import Forest, LeafIndex, Scorer, available_threads, weighted_hdi
+    from hdicore._core import (
+        Forest,
+        LeafIndex,
+        Scorer,
+        available_threads,
+        centred_oob_intervals,
+        weighted_hdi,
+    )
 except ModuleNotFoundError as error:
     if error.name == "hdicore._core":
         error.add_note(
@@ -18,6 +25,7 @@ __all__ = [
     "Scorer",
     "__version__",
     "available_threads",
+    "centred_oob_intervals",
     "get_include",
     "weighted_hdi",
 ]

@@ -1,5 +1,6 @@
 """Types of the compiled module; array shapes stand beside arguments and results."""
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -288,6 +289,20 @@ class Scorer:
     ) -> NDArray[np.int64]: ...  # (n,)
 
 def available_threads() -> int: ...
+def centred_oob_intervals(
+    index: LeafIndex,
+    leaves: ArrayLike,  # (n, n_trees)
+    counts: ArrayLike,  # (n, n_trees)
+    y: ArrayLike,  # (n,)
+    centres: ArrayLike,  # (n,)
+    leaf_weight: ArrayLike,  # (n_leaves.sum(),)
+    rows: ArrayLike,  # (m,)
+    coverage: ArrayLike,  # () or (k,)
+    kinds: Sequence[_Kind],
+    *,
+    draw_weight: ArrayLike | None = None,  # (n,)
+    n_threads: int = 0,
+) -> _Floats: ...  # (len(kinds), m, 2) or (len(kinds), m, 2, k)
 def weighted_hdi(
     values: ArrayLike,  # (s,) or (n, s)
     weights: ArrayLike | None = None,  # (s,) or (n, s)

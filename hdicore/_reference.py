@@ -337,3 +337,60 @@ def weighted_hdi(
 ) -> tuple[float, float]:
     """Shortest interval that holds a share of a weighted sample."""
     return hdi(weighted_atoms(values, weights), coverage)
+
+
+def centre(
+    leaves: ArrayLike, counts: ArrayLike, row: int, draw_weight: ArrayLike
+) -> dict[int, float]:
+    """Weight of each training row's target in the out-of-bag mean of one of them.
+
+    The mean, over the trees that did not draw the row, of the mean of the rows that a tree drew
+    into its leaf. Empty if every tree drew it.
+    """
+    leaves, counts = np.asarray(leaves), np.asarray(counts)
+    drawn = counts * np.asarray(draw_weight, dtype=np.float64)[:, None]
+    trees = [t for t in range(leaves.shape[1]) if counts[row, t] == 0]
+    weights: dict[int, float] = {}
+    for t in trees:
+        members = [j for j in range(len(leaves)) if leaves[j, t] == leaves[row, t]]
+        total = sum(drawn[j, t] for j in members)
+        for j in members:
+            if counts[j, t] > 0:
+                weights[j] = weights.get(j, 0.0) + float(drawn[j, t] / total) / len(trees)
+    return weights
+
+
+def centred_atoms(
+    leaves: ArrayLike,
+    counts: ArrayLike,
+    y: ArrayLike,
+    row: int,
+    *,
+    draw_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Atoms:
+    """Atoms c_i + (y_j - c_j) of training row i, from the trees that did not draw it.
+
+    Row i is left out of its leaves, and its target out of each c_j.
+    """
+    leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
+    weight = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
+    others = gather(
+        leaves,
+        np.arange(len(y), dtype=np.float64),
+        np.where(counts[row] > 0, -1, leaves[row]),
+        sample_weight=sample_weight,
+        leave_out=row,
+    )
+    own = sum(w * y[j] for j, w in centre(leaves, counts, row, weight).items())
+    members: dict[float, int] = {}
+    for value, mass in zip(others.values, others.masses, strict=True):
+        j = int(value)
+        weights = centre(leaves, counts, j, weight)
+        v = weights.get(row, 0.0)
+        mean = sum(w * y[k] for k, w in weights.items())
+        z = own + y[j] - (mean - v * y[row]) / max(1 - v, 0.05)
+        members[z] = members.get(z, 0) + mass
+    values = sorted(members)
+    masses = [members[z] for z in values]
+    return Atoms(np.array(values), masses, others.n_trees, others.shift, [1] * len(values))

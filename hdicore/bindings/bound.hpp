@@ -69,6 +69,7 @@ void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
 void register_hdi(pybind11::module_& module);
+void register_centred(pybind11::module_& module);
 
 }  // namespace hdicore::bindings
 

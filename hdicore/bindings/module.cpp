@@ -19,6 +19,7 @@ PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
     hdicore::bindings::register_hdi(module);
+    hdicore::bindings::register_centred(module);
     module.attr("c_api") = pybind11::capsule(hdicore_get_api(), "hdicore._core.c_api");
 }
 

@@ -1,0 +1,157 @@
+// centred.cpp: the Python function centred_oob_intervals
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scoring/centred.hpp"
+
+#include "bound.hpp"
+#include "queries.hpp"
+
+namespace hdicore::bindings {
+namespace {
+
+constexpr const char* doc =
+    R"(Intervals of training rows from the residuals of others, none seeing itself.
+
+Row i is left out of the leaves of the trees that did not draw it, and its target out
+of the centres of the others; its atoms are centres[i] + (y[j] - c[j]), where c[j] is
+centres[j] without y[i].
+
+Parameters
+----------
+index : LeafIndex
+    Of the n training rows, with targets 0, 1, ..., n - 1 and keep_row_weights.
+leaves : (n, n_trees) int
+    Leaf of each training row, as the index was built from.
+counts : (n, n_trees) int
+    How often a tree drew a row; 0 is out of bag.
+y : (n,) float
+    Finite targets.
+centres : (n,) float
+    Mean of the leaf means of the trees that did not draw a row.
+leaf_weight : (n_leaves.sum(),) float
+    Weight of the rows that the trees drew, by leaf, tree after tree.
+rows : (m,) int
+    Training rows to find intervals for.
+coverage : float or list of k floats
+    Shares in (0, 1].
+kinds : list of str
+    Kinds of interval, as `LeafIndex.intervals` names them.
+draw_weight : (n,) float, optional
+    Weight of a row each time it is drawn; by default 1.
+n_threads : int, default=0
+    0 means all that this process may use.
+
+Returns
+-------
+(len(kinds), m, 2) or (len(kinds), m, 2, k) float64
+    NaN for rows to which no tree contributes.
+
+Raises
+------
+ValueError
+    If an argument is out of range, or the index is not one of these rows.
+
+Notes
+-----
+O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row.)";
+
+void check_row_index(const LeafIndex& index, std::size_t n_rows) {
+    if (index.n_outputs() != 1 || !index.row_weights() ||
+        index.row_weights()->rows.size() != n_rows) {
+        throw py::value_error("index must be of the " + std::to_string(n_rows) +
+                              " rows of leaves, with one output and keep_row_weights");
+    }
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        if (index.row_weights()->ranks[i] == i) continue;
+        throw py::value_error("index must have the targets 0, 1, ... in the order of the rows");
+    }
+}
+
+void check_leaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows) {
+    for (std::size_t i = 0; i < n_rows * index.n_trees(); ++i) {
+        if (index.has_leaf(i % index.n_trees(), leaves[i])) continue;
+        throw py::value_error("leaves[" + std::to_string(i / index.n_trees()) + ", " +
+                              std::to_string(i % index.n_trees()) + "] is no leaf of the index");
+    }
+}
+
+py::array_t<double> vector_of(const py::object& object, const char* name, std::size_t size) {
+    const auto array = reals(object, name);
+    check_shape(array, name, {static_cast<py::ssize_t>(size)});
+    for (py::ssize_t i = 0; i < array.size(); ++i) {
+        if (std::isnan(array.data()[i]))
+            throw py::value_error(std::string(name) + " must not hold NaN");
+    }
+    return array;
+}
+
+py::array_t<double> centred(const py::object& index, const py::object& leaves,
+                            const py::object& counts, const py::object& y,
+                            const py::object& centres, const py::object& leaf_weight,
+                            const py::object& rows, const py::object& coverage,
+                            const py::sequence& kind_names, const py::object& draw_weight,
+                            const py::object& n_threads) {
+    const LeafIndex& engine = *held<BoundIndex>(index, "index").engine;
+    const auto ids = integers<leaf_t>(leaves, "leaves");
+    check_ndim(ids, "leaves", 2);
+    const Shape shape{ids.shape(0), static_cast<py::ssize_t>(engine.n_trees())};
+    check_shape(ids, "leaves", shape);
+    const auto n = static_cast<std::size_t>(ids.shape(0));
+    check_row_index(engine, n);
+    check_leaves(engine, ids.data(), n);
+    const auto drawn = integers<std::int32_t>(counts, "counts");
+    check_shape(drawn, "counts", shape);
+    const auto targets = vector_of(y, "y", n);
+    const auto means = vector_of(centres, "centres", n);
+    const auto of_leaves = vector_of(leaf_weight, "leaf_weight", engine.n_leaves());
+    py::array_t<double> of_draws;
+    if (!draw_weight.is_none()) of_draws = vector_of(draw_weight, "draw_weight", n);
+    const auto chosen = integers<std::uint32_t>(rows, "rows");
+    check_ndim(chosen, "rows", 1);
+    for (py::ssize_t i = 0; i < chosen.size(); ++i) {
+        if (chosen.data()[i] < n) continue;
+        throw py::value_error("rows must lie below " + std::to_string(n) + ", got " +
+                              std::to_string(chosen.data()[i]));
+    }
+    const Levels levels = levels_of(coverage, "coverage", false);
+    std::vector<Kind> kinds;
+    for (const py::handle name : kind_names) {
+        kinds.push_back(kind_named(py::reinterpret_borrow<py::object>(name)));
+    }
+    std::vector<double> n_oob(n, 0);
+    for (std::size_t i = 0; i < n * engine.n_trees(); ++i) {
+        n_oob[i / engine.n_trees()] += drawn.data()[i] == 0;
+    }
+
+    for (std::size_t i = 0; i < n; ++i) {
+        if (n_oob[i] > 0 || engine.row_weights()->rows[i] == 0) continue;
+        throw py::value_error("row " + std::to_string(i) +
+                              " was drawn by every tree, and must have no weight in the index");
+    }
+
+    Shape result_shape{static_cast<py::ssize_t>(kinds.size()), chosen.size(), 2};
+    if (!levels.is_scalar) result_shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
+    py::array_t<double> result(result_shape);
+    const CentredRows training{engine,           ids.data(),
+                               drawn.data(),     draw_weight.is_none() ? nullptr : of_draws.data(),
+                               of_leaves.data(), targets.data(),
+                               means.data(),     n_oob.data()};
+    const CentredRequest request{span_of(chosen), levels.values, kinds, result.mutable_data()};
+    const unsigned threads = thread_count(n_threads);
+    Interruption interruption(pending_signals());
+    {
+        const py::gil_scoped_release no_gil;
+        centred_oob_intervals(training, request, threads, interruption);
+    }
+    return result;
+}
+
+}  // namespace
+
+void register_centred(py::module_& module) {
+    module.def("centred_oob_intervals", &centred, py::arg("index"), py::arg("leaves"),
+               py::arg("counts"), py::arg("y"), py::arg("centres"), py::arg("leaf_weight"),
+               py::arg("rows"), py::arg("coverage"), py::arg("kinds"), py::kw_only(),
+               py::arg("draw_weight") = py::none(), py::arg("n_threads") = 0, doc);
+}
+
+}  // namespace hdicore::bindings

@@ -1,0 +1,46 @@
+// scoring/centred.hpp: intervals of training rows from residuals of others, none seeing itself
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/interruption.hpp"
+#include "index/leaf_index.hpp"
+#include "pmf/interval.hpp"
+
+namespace hdicore {
+
+// The training rows of a forest, and their out-of-bag means.
+struct CentredRows {
+    const LeafIndex& index;      // its targets are the numbers of the rows; it keeps row weights
+    const leaf_t* leaves;        // (n_rows, n_trees) leaf of each row
+    const std::int32_t* counts;  // (n_rows, n_trees) times a tree drew a row
+    const double* draw_weight;   // (n_rows,) weight of a row each time it is drawn, or null: 1
+    const double* leaf_weight;   // (n_leaves,) count times weight of the rows of a leaf
+    const double* y;             // (n_rows,) targets
+    const double* centres;       // (n_rows,) mean over its out-of-bag trees of the leaf means
+    const double* n_oob;         // (n_rows,) number of trees that did not draw a row
+};
+
+struct CentredRequest {
+    std::span<const std::uint32_t> rows;  // training rows to find intervals for
+    std::span<const double> coverages;    // (n_levels,) in (0, 1]
+    std::span<const Kind> kinds;
+    double* results;  // (n_kinds, rows, 2, n_levels)
+};
+
+// Intervals of the centred atoms c_i + (y_j - c_j(i)) of each training row i, from the trees that
+// did not draw it. An atom has the weight that row j has in the out-of-bag distribution of row i,
+// without row i itself. c_j(i) is the centre c_j without y_i: (c_j - v y_i) / (1 - v), where v is
+// the weight of y_i in c_j, and 1 - v is taken as min_rest at least. NaN where no tree contributes.
+//
+// O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row. Throws
+// std::invalid_argument if the index keeps no row weights.
+void centred_oob_intervals(const CentredRows& rows, const CentredRequest& request,
+                           unsigned n_threads, Interruption& interruption = Interruption::never());
+
+inline constexpr double min_rest = 0.05;
+
+}  // namespace hdicore
