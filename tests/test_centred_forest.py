@@ -1,0 +1,71 @@
+"""Centred distributions of a fitted forest against the forest's own means and weights."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_regression
+from sklearn.ensemble import RandomForestRegressor
+
+from hdicore import weighted_hdi
+from hdiforest import HDIForestRegressor
+from hdiforest.centred import OutOfBagCentres
+
+X, Y = make_regression(200, 4, noise=20, random_state=0)
+X_NEW = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
+
+
+def centres_of(n_trees=60, sample_weight=None, **options):
+    forest = RandomForestRegressor(n_trees, random_state=0, **options).fit(X, Y, sample_weight)
+    model = HDIForestRegressor.from_forest(forest, X, Y, sample_weight=sample_weight)
+    rows, compiled = model._fitted.training_rows, model.scorer_.forest
+    leaves = compiled.leaves(rows.X)
+    return forest, model, rows, leaves, OutOfBagCentres.of(rows, leaves, compiled)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centres_are_the_forests_own_means(weighted):
+    weights = np.random.default_rng(2).random(len(Y)) if weighted else None
+    forest, model, rows, leaves, centres = centres_of(sample_weight=weights, oob_score=True)
+    assert_allclose(centres.centres, forest.oob_prediction_, rtol=1e-10)
+    centred = centres.forest_of(rows, leaves, model.scorer_.forest, 1)
+    assert_allclose(centred.centres(forest_leaves(model)), forest.predict(X_NEW), rtol=1e-10)
+
+
+def forest_leaves(model):
+    return model.scorer_.forest.leaves(X_NEW)
+
+
+@pytest.mark.parametrize("coverage", [0.8, [0.5, 0.9]])
+def test_intervals_are_those_of_the_weighted_residuals(coverage):
+    forest, model, rows, leaves, centres = centres_of()
+    compiled = model.scorer_.forest
+    centred = centres.forest_of(rows, leaves, compiled, 1)
+    found = centred.intervals(compiled, X_NEW, coverage, "hdi", 2)
+    weights = model.predict_weights(X_NEW).toarray()
+    for i, mean in enumerate(forest.predict(X_NEW)):
+        atoms = mean + Y - centres.centres
+        expected = weighted_hdi(atoms, weights[i], coverage)
+        assert_allclose(found[i], expected, rtol=1e-7)
+
+
+def test_blocks_of_rows_change_no_bit(monkeypatch):
+    _, model, rows, leaves, centres = centres_of()
+    compiled = model.scorer_.forest
+    centred = centres.forest_of(rows, leaves, compiled, 1)
+    whole = centred.intervals(compiled, X_NEW, 0.9, "hdi", 2)
+    monkeypatch.setattr("hdiforest.centred._LEAVES_AT_ONCE", 60 * 7)
+    assert_array_equal(centred.intervals(compiled, X_NEW, 0.9, "hdi", 1), whole)
+
+
+def test_rows_that_every_tree_drew_have_no_atom():
+    _, model, rows, leaves, centres = centres_of(n_trees=3)
+    never = np.flatnonzero(centres.n_trees == 0)
+    assert len(never) > 10
+    compiled = model.scorer_.forest
+    chosen = np.arange(len(Y))
+    ends = centres.intervals(rows, leaves, compiled, chosen, [0.9], ["hdi"], 1)
+    # So have rows whose leaves hold nothing else.
+    assert np.isnan(ends[:, never]).all()
+    assert not np.isnan(ends).all(axis=(0, 2, 3)).all()
+    weights = centres.row_weights(rows)
+    assert_array_equal(weights == 0, centres.n_trees == 0)
