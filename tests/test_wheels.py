@@ -66,7 +66,12 @@ def test_the_source_distribution_holds_all_but_the_results_of_the_paper(tmp_path
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    needed = ("setup.py", "src_cpp/src/scorer.cpp", "tests/fuzz/corpus.txt", "bench/paper/run.py")
+    needed = (
+        "setup.py",
+        "src_cpp/scoring/scorer.cpp",
+        "tests/fuzz/corpus.txt",
+        "bench/paper/run.py",
+    )
     assert names.issuperset(needed)
     unwanted = re.compile(r"bench/paper/results|\.(so|pyd|pyc)$|__pycache__")
     assert not [name for name in names if unwanted.search(name)]

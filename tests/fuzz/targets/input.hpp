@@ -84,7 +84,7 @@ class Input {
     }
 
     // In [0, 1]; 0 and 1 are frequent.
-    double floor_units() {
+    double share() {
         switch (below(8)) {
             case 0:
                 return 0;
