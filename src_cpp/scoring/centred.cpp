@@ -1,5 +1,5 @@
 // scoring/centred.cpp: merges the leaves of a training row, and corrects each atom for the row
-// itself SPDX-License-Identifier: BSD-3-Clause
+// SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/centred.hpp"
 
 #include <algorithm>
