@@ -1,0 +1,216 @@
+"""Calibrate on rows with known targets: out of bag, or rows that took no part in the fit."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdiforest.calibration.audit import audit, calibrated
+from hdiforest.calibration.candidates import FAMILIES, KINDS, LEVELS, Candidates
+from hdiforest.calibration.choice import Choice, Objective, Rule, padded_base, rule_for
+from hdiforest.calibration.finish import Finish
+from hdiforest.calibration.pads import rows_needed
+from hdiforest.calibration.record import Calibration, Level, check_confidence
+from hdiforest.metrics import coverage_score, mean_width_score
+from hdiforest.text import percentage_hint
+
+
+def calibrate_oob(
+    ends: ArrayLike,
+    y: ArrayLike,
+    y_train: ArrayLike,
+    coverages: float | Sequence[float],
+    *,
+    families: Sequence[str] = FAMILIES,
+    kinds: Sequence[str] = KINDS,
+    levels: Sequence[float] = LEVELS,
+    weights: ArrayLike | None = None,
+    clip: bool = True,
+    objective: Objective = "width",
+) -> Calibration:
+    """Choose and pad a base for each coverage on training rows, each out of bag.
+
+    Parameters
+    ----------
+    ends : (n_families, n_kinds, n, 2, n_levels) array
+        Ends of the candidate intervals of n training rows, in the unit of y. No row may have taken
+        part in its own.
+    y : (n,) array
+        Targets of these rows.
+    y_train : (n_training_rows,) array
+        All training targets: their range and lattice finish the intervals.
+    coverages : float or sequence of floats
+        Above 0 and below 1, in any order.
+    families, kinds, levels : sequences
+        What the axes of `ends` are.
+    weights : (n,) array, optional
+        Weights of the rows. Pads are weighted quantiles of the scores then; widths and coverages
+        are plain means over the rows.
+    clip : bool, default=True
+        Whether intervals end where the training targets do. Never below 200 training rows.
+    objective : {"width", "interval_score"}, default="width"
+        What the choice makes least; from 500 rows on.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or a value is out of range.
+
+    Warns
+    -----
+    UserWarning
+        If pads are infinite; it gives the number of rows needed.
+
+    Notes
+    -----
+    Out-of-bag scores of a nested family of intervals as in QOOB (Gupta, Kuchibhotla, Ramdas,
+    "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
+    2022), but added to the intervals of the whole forest, which costs one prediction per row. The
+    guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
+    NeurIPS 2020) does not carry over. O(n m) time and memory per coverage, for m candidates.
+    """
+    candidates = Candidates.of(
+        ends, y, families=families, kinds=kinds, levels=levels, weights=weights
+    )
+    finish = Finish.of(y_train, clip=clip)
+    rule = rule_for(len(candidates.y), objective)
+    return _calibration("oob", candidates, _checked_coverages(coverages), finish, rule)
+
+
+def calibrate_split(
+    ends: ArrayLike,
+    y: ArrayLike,
+    y_train: ArrayLike,
+    coverages: float | Sequence[float],
+    *,
+    choices: Sequence[Choice],
+    confidence: float | None = None,
+    families: Sequence[str] = FAMILIES,
+    kinds: Sequence[str] = KINDS,
+    levels: Sequence[float] = LEVELS,
+    weights: ArrayLike | None = None,
+    clip: bool = True,
+) -> Calibration:
+    """Pad bases that were chosen before on rows that took no part in the fit or the choice.
+
+    Parameters
+    ----------
+    ends : (n_families, n_kinds, n, 2, n_levels) array
+        Ends of the intervals of the n new rows.
+    y : (n,) array
+        Targets of these rows.
+    y_train, coverages, families, kinds, levels, weights, clip
+        As in `calibrate_oob`.
+    choices : sequence of Choice
+        One for each coverage, such as `calibrate_oob` made; only their bases are used.
+    confidence : float, optional
+        With it at least that share of all sets of calibration rows gives the coverage; without, all
+        sets do so on average.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a value is out of range, there is no choice for a coverage or no candidate
+        for a choice, or both weights and confidence are given.
+
+    Warns
+    -----
+    UserWarning
+        If pads are infinite; it gives the number of rows needed.
+
+    Notes
+    -----
+    Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
+    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration.pads`.
+    """
+    candidates = Candidates.of(
+        ends, y, families=families, kinds=kinds, levels=levels, weights=weights
+    )
+    if confidence is not None:
+        check_confidence(confidence)
+        if weights is not None:
+            raise ValueError("confidence must be None where rows have weights")
+    shares = _checked_coverages(coverages)
+    bases = [_choice_for(coverage, choices).base for coverage in shares]
+
+    def rule(rows: Candidates, coverage: float, finish: Finish) -> Choice:
+        base = bases[shares.index(coverage)]
+        return padded_base(rows, base, coverage, finish, confidence=confidence)
+
+    finish = Finish.of(y_train, clip=clip)
+    return _calibration("split", candidates, shares, finish, rule, confidence)
+
+
+def _calibration(
+    method: str,
+    candidates: Candidates,
+    coverages: tuple[float, ...],
+    finish: Finish,
+    rule: Rule,
+    confidence: float | None = None,
+) -> Calibration:
+    choices = [rule(candidates, coverage, finish) for coverage in coverages]
+    intervals = calibrated(candidates, choices, finish)
+    widths = np.asarray(mean_width_score(intervals))
+    shares = np.asarray(coverage_score(candidates.y, intervals))
+    audits = audit(candidates, coverages, finish, rule)
+    levels = tuple(
+        # Of the intervals as they are used, that is nested.
+        Level(replace(choice, mean_width=float(width), realised=float(share)), audited)
+        for choice, width, share, audited in zip(choices, widths, shares, audits, strict=True)
+    )
+    _warn_of_infinite(choices, confidence)
+    return Calibration(method, levels, finish, confidence, candidates.weights is not None)
+
+
+def _checked_coverages(given: float | Sequence[float]) -> tuple[float, ...]:
+    """Return distinct coverages, ascending, at least one."""
+    shares = np.sort(np.asarray(given, dtype=np.float64).reshape(-1))
+    for share in shares:
+        if not 0 < share < 1:
+            hint = percentage_hint(share, lambda level: level < 1)
+            raise ValueError(f"coverage must be above 0 and below 1, got {share:g}{hint}")
+    if len(shares) == 0 or (np.diff(shares) == 0).any():
+        raise ValueError(f"coverages must be one or more and distinct, got {given!r}")
+    return tuple(shares.tolist())
+
+
+def _choice_for(coverage: float, choices: Sequence[Choice]) -> Choice:
+    for choice in choices:
+        if math.isclose(choice.coverage, coverage, rel_tol=0, abs_tol=1e-9):
+            return choice
+    listed = ", ".join(f"{choice.coverage:g}" for choice in choices) or "none"
+    raise ValueError(f"choices must have one for coverage {coverage:g}, got those for {listed}")
+
+
+def _warn_of_infinite(choices: Sequence[Choice], confidence: float | None) -> None:
+    infinite = [choice.coverage for choice in choices if math.isinf(choice.pad)]
+    if not infinite:
+        return
+    n = choices[0].n
+    needed = [(share, rows_needed(share, confidence=confidence)) for share in infinite]
+    if n >= needed[0][1]:
+        reason = (
+            "targets outside the range of the training targets, or weights, leave too few of the "
+            f"{n} calibration rows; use more rows, or clip=False"
+        )
+    else:
+        wanted = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
+        reason = f"{n} calibration rows are too few; needed are {wanted}"
+    shown = ", ".join(f"{share:g}" for share in infinite)
+    warnings.warn(
+        f"intervals of coverage {shown} are infinite: {reason}", UserWarning, stacklevel=4
+    )

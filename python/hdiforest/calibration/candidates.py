@@ -1,0 +1,130 @@
+"""Candidates of a calibration: which base intervals are tried, and their ends for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.text import alternatives
+
+Array = NDArray[np.float64]
+
+FAMILIES = ("raw", "centred")
+KINDS = ("hdi", "equal_tailed")
+LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
+
+
+class Base(NamedTuple):
+    """Intervals before they are padded."""
+
+    family: str  # of FAMILIES: which atoms the distribution has
+    kind: str  # of KINDS
+    level: float  # the share of the distribution that the interval holds
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Base intervals of calibration rows, and the targets that these intervals should cover."""
+
+    bases: tuple[Base, ...]  # m of them
+    ends: Array  # (n, 2, m), finite, lower <= upper
+    y: Array  # (n,), finite
+    weights: Array | None  # (n,); None: all rows weigh alike
+
+    @classmethod
+    def of(
+        cls,
+        ends: ArrayLike,
+        y: ArrayLike,
+        *,
+        families: Sequence[str] = FAMILIES,
+        kinds: Sequence[str] = KINDS,
+        levels: Sequence[float] = LEVELS,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Check and arrange what a forest gave for the calibration rows.
+
+        Parameters
+        ----------
+        ends : (n_families, n_kinds, n, 2, n_levels) array
+            Lower and upper ends, in the unit of y.
+        y : (n,) array
+            Targets of the n rows.
+        families, kinds, levels : sequences
+            What the axes of `ends` are.
+        weights : (n,) array, optional
+            Weights of the rows, positive.
+
+        Raises
+        ------
+        ValueError
+            If a name is not known, shapes differ, or a value is out of range.
+        """
+        check_names("families", families, FAMILIES)
+        check_names("kinds", kinds, KINDS)
+        if not (len(levels) > 0 and all(0 < level < 1 for level in levels)):
+            raise ValueError(f"levels must lie between 0 and 1, got {levels!r}")
+        targets = checked_targets("y", y)
+        given = np.asarray(ends, dtype=np.float64)
+        shape = (len(families), len(kinds), len(targets), 2, len(levels))
+        if given.shape != shape:
+            raise ValueError(
+                f"ends must have shape (n_families, n_kinds, n, 2, n_levels) = {shape}, got "
+                f"{given.shape}"
+            )
+        if not np.isfinite(given).all() or (given[..., 0, :] > given[..., 1, :]).any():
+            raise ValueError("ends must be finite with lower <= upper")
+        bases = tuple(Base(f, k, float(c)) for f in families for k in kinds for c in levels)
+        arranged = given.transpose(2, 3, 0, 1, 4).reshape(len(targets), 2, len(bases))
+        return cls(bases, arranged, targets, _checked_weights(weights, len(targets)))
+
+    def rows(self, chosen: NDArray[np.intp]) -> Candidates:
+        """Return the candidates of some of the rows."""
+        weights = None if self.weights is None else self.weights[chosen]
+        return Candidates(self.bases, self.ends[chosen], self.y[chosen], weights)
+
+    def ends_of(self, base: Base) -> Array:
+        """Return the ends of one base, (n, 2), or raise ValueError."""
+        if base not in self.bases:
+            raise ValueError(
+                f"ends must hold the chosen base {base.family}, {base.kind}, {base.level:g}"
+            )
+        ends: Array = self.ends[:, :, self.bases.index(base)]
+        return ends
+
+
+def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
+    """Raise ValueError unless the names are known, distinct, and at least one."""
+    if not given or not set(given) <= set(known) or len(set(given)) != len(given):
+        raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
+
+
+def check_name(argument: str, given: object, known: Collection[str]) -> None:
+    """Raise ValueError unless the name is known."""
+    if not (isinstance(given, str) and given in known):
+        raise ValueError(f"{argument} must be {alternatives(map(repr, known))}, got {given!r}")
+
+
+def checked_targets(argument: str, given: ArrayLike) -> Array:
+    """Return finite targets, (n,), at least one."""
+    y = np.asarray(given, dtype=np.float64)
+    if y.ndim != 1 or len(y) == 0:
+        raise ValueError(f"{argument} must have shape (n,) with n > 0, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"{argument} must be finite")
+    return y
+
+
+def _checked_weights(given: ArrayLike | None, n: int) -> Array | None:
+    if given is None:
+        return None
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"weights must have shape ({n},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise ValueError("weights must be finite and positive")
+    return weights

@@ -1,0 +1,165 @@
+"""What happens to a padded interval: crossed ends, the range of the targets and their lattice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdiforest.calibration.candidates import Array, checked_targets
+
+# A target is outside the range of n others with a probability of at most 2 / (n + 1).
+MIN_ROWS_TO_CLIP = 200
+
+_MAX_DEVIATION = 1e-3  # of a target from its lattice point, in steps
+_ROUNDING = 1e-6  # what rounding may add to it
+_MAX_STEPS = 2.0**30  # deviations of doubles from a longer lattice are mostly rounding
+
+
+class Lattice(NamedTuple):
+    """Equally spaced values base + k step, k = 0, 1, ..."""
+
+    base: float
+    step: float
+    slack: float  # how far, in steps, a value may be from the lattice point that it is
+
+
+def lattice(y_train: ArrayLike) -> Lattice | None:
+    """Return the lattice that the targets lie on.
+
+    Parameters
+    ----------
+    y_train : (n,) array
+
+    Returns
+    -------
+    Lattice or None
+        None unless the targets have two distinct values or more, at most n / 4, whose differences
+        are whole multiples of the least difference (within 0.001 of it).
+    """
+    y = checked_targets("y_train", y_train)
+    values = np.unique(y)
+    if len(values) < 2 or len(values) > len(y) / 4:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        heights = values - values[0]
+        multiples = np.round(heights / np.diff(values).min())
+        if not multiples[-1] <= _MAX_STEPS:
+            return None
+        # The least difference carries the rounding of two neighbours; the whole range less.
+        step = heights[-1] / multiples[-1]
+        deviation = np.abs(heights / step - multiples).max()
+    if not deviation <= _MAX_DEVIATION:
+        return None
+    return Lattice(float(values[0]), float(step), float(deviation) + _ROUNDING)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What is known of every target, and so applied to every padded interval."""
+
+    low: float  # least training target
+    high: float  # largest training target
+    lattice: Lattice | None
+    clip: bool  # whether intervals end where the training targets do
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.low, self.high]).all() and self.low <= self.high):
+            raise ValueError(f"low and high must be finite with low <= high, got {self}")
+        if self.lattice is not None:
+            base, step, slack = self.lattice
+            if not (np.isfinite([base, step, slack]).all() and step > 0 and 0 <= slack < 0.01):
+                raise ValueError(
+                    "lattice must have a finite base, a positive step and a slack in [0, 0.01), "
+                    f"got {self.lattice}"
+                )
+
+    @classmethod
+    def of(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
+        """Read the range and the lattice of the training targets.
+
+        Parameters
+        ----------
+        y_train : (n,) array
+        clip : bool, default=True
+            Whether to clip to the range; not done below 200 targets.
+
+        Raises
+        ------
+        ValueError
+            If y_train is not (n,) with n > 0 and finite.
+        """
+        y = checked_targets("y_train", y_train)
+        clips = clip and len(y) >= MIN_ROWS_TO_CLIP
+        return cls(float(y.min()), float(y.max()), lattice(y), clips)
+
+    def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
+        """Finish padded intervals.
+
+        Parameters
+        ----------
+        lower, upper : arrays of one shape
+            Ends, which may cross, be infinite or be NaN.
+
+        Returns
+        -------
+        lower, upper : float64 arrays of that shape
+            With lower <= upper, or NaN where an end was. Crossed ends become their midpoint. Ends
+            are clipped to the range of the training targets, but infinite ones stay. On a lattice
+            each end moves inwards to a lattice point, and outwards by the slack; an interval
+            between two lattice points becomes the nearer one.
+
+        Notes
+        -----
+        The result contains every target that lies in the given interval, in the range and on the
+        lattice. If one given interval contains another with the same midpoint, so do the results.
+        """
+        shape = np.shape(lower)
+        low, high = (np.array(given, dtype=np.float64, ndmin=1) for given in (lower, upper))
+        crossed = low > high
+        low[crossed] = high[crossed] = low[crossed] / 2 + high[crossed] / 2
+        if self.clip:
+            for ends in (low, high):
+                np.clip(ends, self.low, self.high, out=ends, where=np.isfinite(ends))
+        if self.lattice is not None:
+            low, high = _snapped(low, high, self.lattice)
+        return low.reshape(shape), high.reshape(shape)
+
+    def reach(self, y: Array) -> tuple[Array, Array]:
+        """Return from where to where an interval must reach for it to cover y once finished.
+
+        Parameters
+        ----------
+        y : array
+
+        Returns
+        -------
+        lower, upper : arrays of the shape of y
+            y itself, the two lattice points around y if it is on none, and infinite outside of the
+            range that intervals are clipped to.
+        """
+        lower, upper = y.copy(), y.copy()
+        if self.lattice is not None:
+            base, step, slack = self.lattice
+            with np.errstate(over="ignore"):
+                place = (y - base) / step
+            off = np.abs(place - np.round(place)) > slack
+            lower[off] = base + step * np.floor(place[off])
+            upper[off] = base + step * np.ceil(place[off])
+        if self.clip:
+            outside = (y < self.low) | (y > self.high)
+            lower[outside], upper[outside] = -np.inf, np.inf
+        return lower, upper
+
+
+def _snapped(lower: Array, upper: Array, points: Lattice) -> tuple[Array, Array]:
+    base, step, slack = points
+    with np.errstate(over="ignore"):
+        first = base + step * np.ceil((lower - base) / step - slack)
+        last = base + step * np.floor((upper - base) / step + slack)
+        between = first > last
+        middle = lower[between] / 2 + upper[between] / 2
+        first[between] = last[between] = base + step * np.round((middle - base) / step)
+    return first - slack * step, last + slack * step

@@ -1,0 +1,172 @@
+"""Calibration: what a calibrated model keeps, for each coverage and for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hdiforest.calibration.audit import Audit
+from hdiforest.calibration.candidates import Array, Base, check_name
+from hdiforest.calibration.choice import Choice
+from hdiforest.calibration.finish import Finish
+from hdiforest.calibration.intervals import nested, padded
+from hdiforest.calibration.report import Row, html_table, text_table
+
+METHODS = ("oob", "split")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One coverage: what was chosen for it, and how that did on other rows."""
+
+    choice: Choice
+    audit: Audit | None  # None: half of the rows are too few for a finite pad
+
+    @property
+    def coverage(self) -> float:
+        """What was asked for."""
+        return self.choice.coverage
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration:
+    """How intervals of a model are made to cover what is asked of them.
+
+    Parameters
+    ----------
+    method : {"oob", "split"}
+        Whether pads come from the training rows, out of bag, or from other rows.
+    levels : tuple of Level
+        Coverage ascends.
+    finish : Finish
+    confidence : float, optional
+        The confidence in which the calibration rows give the coverage; only "split".
+    weighted : bool, default=False
+        Whether the calibration rows had weights.
+    """
+
+    method: str
+    levels: tuple[Level, ...]
+    finish: Finish
+    confidence: float | None = None
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("method", self.method, METHODS)
+        coverages = self.coverages
+        if not coverages or any(a >= b for a, b in pairwise(coverages)):
+            raise ValueError(f"coverages must be one or more and ascend, got {coverages}")
+        if len({level.choice.n for level in self.levels}) > 1:
+            raise ValueError("n must be the same for all coverages")
+        if self.confidence is not None:
+            check_confidence(self.confidence)
+            if self.method != "split" or self.weighted:
+                raise ValueError('confidence must be None unless method is "split" without weights')
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """The coverages that were calibrated, ascending."""
+        return tuple(level.coverage for level in self.levels)
+
+    @property
+    def bases(self) -> tuple[Base, ...]:
+        """The base of each coverage; what `intervals` expects the ends of."""
+        return tuple(level.choice.base for level in self.levels)
+
+    @property
+    def n(self) -> int:
+        """Number of calibration rows."""
+        return self.levels[0].choice.n
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised of one interval of each coverage c, in words."""
+        if self.method == "oob":
+            return (
+                "No guarantee holds for every distribution: pads come from the training rows, each "
+                "by trees that did not draw it; the audit shows what to expect."
+            )
+        if self.confidence is not None:
+            return (
+                f"With a confidence of {self.confidence:g} in the draw of the {self.n} calibration "
+                "rows, at least the share c of all new rows is covered, if calibration and new "
+                "rows are drawn independently from one distribution."
+            )
+        if self.weighted:
+            return (
+                "At least with probability c a new row is covered, if the weights of the "
+                f"{self.n} calibration rows are proportional to how much more often such rows are "
+                "among new ones, and the new row weighs no more than the heaviest of them."
+            )
+        return (
+            "At least with probability c a new row is covered, if it is exchangeable with the "
+            f"{self.n} calibration rows; at most with c + 1 / {self.n + 1} if moreover no scores "
+            "tie, before intervals are nested."
+        )
+
+    def position(self, coverage: float) -> int:
+        """Return the position of a coverage among those that were calibrated.
+
+        Raises
+        ------
+        ValueError
+            If it is not among them.
+        """
+        for position, known in enumerate(self.coverages):
+            if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-9):
+                return position
+        listed = ", ".join(f"{known:g}" for known in self.coverages)
+        raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
+
+    def level(self, coverage: float) -> Level:
+        """Return what is kept of a coverage, or raise ValueError as `position`."""
+        return self.levels[self.position(coverage)]
+
+    def intervals(self, ends: Array) -> Array:
+        """Return calibrated intervals of any rows.
+
+        Parameters
+        ----------
+        ends : (n, 2, k) array
+            Lower and upper ends by `bases`.
+
+        Returns
+        -------
+        (n, 2, k) float64
+            Padded, finished, and nested: each coverage contains the lower ones. NaN where an end
+            of this or of a lower coverage is.
+        """
+        return nested(padded(ends, [level.choice.pad for level in self.levels], self.finish))
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(self._rows())}\n{self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), self._rows(), self.guarantee)
+
+    def _title(self) -> str:
+        return f"Calibration, method {self.method}, {self.n} rows"
+
+    def _rows(self) -> Sequence[Row]:
+        return [_row(level) for level in self.levels]
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless it is above 0 and below 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+
+
+def _row(level: Level) -> Row:
+    choice, audit = level.choice, level.audit
+    chosen = f"{choice.family} {choice.kind} {choice.level:g}, pad {choice.pad:.4g}"
+    return Row(
+        nominal=f"{choice.coverage:g}",
+        coverage=f"{choice.realised:.3f}",
+        audit="-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}",
+        worst_of_five="-" if audit is None else f"{audit.worst_of_five:.3f}",
+        width=f"{choice.mean_width:.4g}",
+        chosen=chosen,
+    )

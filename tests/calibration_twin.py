@@ -1,0 +1,92 @@
+"""Slow twins of hdiforest.calibration: the definitions, one row and one candidate at a time."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+
+def lattice(y):
+    values = sorted(set(y))
+    if len(values) < 2 or len(values) > len(y) / 4:
+        return None
+    step = min(b - a for a, b in pairwise(values))
+    places = [(value - values[0]) / step for value in values]
+    if any(abs(place - round(place)) > 1e-3 for place in places):
+        return None
+    return values[0], step
+
+
+def finish(lower, upper, y_train, clip=True):
+    """One interval; the lattice's slack is taken as 1e-6 steps."""
+    if lower > upper:
+        lower = upper = (lower + upper) / 2
+    if clip and len(y_train) >= 200:
+        lower = lower if math.isinf(lower) else min(max(lower, min(y_train)), max(y_train))
+        upper = upper if math.isinf(upper) else min(max(upper, min(y_train)), max(y_train))
+    grid = lattice(y_train)
+    if grid is None or math.isinf(lower):
+        return lower, upper
+    base, step = grid
+    near = range(math.floor((lower - base) / step) - 1, math.ceil((upper - base) / step) + 2)
+    points = [base + step * k for k in near]
+    inside = [p for p in points if lower - 1e-6 * step <= p <= upper + 1e-6 * step]
+    if not inside:
+        inside = [min(points, key=lambda p: abs(p - (lower + upper) / 2))]
+    return min(inside) - 1e-6 * step, max(inside) + 1e-6 * step
+
+
+def pad(scores, coverage):
+    k = math.ceil((len(scores) + 1) * coverage - 1e-9)
+    return sorted(scores)[k - 1] if k <= len(scores) else math.inf
+
+
+def scores(intervals, y):
+    return [max(low - t, t - high) for (low, high), t in zip(intervals, y, strict=True)]
+
+
+def widened(intervals, q, y_train, clip=True):
+    return [finish(low - q, high + q, y_train, clip) for low, high in intervals]
+
+
+def loss(intervals, y, coverage, objective):
+    total = 0.0
+    for (low, high), target in zip(intervals, y, strict=True):
+        total += high - low
+        if objective == "interval_score":
+            missed = max(low - target, 0) + max(target - high, 0)
+            total += 2 / (1 - coverage) * missed
+    return total / len(y)
+
+
+def choose(ends, y, y_train, coverage, names, objective="width", n_rule=None):
+    """Return (family, kind, level, pad) for rows of `ends` as the package takes them."""
+    families, kinds, levels = names
+    table = []
+    for f, family in enumerate(families):
+        for k, kind in enumerate(kinds):
+            for c, level in enumerate(levels):
+                if (len(y) if n_rule is None else n_rule) < 500 and (family, kind, level) != (
+                    "centred",
+                    "equal_tailed",
+                    0.8,
+                ):
+                    continue
+                base = ends[f, k, :, :, c].tolist()
+                q = pad(scores(base, y), coverage)
+                value = loss(widened(base, q, y_train), y, coverage, objective)
+                table.append((value, -level, len(table), family, kind, level, q))
+    return min(table)[3:]
+
+
+def intervals(ends, y_train, names, choices):
+    """Intervals (n, 2, k) of all rows of `ends`: padded, finished, nested."""
+    families, kinds, levels = names
+    out = np.empty((ends.shape[2], 2, len(choices)))
+    for j, (family, kind, level, q) in enumerate(choices):
+        base = ends[families.index(family), kinds.index(kind), :, :, levels.index(level)]
+        out[:, :, j] = widened(base.tolist(), q, y_train)
+        if j > 0:
+            out[:, 0, j] = np.minimum(out[:, 0, j], out[:, 0, j - 1])
+            out[:, 1, j] = np.maximum(out[:, 1, j], out[:, 1, j - 1])
+    return out

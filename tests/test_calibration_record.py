@@ -1,0 +1,258 @@
+"""The record of a calibration: looked up, shown, and taken through arrays."""
+
+import json
+import math
+import warnings
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdiforest.calibration import (
+    FAMILIES,
+    KINDS,
+    LEVELS,
+    Audit,
+    Calibration,
+    Choice,
+    Finish,
+    Lattice,
+    Level,
+    calibrate_oob,
+    calibrate_split,
+    from_arrays,
+    to_arrays,
+)
+
+
+def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=n)
+    y = np.round(y) if lattice else y
+    half = np.broadcast_to(np.array(LEVELS), (2, 2, n, 9))
+    centre = 0.3 * rng.normal(size=(2, 2, n, 9))
+    ends = np.stack([centre - half, centre + half], axis=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return calibrate_oob(ends, y, y, coverages), (ends, y, y, coverages)
+
+
+RECORD, ARGUMENTS = made()
+CHOICES = [level.choice for level in RECORD.levels]
+
+
+def test_a_coverage_is_looked_up_and_others_are_refused():
+    assert RECORD.level(0.8) is RECORD.levels[1]
+    assert RECORD.level(0.1 + 0.8) is RECORD.levels[2]  # 0.9000000000000000222
+    assert RECORD.position(0.5) == 0
+    for wanted in (0.85, 0.81, math.nan):
+        message = f"must be one that was calibrated: 0.5, 0.8, 0.9; got {wanted}"
+        with pytest.raises(ValueError, match=message):
+            RECORD.level(wanted)
+
+
+def test_the_text_shows_each_coverage_on_a_line():
+    lines = repr(RECORD).splitlines()
+    assert lines[0] == "Calibration, method oob, 60 rows"
+    assert lines[1].split() == "nominal coverage audit worst of five width chosen".split()
+    for line, level in zip(lines[2:5], RECORD.levels, strict=True):
+        choice, audit = level.choice, level.audit
+        assert line.split()[:5] == [
+            f"{choice.coverage:g}",
+            f"{choice.realised:.3f}",
+            f"{audit.coverage:.3f}",
+            "±",
+            f"{audit.standard_error:.3f}",
+        ]
+        assert f"{choice.family} {choice.kind} {choice.level:g}, pad" in line
+    assert lines[5] == RECORD.guarantee
+    assert len({line.index("centred") for line in lines[2:5]}) == 1  # aligned
+    assert made(10)[0].levels[2].audit is None
+    assert "inf" in repr(made(5)[0])
+
+
+def test_the_html_is_a_well_formed_table():
+    opened, cells = [], []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            opened.append(tag)
+
+        def handle_endtag(self, tag):
+            assert opened.pop() == tag
+
+        def handle_data(self, data):
+            cells.append(data)
+
+    Reader().feed(RECORD._repr_html_())
+    assert not opened
+    assert {"nominal", "worst of five", "0.5", "0.8", "0.9", RECORD.guarantee} <= set(cells)
+
+
+def test_guarantees_say_what_holds():
+    assert "No guarantee" in RECORD.guarantee
+    split = calibrate_split(*ARGUMENTS, choices=CHOICES)
+    assert "exchangeable with the 60" in split.guarantee
+    assert "c + 1 / 61" in split.guarantee
+    sure = calibrate_split(*ARGUMENTS, choices=CHOICES, confidence=0.95)
+    assert "confidence of 0.95" in sure.guarantee
+    assert all(a.choice.pad >= b.choice.pad for a, b in zip(sure.levels, split.levels, strict=True))
+    weighted = calibrate_split(*ARGUMENTS, choices=CHOICES, weights=np.ones(60))
+    assert "weights" in weighted.guarantee
+    for record in (RECORD, split, sure, weighted):
+        assert record.guarantee.count(". ") == 0
+        assert record.guarantee.endswith(".")
+
+
+def through_json(record):
+    arrays, facts = to_arrays(record)
+    return from_arrays(arrays, json.loads(json.dumps(facts, allow_nan=False)))
+
+
+@pytest.mark.parametrize("n", [5, 30, 60, 240])
+@pytest.mark.parametrize("lattice", [False, True])
+def test_arrays_hold_all(n, lattice):
+    record, _ = made(n, lattice)
+    arrays, facts = to_arrays(record)
+    assert all(array.dtype == np.float64 and len(array) == 3 for array in arrays.values())
+    assert through_json(record) == record
+    assert repr(through_json(record)) == repr(record)
+    assert (facts["lattice"] is not None) == (lattice and n > 20)
+
+
+def test_arrays_hold_splits():
+    for options in ({"confidence": 0.9}, {"weights": np.ones(60)}, {}):
+        record = calibrate_split(*ARGUMENTS, choices=CHOICES, **options)
+        assert through_json(record) == record
+
+
+def test_thirds_without_rows_stay_nan():
+    audit = Audit(0.9, 0.01, 0.0, (math.nan, 0.5, 1.0), 0.9)
+    record = replace(RECORD, levels=(Level(CHOICES[0], audit),))
+    back = through_json(record).levels[0].audit
+    assert math.isnan(back.thirds[0])
+    assert back.thirds[1:] == (0.5, 1.0)
+
+
+def array_of(name, value, position=0):
+    def change(arrays, facts):
+        arrays[name][position] = value
+
+    return change
+
+
+def arrays_with(**changed):
+    return lambda arrays, facts: arrays.update(changed)
+
+
+def facts_with(**changed):
+    return lambda arrays, facts: facts.update(changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays, facts: arrays.pop("pad"), "array pad of the calibration is missing"),
+        (lambda arrays, facts: facts.pop("clip"), "fact clip of the calibration is missing"),
+        (arrays_with(more=np.zeros(3)), "unknown array 'more'"),
+        (facts_with(more=1), "unknown fact 'more'"),
+        (arrays_with(pad=np.zeros(2)), r"pad must be float64 .* got float64 of shape \(2,\)"),
+        (arrays_with(pad=np.zeros(3, np.float32)), "pad must be float64 .* got float32"),
+        (arrays_with(pad=np.zeros((3, 1))), "pad must be float64"),
+        (arrays_with(coverage=np.array(0.5)), "coverage must be float64"),
+        (arrays_with(audit=np.zeros((3, 6))), "audit must be float64 with a row"),
+        (array_of("pad", math.nan), "pad must be a number or infinite"),
+        (array_of("pad", -math.inf), "pad must be a number or infinite"),
+        (array_of("coverage", 0.0), "coverage must be above 0"),
+        (array_of("coverage", math.nan), "coverage must be above 0"),
+        (array_of("coverage", 0.95), "coverages must be one or more and ascend"),
+        (array_of("level", 1.0), "level must be above 0"),
+        (array_of("mean_width", -1.0), "mean_width must not be negative"),
+        (array_of("mean_width", math.nan), "mean_width must not be negative"),
+        (array_of("realised", 1.5), "realised must be in"),
+        (array_of("audit", math.nan, (0, 0)), "coverage must be in"),
+        (array_of("audit", -1.0, (0, 1)), "standard_error must not"),
+        (array_of("audit", math.nan, (0, 2)), "mean_width must not"),
+        (array_of("audit", 2.0, (0, 4)), "thirds must be in"),
+        (array_of("audit", math.nan, (0, 6)), "worst_of_five must be in"),
+        (facts_with(method="magic"), "method must be 'oob' or 'split', got 'magic'"),
+        (facts_with(method=["oob"]), "method must be 'oob' or 'split'"),
+        (facts_with(families=["raw"] * 2), "families must be a list of 3 names"),
+        (facts_with(families="raw"), "families must be a list"),
+        (facts_with(families=["raw", "raw", "<b>"]), "family must be 'raw' or 'centred'"),
+        (facts_with(kinds=["hdi", "hdi", 1]), "kind must be 'hdi' or 'equal_tailed', got 1"),
+        (facts_with(n=0), "n must be a whole number"),
+        (facts_with(n=True), "n must be a whole number"),
+        (facts_with(n=60.0), "n must be a whole number"),
+        (facts_with(n=10**400), "n must be a whole number"),
+        (facts_with(clip=1), "clip must be true or false"),
+        (facts_with(weighted=None), "weighted must be true or false"),
+        (facts_with(low="1"), "low must be a number"),
+        (facts_with(low=10**400), "low must be a number"),
+        (facts_with(low=math.nan), "low and high must be finite"),
+        (facts_with(low=5.0, high=4.0), "low <= high"),
+        (facts_with(high=math.inf), "low and high must be finite"),
+        (facts_with(lattice=[0.0, 1.0]), "lattice must be null or three numbers"),
+        (facts_with(lattice=[0.0, 0.0, 0.0]), "lattice must have .* a positive step"),
+        (facts_with(lattice=[0.0, 1.0, 0.5]), "lattice must have .* a slack in"),
+        (facts_with(lattice=[math.nan, 1.0, 0.0]), "lattice must have a finite base"),
+        (facts_with(lattice=[None, 1.0, 0.0]), "lattice must be a number, got None"),
+        (facts_with(confidence=0.9), "confidence must be None unless method"),
+        (facts_with(confidence=2.0, method="split"), "confidence must be above 0"),
+        (facts_with(confidence="0.9", method="split"), "confidence must be a number"),
+        (facts_with(confidence=0.9, method="split", weighted=True), "confidence must be None"),
+    ],
+)
+def test_hostile_arrays_get_one_sentence(change, message):
+    arrays, facts = to_arrays(RECORD)
+    change(arrays, facts)
+    with pytest.raises(ValueError, match=message) as error:
+        from_arrays(arrays, facts)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 250
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(to_arrays(RECORD)[1])), json_values)
+def test_any_fact_gives_a_record_or_one_sentence(name, value):
+    arrays, facts = to_arrays(RECORD)
+    facts[name] = value
+    try:
+        record = from_arrays(arrays, facts)
+    except ValueError:
+        return
+    assert isinstance(record, Calibration)
+    with np.errstate(all="ignore"):
+        record.intervals(np.zeros((2, 2, 3)))
+
+
+@given(
+    st.floats(-1e300, 1e300),
+    st.floats(5e-324, 1e300),
+    st.floats(-1e308, 1e308),
+    st.floats(0, 1e308),
+)
+def test_any_finish_that_is_accepted_gives_ordered_ends(base, step, lower, width):
+    finish = Finish(-1e300, 1e300, Lattice(base, step, 1e-6), True)
+    low, high = finish.apply(lower, min(lower + width, 1.7e308))
+    assert np.isnan(low) == np.isnan(high)
+    assert low <= high or np.isnan(low)
+
+
+def test_records_are_checked():
+    with pytest.raises(ValueError, match="coverages must be one or more"):
+        replace(RECORD, levels=())
+    with pytest.raises(ValueError, match="n must be the same"):
+        other = replace(RECORD.levels[0], choice=replace(CHOICES[0], n=7))
+        replace(RECORD, levels=(other, *RECORD.levels[1:]))
+    with pytest.raises(ValueError, match="n must be positive"):
+        Choice(FAMILIES[0], KINDS[0], 0.5, 0.0, 0.5, 0.0, 1.0, 0)
