@@ -57,7 +57,7 @@ def test_a_coverage_is_looked_up_and_others_are_refused():
 def test_the_text_shows_each_coverage_on_a_line():
     lines = repr(RECORD).splitlines()
     assert lines[0] == "Calibration, method oob, 60 rows"
-    assert lines[1].split() == "nominal coverage audit worst of five width chosen".split()
+    assert lines[1].split() == ["nominal", "coverage", "audit", "worst", "of", "five", "width", "chosen"]
     for line, level in zip(lines[2:5], RECORD.levels, strict=True):
         choice, audit = level.choice, level.audit
         assert line.split()[:5] == [

@@ -20,9 +20,8 @@ from hdicore import Scorer
 from hdiforest import model_file
 from hdiforest.arrow import as_table
 from hdiforest.base import BaseForestModel
-from hdiforest.conditional import ConditionalDistributions
+from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
-from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
 from hdiforest.sklearn_forest import import_forest
@@ -30,8 +29,7 @@ from hdiforest.stored import StoredForest
 
 
 class HDIForestRegressor(
-    ConditionalDistributions,
-    OutOfBagDistributions,
+    CalibratedIntervals,
     TrainingRowWeights,
     RegressorMixin,
     BaseForestModel,

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest.calibration import Calibration
+from hdiforest.centred import CentredForest
 from hdiforest.text import alternatives
 
 Weighting = Literal["all", "inbag", "oob"]
@@ -80,6 +82,8 @@ class FittedForest:
     allow_nan: bool  # whether rows may hold missing values
     feature_names: NDArray[np.object_] | None  # (n_features,); None: fitted without names
     training_rows: TrainingRows | None  # None: the model was saved without them
+    calibration: Calibration | None = None
+    centred: CentredForest | None = None  # for calibrated intervals of the family "centred"
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest.calibration import Calibration, from_arrays, to_arrays
+from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
 
 State = dict[str, Any]
@@ -50,6 +52,7 @@ def fitted_state(fitted: FittedForest) -> State:
         "n_training_rows_": fitted.n_training_rows,
         "_allow_nan": fitted.allow_nan,
         "_training_rows": None if rows is None else _rows_state(rows),
+        "_calibration": _calibration_state(fitted),
     }
 
 
@@ -65,6 +68,8 @@ def pop_fitted(state: State) -> FittedForest:
     """
     scorer, rows = state.pop("scorer_"), state.pop("_training_rows")
     del state["n_outputs_"]
+    # Models of older versions have none.
+    calibration, centred = _calibration_from_state(state.pop("_calibration", None))
     arrays, n_features = scorer["forest"]["arrays"], scorer["forest"]["n_features"]
     forest = Forest.from_arrays(arrays, n_features, copy=not _are_mapped(arrays))
     return FittedForest(
@@ -74,7 +79,33 @@ def pop_fitted(state: State) -> FittedForest:
         allow_nan=state.pop("_allow_nan"),
         feature_names=state.get("feature_names_in_"),
         training_rows=None if rows is None else TrainingRows(**rows),
+        calibration=calibration,
+        centred=centred,
     )
+
+
+def _calibration_state(fitted: FittedForest) -> State | None:
+    if fitted.calibration is None:
+        return None
+    arrays, facts = to_arrays(fitted.calibration)
+    centred = fitted.centred
+    return {
+        "arrays": arrays,
+        "facts": facts,
+        "residuals": None if centred is None else index_state(centred.residuals),
+        "leaf_means": None if centred is None else np.asarray(centred.leaf_means),
+    }
+
+
+def _calibration_from_state(
+    state: State | None,
+) -> tuple[Calibration | None, CentredForest | None]:
+    if state is None:
+        return None, None
+    centred = None
+    if state["residuals"] is not None:
+        centred = CentredForest(index_from_state(state["residuals"]), state["leaf_means"])
+    return from_arrays(state["arrays"], state["facts"]), centred
 
 
 def _are_mapped(arrays: Mapping[str, Any]) -> bool:

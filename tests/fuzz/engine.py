@@ -42,6 +42,7 @@ def compile_all(
         With the compilers' messages, if any of them fails.
     """
     sources = list(sources)
+    folder.mkdir(parents=True, exist_ok=True)
     objects = [folder / f"{path.stem}.o" for path in sources]
     with ThreadPoolExecutor(2) as pool:
         messages = "".join(

@@ -105,7 +105,7 @@ def build(targets: Sequence[str]) -> dict[str, list[str]]:
     if clang is not None:
         folder = BUILD / "programs"
         folder.mkdir(parents=True, exist_ok=True)
-        engine = compile_all(clang, [*FLAGS, *SANITIZE, *GUIDE], SOURCES, folder)
+        engine = compile_all(clang, [*FLAGS, *SANITIZE, *GUIDE], SOURCES, folder / "engine")
         objects = compile_all(clang, [*FLAGS, *SANITIZE], sources, folder)
         programs = {made.with_suffix(""): [made, *engine] for made in objects}
         link_all(clang, [*SANITIZE, "-fsanitize=fuzzer"], programs)
@@ -242,7 +242,7 @@ def report_coverage(targets: Sequence[str]) -> None:
     counting = ("-fprofile-instr-generate", "-fcoverage-mapping")
     sources = [path for path in ENGINE_TARGETS if path.stem in targets]
     flags = [*STRICT, "-Wno-deprecated-declarations", "-O1"]
-    engine = compile_all(clang, [*flags, *counting], SOURCES, folder)
+    engine = compile_all(clang, [*flags, *counting], SOURCES, folder / "engine")
     *objects, replay = compile_all(clang, flags, [*sources, REPLAY], folder)
     programs = {made.with_suffix(""): [made, replay, *engine] for made in objects}
     link_all(clang, counting, programs)

@@ -1,0 +1,115 @@
+"""Base intervals: raw and centred ones of a fitted forest, for training rows and for others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import LeafIndex
+from hdiforest.calibration import KINDS, Base
+from hdiforest.centred import CentredForest
+from hdiforest.conditional import Kind
+from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.oob_centres import OutOfBagCentres
+
+Array = NDArray[np.float64]
+
+# A training row with fewer such trees has a distribution unlike that of a new row.
+MIN_OOB_TREES = 20
+
+
+def base_intervals(
+    fitted: FittedForest,
+    X: NDArray[np.float32] | NDArray[np.float64],
+    bases: Sequence[Base],
+    n_threads: int,
+) -> Array:
+    """Return the intervals of rows by each of k bases, (n, 2, k).
+
+    Those of one family and kind are read at once. Centred ones need `fitted.centred`.
+    """
+    ends = np.empty((len(X), 2, len(bases)))
+    for family, name in dict.fromkeys((base.family, base.kind) for base in bases):
+        at = [j for j, base in enumerate(bases) if (base.family, base.kind) == (family, name)]
+        kind = cast("Kind", name)
+        levels = [bases[j].level for j in at]
+        if family == "raw":
+            ends[..., at] = fitted.scorer.intervals(X, levels, kind, n_threads=n_threads)
+        else:
+            centred = cast("CentredForest", fitted.centred)
+            forest = fitted.scorer.forest
+            ends[..., at] = centred.intervals(forest, X, levels, kind, n_threads)
+    return ends
+
+
+class OutOfBagIntervals:
+    """Base intervals of training rows, in none of which the row itself takes part."""
+
+    def __init__(self, fitted: FittedForest, n_threads: int) -> None:
+        self._fitted = fitted
+        self._n_threads = n_threads
+        self.rows: TrainingRows = fitted.require_training_rows()
+        self.leaves = fitted.scorer.forest.leaves(self.rows.X, n_threads=n_threads)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
+        return ("raw", "centred") if self._fitted.weights == "all" else ("raw",)
+
+    @cached_property
+    def usable(self) -> NDArray[np.intp]:
+        """Training rows that enough trees did not draw. May be empty."""
+        if self.rows.counts is None:
+            return np.empty(0, dtype=np.intp)
+        n_trees = (self.rows.counts == 0).sum(axis=1)
+        return np.flatnonzero(n_trees >= MIN_OOB_TREES)
+
+    @cached_property
+    def centres(self) -> OutOfBagCentres:
+        """Out-of-bag means of all training rows."""
+        return OutOfBagCentres.of(self.rows, self.leaves, self._fitted.scorer.forest)
+
+    def centred_forest(self) -> CentredForest:
+        """Return what predicts centred intervals of other rows."""
+        forest = self._fitted.scorer.forest
+        return self.centres.forest_of(self.rows, self.leaves, forest, self._n_threads)
+
+    def intervals(self, chosen: NDArray[np.intp], levels: Sequence[float]) -> Array:
+        """Return intervals of some training rows, (families, kinds, rows, 2, levels)."""
+        by_family = [self._raw(chosen, levels)]
+        if "centred" in self.families:
+            forest = self._fitted.scorer.forest
+            kinds = cast("Sequence[Kind]", KINDS)
+            by_family.append(
+                self.centres.intervals(
+                    self.rows, self.leaves, forest, chosen, levels, kinds, self._n_threads
+                )
+            )
+        return np.stack(by_family)
+
+    def _raw(self, chosen: NDArray[np.intp], levels: Sequence[float]) -> Array:
+        weights, forest = self._fitted.weights, self._fitted.scorer.forest
+        own = weights != "inbag"  # whether a row lies in leaves that count it
+        index: LeafIndex = self.rows.index(
+            forest, self.leaves, weights, keep_row_weights=own, n_threads=self._n_threads
+        )
+        leaves = self.leaves[chosen]
+        counts = cast("NDArray[np.unsignedinteger]", self.rows.counts)
+        leaves[counts[chosen] > 0] = -1
+        leave_out = chosen if own else None
+        return np.stack(
+            [
+                index.intervals(
+                    leaves,
+                    levels,
+                    cast("Kind", kind),
+                    leave_out=leave_out,
+                    n_threads=self._n_threads,
+                )
+                for kind in KINDS
+            ]
+        )

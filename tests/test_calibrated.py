@@ -1,0 +1,130 @@
+"""Calibrated models: coverage, what they choose, what they keep, and what they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import make_regression
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+
+RNG = np.random.default_rng(0)
+X, Y = make_regression(1600, 5, noise=30, random_state=0)
+X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:900], Y[:900], X[900:], Y[900:]
+
+
+def fresh(n_trees=80, forest=RandomForestRegressor, **options):
+    grown = forest(n_trees, random_state=0, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+    return HDIForestRegressor.from_forest(grown, X_TRAIN, Y_TRAIN, **options)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fresh().calibrate((0.5, 0.8, 0.9))
+
+
+def covered(intervals, y=Y_NEW):
+    return ((intervals[:, 0] <= y) & (y <= intervals[:, 1])).mean()
+
+
+def test_calibrated_intervals_cover_what_they_say(model):
+    for coverage in (0.5, 0.8, 0.9):
+        error = 3 * np.sqrt(coverage * (1 - coverage) * (1 / len(Y_NEW) + 1 / len(Y_TRAIN)))
+        assert abs(covered(model.predict_interval(X_NEW, coverage)) - coverage) < error
+
+
+def test_calibrated_is_the_default_kind_once_there_is_a_calibration(model):
+    raw = fresh()
+    assert_array_equal(raw.predict_interval(X_NEW, 0.9), raw.predict_interval(X_NEW, kind="hdi"))
+    calibrated = model.predict_interval(X_NEW, [0.5, 0.9])
+    assert_array_equal(model.predict_interval(X_NEW, [0.5, 0.9], kind="calibrated"), calibrated)
+    assert_array_equal(model.predict_interval(X_NEW, 0.9), calibrated[..., 1])
+    assert_array_equal(model.predict_interval(X_NEW, kind="hdi"), raw.predict_interval(X_NEW))
+    with pytest.raises(AttributeError, match="call calibrate first"):
+        raw.predict_interval(X_NEW, kind="calibrated")
+    assert not hasattr(raw, "calibration_")
+
+
+def test_intervals_of_higher_coverage_contain_lower_ones(model):
+    intervals = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
+    assert (np.diff(intervals[:, 0]) <= 0).all()
+    assert (np.diff(intervals[:, 1]) >= 0).all()
+
+
+def test_smooth_targets_choose_the_centred_family(model):
+    assert {base.family for base in model.calibration_.bases} == {"centred"}
+    assert 800 < model.calibration_.n <= 900  # those with enough trees
+    assert "No guarantee" in repr(model.calibration_)
+
+
+def test_rows_and_threads_change_no_bit(model):
+    whole = model.predict_interval(X_NEW, [0.5, 0.9])
+    again = fresh(n_jobs=2).calibrate((0.5, 0.8, 0.9))
+    assert_array_equal(again.predict_interval(X_NEW, [0.5, 0.9]), whole)
+    assert_array_equal(model.predict_interval(X_NEW[7:9], [0.5, 0.9]), whole[7:9])
+
+
+@pytest.mark.parametrize("weights", ["inbag", "oob"])
+def test_other_weights_have_raw_candidates_only(weights):
+    model = fresh(weights=weights).calibrate(0.8)
+    assert {base.family for base in model.calibration_.bases} == {"raw"}
+    assert abs(covered(model.predict_interval(X_NEW, 0.8)) - 0.8) < 0.07
+
+
+def test_a_split_pads_on_new_rows(model):
+    split = fresh().calibrate([0.8], method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    assert split.calibration_.method == "split"
+    assert split.calibration_.n == 300
+    assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
+    without_bags = fresh(forest=ExtraTreesRegressor)
+    with pytest.raises(ValueError, match="or method='split'"):
+        without_bags.calibrate(0.8)
+    without_bags.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
+
+
+def test_pickles_keep_the_calibration(model):
+    loaded = pickle.loads(pickle.dumps(model))
+    assert repr(loaded.calibration_) == repr(model.calibration_)
+    assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+
+
+def test_a_new_fit_forgets_the_calibration():
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0))
+    model.fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
+    assert hasattr(model, "calibration_")
+    assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
+
+
+def test_at_most_max_rows_are_used():
+    one = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
+    other = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
+    assert one.n == 600
+    assert repr(one) == repr(other)
+
+
+def test_arguments_out_of_range_are_named(model):
+    wrong = [
+        ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
+        ({"method": "cv"}, "method must be 'oob' or 'split'"),
+        ({"method": "split"}, "X and y must be given"),
+        ({"X": X_NEW}, "must be None with method='oob'"),
+        ({"confidence": 0.9}, "must be None with method='oob'"),
+        ({"max_rows": 0}, "max_rows must be at least 1"),
+        ({"objective": "mean"}, "objective must be"),
+        ({"method": "split", "X": X_TRAIN, "y": Y_TRAIN}, "900 of 900 are training rows"),
+        ({"method": "split", "X": X_NEW, "y": Y_NEW[1:]}, r"y must have shape \(700,\)"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            fresh(60).calibrate(**options)
+    with pytest.raises(ValueError, match="20 trees"):
+        fresh(10).calibrate()
+    with pytest.raises(ValueError, match="one that was calibrated: 0.5, 0.8, 0.9; got 0.7"):
+        model.predict_interval(X_NEW, 0.7)
+    several = RandomForestRegressor(60, random_state=0).fit(X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
+    two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
+    with pytest.raises(ValueError, match="one target"):
+        two.calibrate()
