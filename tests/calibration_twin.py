@@ -1,6 +1,7 @@
 """Slow twins of hdiforest.calibration: the definitions, one row and one candidate at a time."""
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,14 +18,19 @@ def lattice(y):
     return values[0], step
 
 
+@lru_cache
+def known(y_train):
+    return min(y_train), max(y_train), lattice(y_train)
+
+
 def finish(lower, upper, y_train, clip=True):
     """One interval; the lattice's slack is taken as 1e-6 steps."""
+    least, largest, grid = known(tuple(y_train))
     if lower > upper:
         lower = upper = (lower + upper) / 2
     if clip and len(y_train) >= 200:
-        lower = lower if math.isinf(lower) else min(max(lower, min(y_train)), max(y_train))
-        upper = upper if math.isinf(upper) else min(max(upper, min(y_train)), max(y_train))
-    grid = lattice(y_train)
+        lower = lower if math.isinf(lower) else min(max(lower, least), largest)
+        upper = upper if math.isinf(upper) else min(max(upper, least), largest)
     if grid is None or math.isinf(lower):
         return lower, upper
     base, step = grid

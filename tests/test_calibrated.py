@@ -122,7 +122,7 @@ def test_arguments_out_of_range_are_named(model):
             fresh(60).calibrate(**options)
     with pytest.raises(ValueError, match="20 trees"):
         fresh(10).calibrate()
-    with pytest.raises(ValueError, match="one that was calibrated: 0.5, 0.8, 0.9; got 0.7"):
+    with pytest.raises(ValueError, match=r"one that was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
         model.predict_interval(X_NEW, 0.7)
     several = RandomForestRegressor(60, random_state=0).fit(X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
     two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
+from hdiforest.calibration import from_arrays, to_arrays
+from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
 from hdiforest.tensor_file import Facts, Tensors
@@ -27,6 +31,12 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         for group, arrays in groups.items()
         for name, array in arrays.items()
     }
+    calibration = None
+    if fitted.calibration is not None:
+        groups["calibration"], calibration = to_arrays(fitted.calibration)
+    if fitted.centred is not None:
+        groups["residuals"] = fitted.centred.residuals.arrays()
+        groups["centred"] = {"leaf_means": fitted.centred.leaf_means}
     names = fitted.feature_names
     facts = {
         "scikit_learn": version("scikit-learn"),
@@ -37,6 +47,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         "n_training_rows": fitted.n_training_rows,
         "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
+        "calibration": calibration,
     }
     tensor_file.write(path, MODEL, facts, tensors)
 
@@ -60,13 +71,49 @@ def _training_arrays(rows: TrainingRows) -> Tensors:
     return arrays
 
 
-def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
-    check_facts(facts)
-    check_tensors(tensors)
-    groups: dict[str, Any] = {"forest": {}, "index": {}, "training": {}}
+def _grouped(tensors: Tensors) -> dict[str, Any]:
+    """Return the arrays of each group by their names in it."""
+    groups: dict[str, Any] = defaultdict(dict)
     for name, array in tensors.items():
         group, _, key = name.partition(".")
         groups[group][key] = array
+    return groups
+
+
+def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
+    check_facts(facts, 1)
+    check_tensors(tensors, 1)
+    return _fitted_forest(facts, _grouped(tensors))
+
+
+def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
+    check_facts(facts, 2)
+    check_tensors(tensors, 2)
+    groups = _grouped(tensors)
+    fitted = _fitted_forest(facts, groups)
+    centred = _centred_forest(fitted.scorer.forest, groups)
+    calibration = None
+    if facts["calibration"] is not None:
+        calibration = from_arrays(groups["calibration"], facts["calibration"])
+    families = () if calibration is None else [base.family for base in calibration.bases]
+    if ("centred" in families) != (centred is not None):
+        raise ValueError("its calibration does not fit the tensors of residuals")
+    return replace(fitted, calibration=calibration, centred=centred)
+
+
+def _centred_forest(forest: Forest, groups: dict[str, Any]) -> CentredForest | None:
+    if not groups["residuals"] and not groups["centred"]:
+        return None
+    residuals = LeafIndex.from_arrays(groups["residuals"], True, copy=False)
+    Scorer(forest, residuals)  # raises unless they have the same leaves
+    leaf_means = groups["centred"].get("leaf_means")
+    n_leaves = int(forest.n_leaves.sum())
+    if leaf_means is None or leaf_means.shape != (n_leaves,) or not np.isfinite(leaf_means).all():
+        raise ValueError(f"centred.leaf_means must be {n_leaves} finite numbers")
+    return CentredForest(residuals, leaf_means)
+
+
+def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:
     forest = Forest.from_arrays(groups["forest"], facts["n_features"], copy=False)
     index = LeafIndex.from_arrays(groups["index"], facts["scalar_output"], copy=False)
     scorer = Scorer(forest, index)
@@ -77,7 +124,8 @@ def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
     if training:
         check_training_rows(training, facts, forest.n_trees, atoms)
         optional = {name: training.get(name) for name in ("sample_weight", "counts")}
-        rows = TrainingRows(**training | optional, counts_are_weighted=facts["counts_are_weighted"])
+        given: dict[str, Any] = training | optional
+        rows = TrainingRows(**given, counts_are_weighted=facts["counts_are_weighted"])
     names = facts["feature_names"]
     return FittedForest(
         scorer=scorer,
@@ -90,5 +138,5 @@ def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
 
 
 MODEL = tensor_file.Format(
-    noun="model file", content="model", key="hdicore_model", readers={1: _read_version_1}
+    noun="model file", content="model", key="hdicore_model", readers={1: _read_version_1, 2: _read_version_2}
 )

@@ -1,4 +1,4 @@
-"""What a model file of version 1 may hold: tables of its facts and tensors, and the checks."""
+"""What model files may hold: tables of their facts and tensors by version, and the checks."""
 
 from __future__ import annotations
 
@@ -77,36 +77,55 @@ TENSORS = {
     "training.sample_weight": Tensor(("float64",), required=False),
     "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
 }
+# What version 2 adds: a calibration, and the index of residuals if it needs one.
+ADDED_FACTS = {
+    "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
+}
+ADDED_TENSORS = {
+    **{
+        f"calibration.{name}": Tensor(("float64",), required=False)
+        for name in ("coverage", "level", "pad", "mean_width", "realised")
+    },
+    "calibration.audit": Tensor(("float64",), (2,), required=False),
+    "centred.leaf_means": Tensor(("float64",), required=False),
+    **{
+        name.replace("index.", "residuals."): entry._replace(required=False)
+        for name, entry in TENSORS.items()
+        if name.startswith("index.")
+    },
+}
 
 
-def check_facts(facts: Mapping[str, Any]) -> None:
-    """Check names, types and ranges.
+def check_facts(facts: Mapping[str, Any], version: int) -> None:
+    """Check names, types and ranges of the facts of a version.
 
     Raises
     ------
     ValueError
         If a fact is missing, not known, or not what the table says.
     """
-    _check_names("fact", facts, FACTS)
+    table = FACTS if version == 1 else FACTS | ADDED_FACTS
+    _check_names("fact", facts, table)
     for name, value in facts.items():
-        if not FACTS[name].holds(value):
-            raise ValueError(f"{name} must be {FACTS[name].expected}, got {reprlib.repr(value)}")
+        if not table[name].holds(value):
+            raise ValueError(f"{name} must be {table[name].expected}, got {reprlib.repr(value)}")
     names = facts["feature_names"]
     if names is not None and len(names) != facts["n_features"]:
         raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
 
 
-def check_tensors(tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Check names, types and numbers of dimensions; the engine checks contents.
+def check_tensors(tensors: Mapping[str, NDArray[Any]], version: int) -> None:
+    """Check names, types and dimensions of a version; the engine checks contents.
 
     Raises
     ------
     ValueError
         If an array is missing, not known, or not what the table says.
     """
-    _check_names("tensor", tensors, TENSORS)
+    table = TENSORS if version == 1 else TENSORS | ADDED_TENSORS
+    _check_names("tensor", tensors, table)
     for name, array in tensors.items():
-        dtypes, n_dimensions, _ = TENSORS[name]
+        dtypes, n_dimensions, _ = table[name]
         if array.dtype.name not in dtypes or array.ndim not in n_dimensions:
             raise ValueError(
                 f"{name} must be {' or '.join(dtypes)} of {' or '.join(map(str, n_dimensions))} "

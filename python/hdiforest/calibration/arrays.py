@@ -36,8 +36,8 @@ def to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[str, Any
     Returns
     -------
     arrays : dict
-        coverage, level, pad, mean_width, realised, each (k,) float64, and audit, (k, 7) float64
-        with rows of NaN for levels without an audit.
+        coverage, level, pad, mean_width, realised, each (k,) float64, and audit, (k, 7) float64:
+        the numbers of `Audit` in their order, with NaN for None.
     facts : dict
         Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
     """
@@ -126,13 +126,15 @@ def _audit_row(audit: Audit | None) -> list[float]:
     if audit is None:
         return [math.nan] * _N_AUDIT
     coverage, standard_error, mean_width, thirds, worst = astuple(audit)
-    return [coverage, standard_error, mean_width, *thirds, worst]
+    by_width = [math.nan if third is None else third for third in thirds]
+    return [coverage, standard_error, mean_width, *by_width, worst]
 
 
 def _audit_of(row: list[float]) -> Audit | None:
     if all(map(math.isnan, row)):
         return None
-    return Audit(row[0], row[1], row[2], (row[3], row[4], row[5]), row[6])
+    narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])
+    return Audit(row[0], row[1], row[2], (narrow, middle, wide), row[6])
 
 
 def _number(name: str, value: Any) -> float:

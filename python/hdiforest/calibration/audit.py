@@ -25,7 +25,8 @@ class Audit:
     coverage: float
     standard_error: float  # binomial, of the coverage
     mean_width: float
-    thirds: tuple[float, float, float]  # coverage by thirds of width, narrow first; NaN: no rows
+    # Coverage by thirds of width, narrow first; None: ties leave this third no rows.
+    thirds: tuple[float | None, float | None, float | None]
     worst_of_five: float  # least coverage of five bins by width
 
     def __post_init__(self) -> None:
@@ -35,7 +36,7 @@ class Audit:
         for name in ("standard_error", "mean_width"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        if any(share < 0 or share > 1 for share in self.thirds):
+        if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
             raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
 
 
@@ -87,12 +88,15 @@ def _measured(y: Array, ends: Array) -> Audit | None:
     if np.isinf(ends).any():
         return None
     share = float(coverage_score(y, ends))
-    thirds = coverage_by_width(y, ends, 3).coverage[1:]
+    narrow, middle, wide = (
+        None if np.isnan(third) else float(third)
+        for third in coverage_by_width(y, ends, 3).coverage[1:]
+    )
     bins = coverage_by_width(y, ends, _N_BINS)
     return Audit(
         coverage=share,
         standard_error=float(np.sqrt(share * (1 - share) / len(y))),
         mean_width=float(mean_width_score(ends)),
-        thirds=(float(thirds[0]), float(thirds[1]), float(thirds[2])),
+        thirds=(narrow, middle, wide),
         worst_of_five=float(bins.coverage[bins.counts >= _MIN_SHARE_OF_BIN * len(y)].min()),
     )
