@@ -128,3 +128,14 @@ def test_arguments_out_of_range_are_named(model):
     two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
     with pytest.raises(ValueError, match="one target"):
         two.calibrate()
+
+
+def test_files_keep_the_calibration(model, tmp_path):
+    model.save(tmp_path / "with_rows")
+    model.save(tmp_path / "without_rows", training_rows=False)
+    for name in ("with_rows", "without_rows"):
+        loaded = HDIForestRegressor.load(tmp_path / name)
+        assert repr(loaded.calibration_) == repr(model.calibration_)
+        assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+    with pytest.raises(ValueError, match="without its training rows"):
+        loaded.calibrate()

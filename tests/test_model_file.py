@@ -111,17 +111,18 @@ def test_models_with_and_without_training_rows_are_shown_without_indexing_them(m
 
 
 def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
-    def read_version_2(facts, tensors):
-        return model_file.MODEL.readers[1](facts, tensors)
+    def read_version_3(facts, tensors):
+        return model_file.MODEL.readers[2](facts | {"format_version": 2}, tensors)
 
-    readers = model_file.MODEL.readers | {2: read_version_2}
+    readers = model_file.MODEL.readers | {3: read_version_3}
     monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
     model.save(tmp_path / "newer")
-    for name, version in ((path, 1), (tmp_path / "newer", 2)):
+    for name, version in ((path, 2), (tmp_path / "newer", 3)):
         assert model_file.read_facts(name)["format_version"] == version
         np.testing.assert_array_equal(HDIForestRegressor.load(name).predict(X), model.predict(X))
-    rewritten(path, lambda facts: facts.update(format_version=3))
-    with pytest.raises(ValueError, match=r"has format 3, .* reads format 1 or 2 of a model file: "):
+    rewritten(path, lambda facts: facts.update(format_version=4))
+    message = r"has format 4, .* reads format 1, 2 or 3 of a model file: "
+    with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
 
 
@@ -260,9 +261,19 @@ def rewritten(path, change_facts=None, change_tensors=None):
     save_file(tensors, path, metadata={model_file.MODEL.key: text})
 
 
+def test_files_of_version_1_are_read(model, path):
+    def to_version_1(facts):
+        facts.update(format_version=1)
+        del facts["calibration"]
+
+    rewritten(path, to_version_1)
+    loaded = HDIForestRegressor.load(path)
+    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+
+
 def test_newer_versions(path):
-    rewritten(path, lambda facts: facts.update(format_version=2, hdicore="9.9"))
-    with pytest.raises(ValueError, match=r"format 2, written by hdicore 9\.9; .* upgrade hdicore"):
+    rewritten(path, lambda facts: facts.update(format_version=3, hdicore="9.9"))
+    with pytest.raises(ValueError, match=r"format 3, written by hdicore 9\.9; .* upgrade hdicore"):
         HDIForestRegressor.load(path)
 
 
@@ -329,7 +340,7 @@ def test_what_a_terminal_obeys_is_escaped(path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts: facts.update(format_version=2, hdicore="\x1b[2J" + "long " * 100),
+        lambda facts: facts.update(format_version=3, hdicore="\x1b[2J" + "long " * 100),
         lambda facts: facts.update(format_version="\x1b[2J" * 100),
         lambda facts: facts.update(weights="\x1b[2J" * 100),
         lambda facts: facts.update({"\x1b[2J" * 100: 1}),

@@ -26,17 +26,17 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     groups: dict[str, Any] = {"forest": forest.arrays(), "index": index.arrays()}
     if rows is not None:
         groups["training"] = _training_arrays(rows)
-    tensors = {
-        f"{group}.{name}": array
-        for group, arrays in groups.items()
-        for name, array in arrays.items()
-    }
     calibration = None
     if fitted.calibration is not None:
         groups["calibration"], calibration = to_arrays(fitted.calibration)
     if fitted.centred is not None:
         groups["residuals"] = fitted.centred.residuals.arrays()
         groups["centred"] = {"leaf_means": fitted.centred.leaf_means}
+    tensors = {
+        f"{group}.{name}": array
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
+    }
     names = fitted.feature_names
     facts = {
         "scikit_learn": version("scikit-learn"),
@@ -138,5 +138,8 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:
 
 
 MODEL = tensor_file.Format(
-    noun="model file", content="model", key="hdicore_model", readers={1: _read_version_1, 2: _read_version_2}
+    noun="model file",
+    content="model",
+    key="hdicore_model",
+    readers={1: _read_version_1, 2: _read_version_2},
 )

@@ -39,9 +39,11 @@ def index_from_state(state: State) -> LeafIndex:
 def fitted_state(fitted: FittedForest) -> State:
     """Return a fitted forest as attributes of its estimator, all of them plain.
 
-    The layout is that of version 0.1.0, whose estimator had these attributes itself.
+    The layout is that of version 0.1.0, whose estimator had these attributes itself, and a
+    calibration if there is one.
     """
     forest, rows = fitted.scorer.forest, fitted.training_rows
+    calibration = _calibration_state(fitted)
     return {
         "scorer_": {
             "forest": {"arrays": forest.arrays(), "n_features": forest.n_features},
@@ -52,8 +54,7 @@ def fitted_state(fitted: FittedForest) -> State:
         "n_training_rows_": fitted.n_training_rows,
         "_allow_nan": fitted.allow_nan,
         "_training_rows": None if rows is None else _rows_state(rows),
-        "_calibration": _calibration_state(fitted),
-    }
+    } | ({} if calibration is None else {"_calibration": calibration})
 
 
 def pop_fitted(state: State) -> FittedForest:
