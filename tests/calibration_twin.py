@@ -65,22 +65,31 @@ def loss(intervals, y, coverage, objective):
     return total / len(y)
 
 
-def choose(ends, y, y_train, coverage, names, objective="width", n_rule=None):
+def choose(ends, y, y_train, coverage, names, objective="width", n_rule=None, inner=None):
     """Return (family, kind, level, pad) for rows of `ends` as the package takes them."""
+    chooses = (len(y) if n_rule is None else n_rule) >= 500
     families, kinds, levels = names
     table = []
     for f, family in enumerate(families):
         for k, kind in enumerate(kinds):
             for c, level in enumerate(levels):
-                if (len(y) if n_rule is None else n_rule) < 500 and (family, kind, level) != (
+                if not chooses and (family, kind, level) != (
                     "centred",
                     "equal_tailed",
                     0.8,
                 ):
                     continue
                 base = ends[f, k, :, :, c].tolist()
-                q = pad(scores(base, y), coverage)
-                value = loss(widened(base, q, y_train), y, coverage, objective)
+                missed = scores(base, y)
+                if inner is not None and chooses:
+                    pairs = zip(inner, missed, y, strict=True)
+                    missed = [min(missed) if a <= t <= b else e for (a, b), e, t in pairs]
+                q = pad(missed, coverage)
+                final = widened(base, q, y_train)
+                if inner is not None:
+                    pairs = zip(final, inner, strict=True)
+                    final = [(min(a, c), max(b, d)) for (a, b), (c, d) in pairs]
+                value = loss(final, y, coverage, objective)
                 table.append((value, -level, len(table), family, kind, level, q))
     return min(table)[3:]
 

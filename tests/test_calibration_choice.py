@@ -44,10 +44,12 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
     found = calibrate_oob(ends, y, y, coverages, objective=objective, **AXES)
 
     def expected(rows, to, n_rule):
-        choices = [
-            twin.choose(ends[:, :, rows], y[rows].tolist(), y.tolist(), c, NAMES, objective, n_rule)
-            for c in coverages
-        ]
+        choices, inner = [], None
+        part, known = ends[:, :, rows], y.tolist()
+        for c in coverages:
+            options = (c, NAMES, objective, n_rule, inner)
+            choices.append(twin.choose(part, y[rows].tolist(), known, *options))
+            inner = twin.intervals(part, known, NAMES, choices)[..., -1].tolist()
         return choices, twin.intervals(ends[:, :, to], y.tolist(), NAMES, choices)
 
     everything = np.arange(n)

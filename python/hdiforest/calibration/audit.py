@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdiforest.calibration.candidates import Array, Candidates
-from hdiforest.calibration.choice import Choice, Rule
+from hdiforest.calibration.choice import Rule, calibrated, choose
 from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.intervals import nested, padded
 from hdiforest.metrics import coverage_by_width, coverage_score, mean_width_score
 
 _SEED = 0  # of the halves, so that an audit repeats
@@ -72,16 +71,9 @@ def audit(
     halves = order[: n // 2], order[n // 2 :]
     intervals = np.empty((n, 2, len(coverages)))
     for measured, fitted in (halves, halves[::-1]):
-        rows = candidates.rows(fitted)
-        choices = [rule(rows, coverage, finish) for coverage in coverages]
+        choices = choose(candidates.rows(fitted), coverages, finish, rule)
         intervals[measured] = calibrated(candidates.rows(measured), choices, finish)
     return tuple(_measured(candidates.y, ends) for ends in np.moveaxis(intervals, -1, 0))
-
-
-def calibrated(candidates: Candidates, choices: Sequence[Choice], finish: Finish) -> Array:
-    """Return the intervals (n, 2, k) of the candidates' rows by k choices of ascending coverage."""
-    ends = np.stack([candidates.ends_of(choice.base) for choice in choices], axis=-1)
-    return nested(padded(ends, [choice.pad for choice in choices], finish))
 
 
 def _measured(y: Array, ends: Array) -> Audit | None:

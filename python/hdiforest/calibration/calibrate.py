@@ -10,9 +10,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.audit import audit, calibrated
+from hdiforest.calibration.audit import audit
 from hdiforest.calibration.candidates import FAMILIES, KINDS, LEVELS, Candidates
-from hdiforest.calibration.choice import Choice, Objective, Rule, padded_base, rule_for
+from hdiforest.calibration.choice import (
+    Choice,
+    Objective,
+    Rule,
+    calibrated,
+    choose,
+    padded_base,
+    rule_for,
+)
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.pads import rows_needed
 from hdiforest.calibration.record import Calibration, Level, check_confidence
@@ -76,7 +84,10 @@ def calibrate_oob(
     "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
     2022), but added to the intervals of the whole forest, which costs one prediction per row. The
     guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
-    NeurIPS 2020) does not carry over. O(n m) time and memory per coverage, for m candidates.
+    NeurIPS 2020) does not carry over. Where bases are chosen, coverages are calibrated from the
+    lowest on, each as the hull with the one before: intervals are nested without covering more than
+    asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage,
+    for m candidates.
     """
     candidates = Candidates.of(
         ends, y, families=families, kinds=kinds, levels=levels, weights=weights
@@ -162,7 +173,7 @@ def _calibration(
     rule: Rule,
     confidence: float | None = None,
 ) -> Calibration:
-    choices = [rule(candidates, coverage, finish) for coverage in coverages]
+    choices = choose(candidates, coverages, finish, rule)
     intervals = calibrated(candidates, choices, finish)
     widths = np.asarray(mean_width_score(intervals))
     shares = np.asarray(coverage_score(candidates.y, intervals))

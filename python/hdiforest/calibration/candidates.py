@@ -34,6 +34,8 @@ class Candidates:
     ends: Array  # (n, 2, m), finite, lower <= upper
     y: Array  # (n,), finite
     weights: Array | None  # (n,); None: all rows weigh alike
+    # (n, 2); what the chosen intervals will be joined with: those of the next lower coverage.
+    inner: Array | None = None
 
     @classmethod
     def of(
@@ -85,7 +87,8 @@ class Candidates:
     def rows(self, chosen: NDArray[np.intp]) -> Candidates:
         """Return the candidates of some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
-        return Candidates(self.bases, self.ends[chosen], self.y[chosen], weights)
+        inner = None if self.inner is None else self.inner[chosen]
+        return Candidates(self.bases, self.ends[chosen], self.y[chosen], weights, inner)
 
     def ends_of(self, base: Base) -> Array:
         """Return the ends of one base, (n, 2), or raise ValueError."""

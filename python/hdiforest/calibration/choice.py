@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from hdiforest.calibration.candidates import FAMILIES, KINDS, Base, Candidates, check_name
+from hdiforest.calibration.candidates import FAMILIES, KINDS, Array, Base, Candidates, check_name
 from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.intervals import padded
+from hdiforest.calibration.intervals import hull, nested, padded
 from hdiforest.calibration.pads import conformity_scores, pad
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
@@ -83,11 +83,19 @@ def narrowest(
 
     Notes
     -----
-    O(n m) time and memory for n rows and m candidates.
+    If the candidates have inner intervals, width, score and pad are those of the hulls with these:
+    targets inside need no pad. O(n m) time and memory for n rows and m candidates.
     """
     scores = conformity_scores(candidates.ends, candidates.y, finish)
+    if candidates.inner is not None:
+        covered = (candidates.inner[:, 0] <= candidates.y) & (
+            candidates.y <= candidates.inner[:, 1]
+        )
+        scores = np.where(covered[:, np.newaxis], scores.min(axis=0), scores)
     pads = pad(scores.T, coverage, weights=candidates.weights)
     intervals = padded(candidates.ends, pads, finish)
+    if candidates.inner is not None:
+        intervals = hull(intervals, candidates.inner[..., np.newaxis])
     widths = np.asarray(mean_width_score(intervals))
     if objective == "width":
         losses = widths
@@ -152,3 +160,21 @@ def padded_base(
         realised=float(coverage_score(y, intervals)),
         n=len(y),
     )
+
+
+def choose(
+    candidates: Candidates, coverages: Sequence[float], finish: Finish, rule: Rule
+) -> list[Choice]:
+    """Apply a rule to each of the coverages, which ascend; each knows the intervals of the last."""
+    choices: list[Choice] = []
+    for coverage in coverages:
+        choices.append(rule(candidates, coverage, finish))
+        inner = calibrated(candidates, choices, finish)[..., -1]
+        candidates = replace(candidates, inner=inner)
+    return choices
+
+
+def calibrated(candidates: Candidates, choices: Sequence[Choice], finish: Finish) -> Array:
+    """Return the intervals (n, 2, k) of the candidates' rows by k choices of ascending coverage."""
+    ends = np.stack([candidates.ends_of(choice.base) for choice in choices], axis=-1)
+    return nested(padded(ends, [choice.pad for choice in choices], finish))

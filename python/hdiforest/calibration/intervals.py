@@ -37,6 +37,13 @@ def padded(ends: Array, pads: ArrayLike, finish: Finish) -> Array:
     return np.stack(finish.apply(lower, upper), axis=1)
 
 
+def hull(one: Array, other: Array) -> Array:
+    """Return the least intervals that contain two, along axis 1 of arrays (n, 2, ...)."""
+    lower = np.minimum(one[:, 0], other[:, 0])
+    upper = np.maximum(one[:, 1], other[:, 1])
+    return np.stack([lower, upper], axis=1)
+
+
 def nested(intervals: Array) -> Array:
     """Return the hull of each interval and those of lower coverage.
 
