@@ -1,10 +1,13 @@
-"""Slow twins of hdiforest.calibration: the definitions, one row and one candidate at a time."""
+"""Slow twins of hdiforest.calibration, one row and one candidate at a time; and made-up rows."""
 
 import math
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+
+NAMES = (("raw", "centred"), ("hdi", "equal_tailed"), (0.3, 0.8, 0.94))
+AXES = dict(zip(("families", "kinds", "levels"), NAMES, strict=True))
 
 
 def lattice(y):
@@ -105,3 +108,16 @@ def intervals(ends, y_train, names, choices):
             out[:, 0, j] = np.minimum(out[:, 0, j], out[:, 0, j - 1])
             out[:, 1, j] = np.maximum(out[:, 1, j], out[:, 1, j - 1])
     return out
+
+
+def made(n, seed=0, names=NAMES, lattice=False):
+    """Candidate intervals of n rows, better or worse by family, kind and level; and targets."""
+    rng = np.random.default_rng(seed)
+    centre, scale = rng.normal(5, 3, n), rng.gamma(2, 1, n)
+    y = centre + scale * rng.normal(size=n)
+    y = np.round(y) if lattice else y
+    shape = tuple(map(len, names[:2]))
+    noise = rng.normal(size=(*shape, n, 1)) * rng.uniform(0.2, 1, (*shape, 1, 1))
+    half = scale[:, None] * np.array(names[2]) * rng.uniform(0.5, 3, (*shape, 1, 1))
+    middle = centre[:, None] + noise
+    return np.stack([middle - half, middle + half], axis=3), y
