@@ -207,3 +207,26 @@ def test_one_row_and_half_rows_have_no_audit():
     assert found.levels[0].audit is None
     ends, y = made(30)
     assert calibrate_oob(ends, y, y, 0.95, **AXES).levels[0].audit is None  # 15 of 19 needed
+
+
+def test_nesting_across_families_costs_no_coverage():
+    """The families are independent here, so that their hulls would cover much more than asked."""
+    ends, y = made(2000, seed=5)
+    coverages = (0.5, 0.8, 0.9, 0.95)
+    found = calibrate_oob(ends, y, y, coverages, **AXES)
+    alone = [calibrate_oob(ends, y, y, c, **AXES).levels[0].choice for c in coverages]
+    assert (found.bases[0], found.levels[0].choice.pad) == (alone[0].base, alone[0].pad)
+    assert len(set(found.bases)) > 1
+    for level in found.levels:
+        assert level.coverage <= level.choice.realised <= level.coverage + 2 / 2000
+
+
+def test_a_lower_coverage_that_holds_enough_is_only_repeated():
+    """Every target is an end of its interval, so that no pad covers half of them."""
+    n = 1000
+    y = np.tile([0.0, 1.0], n // 2)
+    ends = np.broadcast_to(np.array([0.0, 1.0])[:, None], (2, 2, n, 2, 3))
+    found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), **AXES)
+    assert [level.choice.realised for level in found.levels] == [1, 1]
+    intervals = found.intervals(np.stack([ends[0, 0, ..., 0]] * 2, axis=-1))
+    np.testing.assert_array_equal(intervals, ends[0, 0, ..., :2])
