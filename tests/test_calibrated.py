@@ -54,7 +54,7 @@ def test_intervals_of_higher_coverage_contain_lower_ones(model):
 
 
 def test_smooth_targets_choose_the_centred_family(model):
-    assert {base.family for base in model.calibration_.bases} == {"centred"}
+    assert "centred" in {base.family for base in model.calibration_.bases}
     assert 800 < model.calibration_.n <= 900  # those with enough trees
     assert "No guarantee" in repr(model.calibration_)
 
