@@ -64,6 +64,8 @@ class HDIForestRegressor(
         The compiled model.
     weights_ : str
         The `weights` it was made with.
+    calibration_ : hdiforest.calibration.Calibration
+        What `calibrate` chose; absent before.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
