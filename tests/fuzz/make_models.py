@@ -6,6 +6,7 @@ Run it again when the format changes.
 """
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import corpus
@@ -14,6 +15,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
 from hdiforest import HDIForestRegressor, LeafModel
+from hdiforest.base_intervals import OutOfBagIntervals
+from hdiforest.calibration import Calibration, Choice, Finish, Level
 
 N = 14
 
@@ -21,6 +24,15 @@ N = 14
 def small(**options: bool) -> RandomForestRegressor:
     """Two trees of at most four leaves."""
     return RandomForestRegressor(2, max_depth=2, random_state=0, **options)
+
+
+def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
+    """Calibrate by hand, as the rows are too few."""
+    source = OutOfBagIntervals(model._fitted, 1)
+    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 0.75, N), None)
+    calibration = Calibration("oob", (level,), Finish.of(y))
+    model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
+    return model
 
 
 def main() -> None:
@@ -55,6 +67,10 @@ def save_all(folder: Path) -> None:
     for name, model in (models | {"named": named}).items():
         model.save(folder / name)
     models["all"].save(folder / "lean", training_rows=False)
+    new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
+    split = HDIForestRegressor(small()).fit(X, y)
+    split.calibrate([0.5, 0.8], method="split", X=new, y=new[:, 0]).save(folder / "calibrated")
+    centred(HDIForestRegressor(small()).fit(X, y), y).save(folder / "centred")
 
     leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)
     indices = {

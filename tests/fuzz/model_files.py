@@ -137,6 +137,11 @@ def ask(model: HDIForestRegressor | LeafModel, X: np.ndarray) -> dict[str, np.nd
         found = answers[kind] = model.predict_interval(X, COVERAGES, kind=kind)
         ends = found.reshape(-1, 2, len(COVERAGES))
         require(not (ends[:, 0] > ends[:, 1]).any(), "lower <= upper")
+    if hasattr(model, "calibration_"):
+        levels = model.calibration_.coverages
+        found = answers["calibrated"] = model.predict_interval(X, levels)
+        require(not (np.diff(found[:, 0], axis=-1) > 0).any(), "calibrated intervals are nested")
+        require(not (np.diff(found[:, 1], axis=-1) < 0).any(), "calibrated intervals are nested")
     for interpolation in INTERPOLATIONS:
         found = model.predict_quantiles(X, LEVELS, interpolation=interpolation)
         answers[interpolation] = found
