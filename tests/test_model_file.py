@@ -72,6 +72,14 @@ def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
+def test_targets_in_fortran_order_round_trip(tmp_path):
+    y = np.asfortranarray(np.column_stack([Y, -Y]))
+    model = HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, y)
+    model.save(tmp_path / "a.model")
+    loaded = HDIForestRegressor.load(tmp_path / "a.model")
+    np.testing.assert_array_equal(loaded._fitted.training_rows.y, y)
+
+
 def test_file_is_mapped_not_copied(path):
     loaded = HDIForestRegressor.load(path)
     arrays = loaded.scorer_.index.arrays() | loaded.scorer_.forest.arrays()

@@ -67,7 +67,7 @@ def _training_arrays(rows: TrainingRows) -> Tensors:
     if rows.sample_weight is not None:
         arrays["sample_weight"] = rows.sample_weight
     if rows.counts is not None:
-        arrays["counts"] = np.ascontiguousarray(rows.counts)
+        arrays["counts"] = rows.counts
     return arrays
 
 

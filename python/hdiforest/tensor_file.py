@@ -69,7 +69,9 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     with replacing(path) as temporary:
         try:
-            save_file(tensors, temporary, metadata=metadata)
+            # safetensors writes the memory of an array as it lies.
+            in_order = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+            save_file(in_order, temporary, metadata=metadata)
         except SafetensorError as error:
             raise OSError(f"cannot write {path}: {error}") from None
 
