@@ -228,6 +228,7 @@ def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
     facts = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines())
     assert facts["trees"] == "40"
     assert facts["training rows"] == "600 (not in the file)"
+    assert facts["calibration"] == "none"
     assert facts["features"] == "5: " + ", ".join(FEATURES)
     low, high = frame["target"].min(), frame["target"].max()
     assert facts["target"] == f"{low:g} to {high:g}, 600 distinct values"
@@ -252,7 +253,7 @@ def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
 def test_version_and_help(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"hdiforest {hdicore.__version__}\n"
-    for name in ("fit", "score", "inspect", "demo"):
+    for name in ("fit", "score", "calibrate", "check", "inspect", "demo"):
         assert run([name, "--help"]) == 0
 
 

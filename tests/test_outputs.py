@@ -339,7 +339,7 @@ def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            score_table(loaded, table, out, batch_rows=1000, n_threads=1)
+            score_table(loaded, table, out, batch_rows=1000)
         finally:
             sys.settrace(before)
 

@@ -18,16 +18,31 @@ def table(text: str) -> Path:
     return Path(text)
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
 def level(text: str) -> float:
     """Return a level of coverage in (0, 1]."""
-    try:
-        level = float(text)
-    except ValueError:
-        level = float("nan")
+    level = _number(text)
     if not 0 < level <= 1:
         hint = percentage_hint(level, lambda share: share <= 1)
         raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
     return level
+
+
+def share(text: str) -> float:
+    """Return a coverage or a confidence in (0, 1)."""
+    share = _number(text)
+    if not 0 < share < 1:
+        hint = percentage_hint(share, lambda share: share < 1)
+        raise argparse.ArgumentTypeError(
+            f"a number above 0 and below 1 is needed, got {text}{hint}"
+        )
+    return share
 
 
 def _whole(text: str, least: int) -> int:
@@ -50,10 +65,7 @@ def number_or_share(text: str) -> int | float:
     """Return a whole number from 1 on, or a share in (0, 1]."""
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
+    share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(
             f"a whole number from 1 on or a share in (0, 1] is needed, got {text}"

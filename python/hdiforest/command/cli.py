@@ -1,35 +1,22 @@
-"""The command hdiforest: its arguments, its four subcommands and its one-line errors."""
+"""The command hdiforest: its subcommands and its one-line errors."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any
 
-from hdicore import __version__
 from hdiforest.atomic import is_standard_output, is_stream
-from hdiforest.command.argument_types import (
-    level,
-    max_features,
-    natural,
-    number_or_share,
-    positive,
-    table,
-)
+from hdiforest.command.arguments import command_parser
 from hdiforest.command.extras import need
-from hdiforest.command.report import say
+from hdiforest.command.prediction import calibration_of, kind_and_levels
+from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS
-from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.fitted import WEIGHTINGS
-from hdiforest.text import printable
 
 __all__ = ["main"]
 
@@ -54,36 +41,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _code_of(argv: Sequence[str] | None) -> int:
     try:
-        options = _parser().parse_args(argv)
-        options.run(options)
+        options = command_parser().parse_args(argv)
+        RUNS[options.command](options)
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else 1
     except Stopped as stop:
-        return _failed(str(stop), 128 + stop.number)
+        return report_error(str(stop), 128 + stop.number)
     except UsageError as error:
-        return _failed(str(error), 2)
+        return report_error(str(error), 2)
     except OSError as error:
-        return _failed(_sentence(error), 1)
+        return report_error(_sentence(error), 1)
     except (ValueError, ImportError) as error:
-        return _failed(str(error), 1)
+        return report_error(str(error), 1)
     except MemoryError:
-        return _failed("not enough memory", 1)
+        return report_error("not enough memory", 1)
     return 0
 
 
 class UsageError(ValueError):
     """Arguments that do not go together."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(_failed(f"{message} (see '{self.prog} --help')", 2))
-
-
-def _failed(message: str, code: int) -> int:
-    with suppress(BrokenPipeError):
-        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
-    return code
 
 
 def _sentence(error: OSError) -> str:
@@ -92,99 +68,15 @@ def _sentence(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="hdiforest",
-        description="Shortest prediction intervals from random forests, for tables on disk.",
-    )
-    parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
-    for add in (_add_fit, _add_score, _add_inspect, _add_demo):
-        add(commands)
-    return parser
-
-
-def _command(commands: Any, run: Callable[[Any], None], summary: str) -> argparse.ArgumentParser:
-    name = run.__name__.removeprefix("_run_")
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _add_fit(commands: Any) -> None:
-    parser = _command(commands, _run_fit, "Fit a forest to a table and write a model file.")
-    add = parser.add_argument
-    add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
-    add("--target", required=True, metavar="COL", help="column to predict")
-    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
-    add("--sample-weight", metavar="COL", help="column of row weights")
-    add(
-        "--weights",
-        choices=tuple(WEIGHTINGS),
-        default="all",
-        help="training rows that count in a leaf (default: all)",
-    )
-    add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
-    _add_jobs(parser)
-    forest = parser.add_argument_group("forest")
-    add = forest.add_argument
-    add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
-    add("--min-samples-leaf", type=positive, default=5, metavar="N", help="default: 5")
-    add("--max-depth", type=positive, metavar="N", help="default: no limit")
-    add("--max-features", type=max_features, default=1.0, metavar="F", help="features tried at "
-        "a split: a number, a share, sqrt or log2 (default: 1.0)")  # fmt: skip
-    add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
-        "or a share (default: as many as there are)")  # fmt: skip
-    add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
-
-
-def _add_score(commands: Any) -> None:
-    parser = _command(
-        commands, _run_score, "Score the rows of a table: prediction and interval ends."
-    )
-    add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=table, metavar="TABLE", help=f"table: {ANY_ENDING}")
-    add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
-        "formats go with all")  # fmt: skip
-    add("--coverage", nargs="+", type=level, default=[0.9], metavar="C",
-        help="shares in (0, 1] of the distribution that intervals hold (default: 0.9)")  # fmt: skip
-    add("--kind", choices=get_args(Kind), default="hdi",
-        help="shortest, equal-tailed, or one-sided intervals (default: hdi)")  # fmt: skip
-    add("--keep", nargs="+", action="extend", default=[], metavar="COL",
-        help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
-    add("--batch-rows", type=positive, metavar="N",
-        help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
-    _add_jobs(parser)
-
-
-def _add_inspect(commands: Any) -> None:
-    parser = _command(commands, _run_inspect, "Check a model file and say what it holds.")
-    parser.add_argument("model", type=Path, metavar="MODEL")
-
-
-def _add_demo(commands: Any) -> None:
-    parser = _command(
-        commands, _run_demo, "Compare both kinds of interval on a data set that comes along."
-    )
-    parser.add_argument("-o", "--output", type=Path, default=Path("hdiforest-demo"),
-                        metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
-
-
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=positive, metavar="N", help="threads (default: all)")
-
-
 def _run_fit(options: Any) -> None:
-    from hdiforest.command.fitting import new_forest, out_of_bag_report, read_training_table
+    from hdiforest.command.fitting import new_forest, out_of_bag_report
+    from hdiforest.command.labelled import read_training_table
 
     need("safetensors")
     _require_writable(options.output, options.train)
     X, y, weights = read_training_table(
         options.train, options.target, drop=options.drop, sample_weight=options.sample_weight
     )
-    jobs = -1 if options.jobs is None else options.jobs
     forest = new_forest(
         options.extra_trees,
         n_estimators=options.trees,
@@ -193,35 +85,51 @@ def _run_fit(options: Any) -> None:
         max_features=options.max_features,
         max_samples=options.max_samples,
         random_state=options.seed,
-        n_jobs=jobs,
+        n_jobs=_n_jobs(options),
     )
-    model = HDIForestRegressor(forest, weights=options.weights, n_jobs=jobs)
+    model = HDIForestRegressor(forest, weights=options.weights, n_jobs=_n_jobs(options))
     model.fit(X, y, sample_weight=weights)
+    not_calibrated = ""
+    if options.calibrate == "oob":
+        not_calibrated = _why_not_calibrated(model, options.seed)
     report = out_of_bag_report(model, y)
-    model.save(options.output, training_rows=False)
+    model.save(options.output, training_rows=options.training_rows)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
         f"{n_trees:,} trees with {n_leaves:,} leaves from {len(y):,} rows and "
-        f"{model.n_features_in_} features\n\n{report}\n\nModel written to {options.output}"
+        f"{model.n_features_in_} features\n\n{report}\n\n{not_calibrated}"
+        f"Model written to {options.output}"
     )
+
+
+def _why_not_calibrated(model: HDIForestRegressor, seed: int) -> str:
+    """Calibrate out of bag; return a line that says why this cannot be done, or nothing."""
+    from hdiforest.command.calibrating import infinite_intervals_refused
+
+    try:
+        with infinite_intervals_refused():
+            model.calibrate(CALIBRATED_LEVELS, random_state=seed)
+    except ValueError as error:
+        return f"Not calibrated: {error}\n"
+    return ""
 
 
 def _run_score(options: Any) -> None:
     from hdiforest.command.scoring import score_table
 
     _require_writable(options.output, options.table, options.model)
-    model = HDIForestRegressor.load(options.model)
+    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
+    kind, levels = _kind_and_levels(model, options.kind, options.coverage)
     report = sys.stderr if is_standard_output(options.output) else None
     start = time.perf_counter()
     n_rows = score_table(
         model,
         options.table,
         options.output,
-        coverage=options.coverage,
-        kind=options.kind,
+        coverage=levels,
+        kind=kind,
         keep=options.keep,
         batch_rows=options.batch_rows,
-        n_threads=options.jobs or 0,
     )
     seconds = time.perf_counter() - start
     say(
@@ -229,6 +137,61 @@ def _run_score(options: Any) -> None:
         f"written to {options.output}",
         report,
     )
+
+
+def _run_calibrate(options: Any) -> None:
+    from hdiforest.command.calibrating import infinite_intervals_refused
+    from hdiforest.command.labelled import read_labelled_table
+
+    output = options.model if options.output is None else options.output
+    _require_writable(output, options.table)
+    model = _model_of_one_target(options)
+    if model._require_fitted().training_rows is None:
+        raise ValueError(
+            f"{options.model} must hold the training rows to be calibrated; fit it again with "
+            "--training-rows"
+        )
+    X, y = read_labelled_table(model, options.table, options.target)
+    known = calibration_of(model)
+    usual = CALIBRATED_LEVELS if known is None else known.coverages
+    with infinite_intervals_refused():
+        model.calibrate(
+            options.coverage or usual, method="split", X=X, y=y, confidence=options.confidence
+        )
+    model.save(output)
+    say(f"{model.calibration_!r}\n\nModel written to {output}")
+
+
+def _run_check(options: Any) -> None:
+    from hdiforest.command.checking import check
+    from hdiforest.command.labelled import read_labelled_table
+
+    model = _model_of_one_target(options)
+    kind, levels = _kind_and_levels(model, options.kind, options.coverage)
+    if options.coverage is None and kind == "calibrated":
+        levels = list(model.calibration_.coverages)
+    X, y = read_labelled_table(model, options.table, options.target)
+    found = check(model, X, y, kind, levels)
+    say(found.json() if options.json else found.text())
+
+
+def _model_of_one_target(options: Any) -> HDIForestRegressor:
+    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
+    if model.n_outputs_ != 1:
+        raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
+    return model
+
+
+def _kind_and_levels(model: HDIForestRegressor, kind: Any, levels: Any) -> tuple[Any, list[float]]:
+    try:
+        return kind_and_levels(model, kind, levels)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _n_jobs(options: Any) -> int:
+    n_jobs: int = -1 if options.jobs is None else options.jobs
+    return n_jobs
 
 
 def _run_inspect(options: Any) -> None:
@@ -241,6 +204,16 @@ def _run_demo(options: Any) -> None:
     from hdiforest.command.demo import run
 
     run(options.output)
+
+
+RUNS = {
+    "fit": _run_fit,
+    "score": _run_score,
+    "calibrate": _run_calibrate,
+    "check": _run_check,
+    "inspect": _run_inspect,
+    "demo": _run_demo,
+}
 
 
 def _require_writable(output: Path, *inputs: Path) -> None:

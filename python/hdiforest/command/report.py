@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TextIO
 
 import numpy as np
@@ -15,6 +16,8 @@ from hdiforest.text import printable
 
 # Levels at which the command compares both kinds of interval.
 LEVELS = (0.8, 0.9, 0.95)
+# Levels at which it calibrates.
+CALIBRATED_LEVELS = (0.5, *LEVELS, 0.99)
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -30,6 +33,13 @@ def say(text: str, file: TextIO | None = None) -> None:
     except BrokenPipeError:
         # Discards what is still buffered, which the interpreter would fail to write at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def report_error(message: str, code: int) -> int:
+    """Print one line to standard error and return the code."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    return code
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

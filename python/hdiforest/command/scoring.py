@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.command.extras import MissingPackageError, need
+from hdiforest.command.prediction import AnyKind, feature_columns, mean_and_intervals
 from hdiforest.command.tables import (
     TableError,
-    TableReader,
     checked_features,
     numbers,
     open_table,
     write_table,
 )
-from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
 
 # The columns of each kind: name in front of the level, and which end of the interval it holds.
-COLUMNS: dict[Kind, tuple[tuple[str, int], ...]] = {
+COLUMNS: dict[AnyKind, tuple[tuple[str, int], ...]] = {
+    "calibrated": (("lower", 0), ("upper", 1)),
     "hdi": (("lower", 0), ("upper", 1)),
     "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
     "lower": (("one_sided_lower", 0),),
@@ -39,29 +39,26 @@ def score_table(
     out: Path,
     *,
     coverage: Sequence[float] = (0.9,),
-    kind: Kind = "hdi",
+    kind: AnyKind = "hdi",
     keep: Sequence[str] = (),
     batch_rows: int | None = None,
-    n_threads: int = 0,
 ) -> int:
     """Score every row of a table; memory does not grow with their number.
 
     Parameters
     ----------
     model : HDIForestRegressor
-        Of one output.
+        Of one output; its `n_jobs` says how many threads score.
     source, out : Path
         Tables; the endings of their names say the formats. A CSV may come through a pipe, and each
         format may go to one.
     coverage : sequence of k floats, default=(0.9,)
-    kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, default="hdi"
     keep : sequence of str
         Columns of `source` to repeat in front of the results.
     batch_rows : int, optional
         Rows in memory at once: 65536 if None, fewer for more than 64 columns. No result depends on
         it.
-    n_threads : int, default=0
-        0 means all processors that this process may use.
 
     Returns
     -------
@@ -82,7 +79,7 @@ def score_table(
     _require_distinct([*keep, *results])
     pa = need("pyarrow")
     with open_table(source) as table:
-        features = _feature_columns(model, table, keep)
+        features = feature_columns(model, table, keep)
         batches = table.batches(features, list(keep), batch_rows)
         first = next(batches, None)  # before anything is written, because a pipe cannot be emptied
         if first is None:
@@ -94,43 +91,29 @@ def score_table(
             for batch in chain([first], batches):
                 X = numbers(batch, len(features))
                 checked_features(X, features, source, n_done)
-                scored = _scored(model, X, list(coverage), kind, n_threads)
+                scored = _scored(model, X, features, list(coverage), kind)
                 write(pa.table([*batch.columns[len(features) :], *scored], schema=schema))
                 n_done += len(X)
                 advance(len(X))
     return n_done
 
 
-def result_columns(kind: Kind, coverage: Sequence[float]) -> list[str]:
+def result_columns(kind: AnyKind, coverage: Sequence[float]) -> list[str]:
     """Names of the columns that scoring adds, such as prediction, lower_0.9, upper_0.9."""
     ends = [f"{end}_{level:.15g}" for level in coverage for end, _ in COLUMNS[kind]]
     return ["prediction", *ends]
 
 
 def _scored(
-    model: HDIForestRegressor, X: NDArray[np.float64], levels: list[float], kind: Kind, threads: int
+    model: HDIForestRegressor,
+    X: NDArray[np.float64],
+    features: list[str],
+    levels: list[float],
+    kind: AnyKind,
 ) -> list[NDArray[np.float64]]:
-    mean = np.empty((len(X),) if model.scorer_.index.scalar_output else (len(X), 1))
-    intervals = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=threads)
-    intervals = intervals.reshape(len(X), 2, len(levels))
+    mean, intervals = mean_and_intervals(model, X, features, levels, kind)
     ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
-    return [np.ascontiguousarray(column) for column in (mean.reshape(-1), *ends)]
-
-
-def _feature_columns(
-    model: HDIForestRegressor, table: TableReader, keep: Sequence[str]
-) -> list[str]:
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return [str(name) for name in names]
-    columns = [name for name in table.names if name not in keep]
-    if len(columns) != model.n_features_in_:
-        raise TableError(
-            f"the model was fitted without column names and takes {model.n_features_in_} columns "
-            f"in their order; {table.path} has {len(columns)} beside those kept"
-            f"{table.separator_hint()}"
-        )
-    return columns
+    return [np.ascontiguousarray(column) for column in (mean, *ends)]
 
 
 def _require_distinct(names: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hdiforest import model_file
+from hdiforest.calibration import Calibration
 from hdiforest.command.report import aligned
 from hdiforest.fitted import WEIGHTINGS
 
@@ -34,10 +35,17 @@ def describe(path: Path) -> str:
         atoms = index.atoms(output)
         name = "target" if fitted.n_outputs == 1 else f"target {output}"
         rows.append([name, f"{atoms[0]:g} to {atoms[-1]:g}, {len(atoms):,} distinct values"])
+    calibration = fitted.calibration
+    rows.append(["calibration", "none" if calibration is None else f"at {_levels(calibration)}"])
     names = fitted.feature_names
     listed = "without names" if names is None else ", ".join(map(str, names))
     rows.append(["features", f"{fitted.n_features}: {listed}"])
-    return aligned(rows, left=2)
+    facts_of_file = aligned(rows, left=2)
+    return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
+
+
+def _levels(calibration: Calibration) -> str:
+    return ", ".join(f"{coverage:g}" for coverage in calibration.coverages)
 
 
 def _size(n_bytes: int) -> str:

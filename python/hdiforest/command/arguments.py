@@ -1,0 +1,163 @@
+"""The arguments of the command hdiforest and of its subcommands."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+from hdicore import __version__
+from hdiforest.command.argument_types import (
+    level,
+    max_features,
+    natural,
+    number_or_share,
+    positive,
+    share,
+    table,
+)
+from hdiforest.command.report import CALIBRATED_LEVELS, report_error
+from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS
+from hdiforest.conditional import Kind
+from hdiforest.fitted import WEIGHTINGS
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(report_error(f"{message} (see '{self.prog} --help')", 2))
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser; what it parses has the attribute `command`, a subcommand's name."""
+    parser = _Parser(
+        prog="hdiforest",
+        description="Shortest prediction intervals from random forests, for tables on disk.",
+    )
+    parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
+    for add in (_add_fit, _add_score, _add_calibrate, _add_check, _add_inspect, _add_demo):
+        add(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+    return parser
+
+
+def _add_fit(commands: Any) -> None:
+    parser = _command(commands, "fit", "Fit a forest to a table and write a model file.")
+    add = parser.add_argument
+    add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
+    add("--target", required=True, metavar="COL", help="column to predict")
+    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
+    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
+    add("--sample-weight", metavar="COL", help="column of row weights")
+    add(
+        "--weights",
+        choices=tuple(WEIGHTINGS),
+        default="all",
+        help="training rows that count in a leaf (default: all)",
+    )
+    add(
+        "--calibrate",
+        choices=("oob", "none"),
+        default="oob",
+        help="whether intervals are made to cover what they say, by training rows and the trees "
+        f"that did not draw them, at {_listed(CALIBRATED_LEVELS)} (default: oob)",
+    )
+    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
+        "'hdiforest calibrate' needs them")  # fmt: skip
+    add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
+    _add_jobs(parser)
+    forest = parser.add_argument_group("forest")
+    add = forest.add_argument
+    add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
+    add("--min-samples-leaf", type=positive, default=5, metavar="N", help="default: 5")
+    add("--max-depth", type=positive, metavar="N", help="default: no limit")
+    add("--max-features", type=max_features, default=1.0, metavar="F", help="features tried at "
+        "a split: a number, a share, sqrt or log2 (default: 1.0)")  # fmt: skip
+    add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
+        "or a share (default: as many as there are)")  # fmt: skip
+    add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
+
+
+def _add_score(commands: Any) -> None:
+    parser = _command(commands, "score", "Score the rows of a table: prediction and interval ends.")
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    add("table", type=table, metavar="TABLE", help=f"table: {ANY_ENDING}")
+    add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
+        "formats go with all")  # fmt: skip
+    add("--coverage", nargs="+", type=level, metavar="C",
+        help="shares in (0, 1]: of calibrated intervals, of new targets to cover, one of those "
+        "that were calibrated; of others, of the distribution to hold (default: 0.9, or the lowest "
+        "that was calibrated if 0.9 was not)")  # fmt: skip
+    add("--kind", choices=("calibrated", *get_args(Kind)),
+        help="calibrated, shortest, equal-tailed, or one-sided intervals (default: calibrated if "
+        "the model is, else hdi)")  # fmt: skip
+    add("--keep", nargs="+", action="extend", default=[], metavar="COL",
+        help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
+    add("--batch-rows", type=positive, metavar="N",
+        help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
+    _add_jobs(parser)
+
+
+def _add_calibrate(commands: Any) -> None:
+    parser = _command(
+        commands, "calibrate", "Calibrate a model on rows that took no part in its fit."
+    )
+    _add_labelled(parser)
+    add = parser.add_argument
+    add("-o", "--output", type=Path, metavar="MODEL2",
+        help="model file to write (default: MODEL is replaced)")  # fmt: skip
+    add("--coverage", nargs="+", type=share, metavar="C",
+        help="shares of new targets to cover, above 0 and below 1 (default: those that were "
+        f"calibrated, or {_listed(CALIBRATED_LEVELS)})")  # fmt: skip
+    add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
+        "draws of TABLE (default: on average over them)")  # fmt: skip
+    _add_jobs(parser)
+
+
+def _add_check(commands: Any) -> None:
+    parser = _command(
+        commands, "check", "Measure coverage and width of intervals on a table with targets."
+    )
+    _add_labelled(parser)
+    add = parser.add_argument
+    add("--coverage", nargs="+", type=share, metavar="C",
+        help="nominal levels, above 0 and below 1 (default: all that were calibrated, or 0.9; 0.9 "
+        "of other kinds)")  # fmt: skip
+    add("--kind", choices=("calibrated", "hdi", "equal_tailed"),
+        help="calibrated, shortest or equal-tailed intervals (default: calibrated if the model is, "
+        "else hdi)")  # fmt: skip
+    add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
+    _add_jobs(parser)
+
+
+def _add_labelled(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
+    add("--target", required=True, metavar="COL", help="column of the target")
+
+
+def _add_inspect(commands: Any) -> None:
+    parser = _command(commands, "inspect", "Check a model file and say what it holds.")
+    parser.add_argument("model", type=Path, metavar="MODEL")
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _command(
+        commands, "demo", "Compare both kinds of interval on a data set that comes along."
+    )
+    parser.add_argument("-o", "--output", type=Path, default=Path("hdiforest-demo"),
+                        metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=positive, metavar="N", help="threads (default: all)")
+
+
+def _listed(levels: tuple[float, ...]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)

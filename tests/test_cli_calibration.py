@@ -1,0 +1,282 @@
+"""The command on calibrated models: fit, score, calibrate, check and inspect."""
+
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest.metrics import (
+    coverage_by_width,
+    coverage_score,
+    interval_score,
+    mean_width_score,
+)
+
+from .test_cli import FEATURES, failure, read, run
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def frame(seed, n_rows=300):
+    X, y = make_friedman1(n_rows, 5, noise=1, random_state=seed)
+    return pd.DataFrame(X, columns=FEATURES).assign(target=y)
+
+
+TRAIN, NEW = frame(0, 510), frame(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables, a calibrated model with training rows, and what its fit printed."""
+    path = tmp_path_factory.mktemp("calibrated")
+    TRAIN.to_csv(path / "train.csv", index=False)
+    NEW.to_csv(path / "new.csv", index=False)
+    fit(path / "train.csv", path / "model", "--training-rows")
+    return path
+
+
+def fit(train, model, *more):
+    call = ["fit", train, "--target", "target", "-o", model, "--trees", 70, *more]
+    assert run(call) == 0
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return HDIForestRegressor.load(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def raw(folder):
+    path = folder / "raw"
+    fit(folder / "train.csv", path, "--calibrate", "none", "--training-rows")
+    return path
+
+
+@pytest.fixture(scope="module")
+def only_two(folder):
+    """A model that is calibrated at 0.6 and 0.8 alone."""
+    path = folder / "two"
+    HDIForestRegressor.load(folder / "model").calibrate((0.8, 0.6)).save(path)
+    return path
+
+
+def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
+    fit(folder / "train.csv", tmp_path / "m")
+    printed = capsys.readouterr().out
+    forest = RandomForestRegressor(70, min_samples_leaf=5, random_state=0)
+    expected = HDIForestRegressor(forest).fit(TRAIN[FEATURES], TRAIN["target"])
+    hdi = expected.oob_interval(LEVELS)
+    expected.calibrate(LEVELS)
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert loaded.calibration_ == expected.calibration_
+    table = printed.partition("Calibrated on")[2]
+    for j, level in enumerate(expected.calibration_.levels):
+        line = next(line for line in table.splitlines() if line.startswith(f"{LEVELS[j]:g} "))
+        cells = line.replace(" ± ", "±").split()
+        assert cells[1:3] == [
+            f"{coverage_score(TRAIN['target'], hdi[..., j]):.3f}",
+            f"{mean_width_score(hdi[..., j]):.4g}",
+        ]
+        if level.audit is not None:
+            assert cells[3].startswith(f"{level.audit.coverage:.3f}±")
+        assert cells[4] == f"{level.choice.mean_width:.4g}"
+    assert "Not calibrated" not in printed
+
+
+@pytest.mark.parametrize(
+    ("more", "n_rows", "reason"),
+    [
+        (["--trees", 20], 510, "needs at least 20 trees that did not draw a row"),
+        ([], 60, "60 calibration rows are too few; needed are 99 for 0.99"),
+    ],
+)
+def test_a_fit_that_cannot_be_calibrated_says_why(tmp_path, capsys, more, n_rows, reason):
+    TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
+    fit(tmp_path / "train.csv", tmp_path / "m", *more)
+    captured = capsys.readouterr()
+    [line] = [line for line in captured.out.splitlines() if "Not calibrated" in line]
+    assert line.startswith("Not calibrated: ")
+    assert reason in line
+    assert captured.err == ""
+    assert not hasattr(HDIForestRegressor.load(tmp_path / "m"), "calibration_")
+
+
+def test_none_calibrates_nothing_and_says_nothing(folder, raw, tmp_path, capsys):
+    fit(folder / "train.csv", tmp_path / "m", "--calibrate", "none")
+    assert "alibrated" not in capsys.readouterr().out
+    assert not hasattr(HDIForestRegressor.load(raw), "calibration_")
+
+
+def test_score_predicts_calibrated_intervals(folder, model, tmp_path):
+    out, small = tmp_path / "out.csv", tmp_path / "small.csv"
+    call = ["score", folder / "model", folder / "new.csv", "--coverage", 0.5, 0.95]
+    assert run([*call, "-o", out]) == 0
+    assert run([*call, "-o", small, "--batch-rows", 7, "--jobs", 1]) == 0
+    assert out.read_bytes() == small.read_bytes()
+    found = read(out)
+    columns = ["prediction", "lower_0.5", "upper_0.5", "lower_0.95", "upper_0.95"]
+    assert list(found) == columns
+    assert_array_equal(found["prediction"], model.predict(NEW[FEATURES]))
+    intervals = model.predict_interval(NEW[FEATURES], [0.5, 0.95])
+    assert_array_equal(found[columns[1:]], intervals.transpose(0, 2, 1).reshape(len(NEW), 4))
+
+
+def test_score_by_default_and_by_other_kinds(folder, model, only_two, tmp_path):
+    out = tmp_path / "out.parquet"
+    ends = ["lower_0.9", "upper_0.9"]
+    for more, kind in ([], "calibrated"), (["--kind", "hdi"], "hdi"):
+        assert run(["score", folder / "model", folder / "new.csv", "-o", out, *more]) == 0
+        assert_array_equal(read(out)[ends], model.predict_interval(NEW[FEATURES], kind=kind))
+    assert run(["score", only_two, folder / "new.csv", "-o", out]) == 0
+    assert list(read(out)) == ["prediction", "lower_0.6", "upper_0.6"]
+    call = ["score", only_two, folder / "new.csv", "-o", out, "--kind", "hdi"]
+    assert run([*call, "--coverage", 0.7]) == 0
+    assert list(read(out)) == ["prediction", "lower_0.7", "upper_0.7"]
+
+
+def test_a_calibrated_model_without_names(folder, tmp_path):
+    forest = RandomForestRegressor(70, random_state=0)
+    nameless = HDIForestRegressor(forest).fit(TRAIN[FEATURES].to_numpy(), TRAIN["target"])
+    nameless.calibrate(0.8).save(tmp_path / "m")
+    rows = NEW[FEATURES]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    assert run(["score", tmp_path / "m", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]) == 0
+    expected = nameless.predict_interval(rows.to_numpy(), 0.8)
+    assert_array_equal(read(tmp_path / "out.csv")[["lower_0.8", "upper_0.8"]], expected)
+    for name in ("calibrate", "check"):
+        assert run([name, tmp_path / "m", folder / "new.csv", "--target", "target"]) == 0
+
+
+@pytest.mark.parametrize("name", ["score", "check"])
+def test_what_was_not_calibrated_is_told_before_anything_is_written(
+    folder, raw, tmp_path, capsys, name
+):
+    options = {"score": ["-o", tmp_path / "out.csv"], "check": ["--target", "target"]}[name]
+    call = [name, folder / "model", folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
+    assert failure(capsys, call, code=2) == (
+        "coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7"
+    )
+    call = [name, raw, folder / "none.csv", *options, "--kind", "calibrated"]
+    assert "the model has no calibration" in failure(capsys, call, code=2)
+    assert os.listdir(tmp_path) == []
+
+
+def test_calibrate_on_new_rows_replaces_the_model_or_writes_another(folder, raw, tmp_path, capsys):
+    path, other = tmp_path / "m", tmp_path / "m2"
+    path.write_bytes(raw.read_bytes())
+    call = ["calibrate", path, folder / "new.csv", "--target", "target"]
+    assert run([*call, "-o", other]) == 0
+    assert path.read_bytes() == raw.read_bytes()
+    expected = HDIForestRegressor.load(raw)
+    X, y = NEW[FEATURES], NEW["target"]
+    expected.calibrate(LEVELS, method="split", X=X, y=y)
+    assert HDIForestRegressor.load(other).calibration_ == expected.calibration_
+    assert repr(expected.calibration_) in capsys.readouterr().out
+    assert run([*call, "--coverage", 0.8, 0.6, "--confidence", 0.9]) == 0
+    expected.calibrate((0.6, 0.8), method="split", X=X, y=y, confidence=0.9)
+    assert HDIForestRegressor.load(path).calibration_ == expected.calibration_
+    assert run(call) == 0  # at the coverages that it has
+    assert HDIForestRegressor.load(path).calibration_.coverages == (0.6, 0.8)
+    assert sorted(os.listdir(tmp_path)) == ["m", "m2"]
+
+
+def test_what_calibrate_refuses_leaves_the_model(folder, raw, tmp_path, capsys):
+    before = raw.read_bytes()
+    NEW.head(30).to_csv(tmp_path / "few.csv", index=False)
+    NEW.assign(target=np.nan).to_csv(tmp_path / "nan.csv", index=False)
+    for table, target, sentence in (
+        (folder / "train.csv", "target", "510 of 510 are training rows"),
+        (tmp_path / "few.csv", "target", "30 calibration rows are too few"),
+        (tmp_path / "nan.csv", "target", "target 'target' must be finite in every row"),
+        (folder / "new.csv", "price", "has no column 'price'"),
+    ):
+        call = ["calibrate", raw, table, "--target", target]
+        assert sentence in failure(capsys, call)
+    fit(folder / "train.csv", tmp_path / "without")
+    call = ["calibrate", tmp_path / "without", folder / "new.csv", "--target", "target"]
+    assert failure(capsys, call).endswith(
+        "without must hold the training rows to be calibrated; fit it again with --training-rows"
+    )
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "-o", folder / "new.csv"]
+    assert "must not be one of the inputs" in failure(capsys, call, code=2)
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "--coverage", "90"]
+    assert "got 90 (did you mean 0.9?)" in failure(capsys, call, code=2)
+    assert raw.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "levels"),
+    [
+        ([], "calibrated", LEVELS),
+        (["--kind", "hdi"], "hdi", (0.9,)),
+        (["--kind", "equal_tailed", "--coverage", 0.6, 0.9], "equal_tailed", (0.6, 0.9)),
+    ],
+)
+def test_check_measures_intervals(folder, model, capsys, more, kind, levels):
+    call = ["check", folder / "model", folder / "new.csv", "--target", "target", *more]
+    capsys.readouterr()
+    assert run([*call, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["rows"], found["rows_without_interval"]) == (kind, 300, 0)
+    intervals = model.predict_interval(NEW[FEATURES], levels, kind=kind)
+    for j, (level, measured) in enumerate(zip(levels, found["levels"], strict=True)):
+        ends, y = intervals[..., j], NEW["target"]
+        share = coverage_score(y, ends)
+        assert measured == {
+            "nominal": level,
+            "coverage": share,
+            "standard_error": pytest.approx(np.sqrt(share * (1 - share) / 300)),
+            "mean_width": mean_width_score(ends),
+            "interval_score": interval_score(y, ends, level),
+            "coverage_by_width": list(coverage_by_width(y, ends, 3).coverage[1:]),
+        }
+    assert run(call) == 0
+    printed = capsys.readouterr().out
+    assert f"kind {kind} on 300 rows" in printed
+    for measured in found["levels"]:
+        numbers = f"{measured['coverage']:.3f} ± {measured['standard_error']:.3f}"
+        line = rf"^{measured['nominal']:g} +{numbers} +{measured['mean_width']:.4g} "
+        assert re.search(line, printed, re.MULTILINE)
+
+
+def test_check_tells_what_is_not_finite_or_absent(tmp_path, capsys):
+    few = HDIForestRegressor(RandomForestRegressor(70, random_state=0))
+    few.fit(TRAIN[FEATURES].head(60), TRAIN["target"].head(60))
+    with pytest.warns(UserWarning, match="infinite"):
+        few.calibrate(0.99)
+    few.save(tmp_path / "m")
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    call = ["check", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
+    assert run([*call, "--json"]) == 0
+    [level] = json.loads(capsys.readouterr().out)["levels"]
+    assert level["coverage"] == 1
+    assert level["mean_width"] is level["interval_score"] is None
+    assert run(call) == 0
+    assert " inf " in capsys.readouterr().out
+
+
+def test_check_and_calibrate_refuse_several_targets(folder, tmp_path, capsys):
+    forest = RandomForestRegressor(3, random_state=0)
+    model = HDIForestRegressor(forest).fit(TRAIN[FEATURES], TRAIN[["target", "f0"]])
+    model.save(tmp_path / "two")
+    for name in ("check", "calibrate"):
+        call = [name, tmp_path / "two", folder / "new.csv", "--target", "target"]
+        assert "must have one target, but has 2" in failure(capsys, call)
+
+
+def test_inspect_shows_the_calibration(folder, model, capsys):
+    capsys.readouterr()
+    assert run(["inspect", folder / "model"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^calibration +at 0.5, 0.8, 0.9, 0.95, 0.99$", printed, re.MULTILINE)
+    assert printed.endswith(f"\n\n{model.calibration_!r}\n")
