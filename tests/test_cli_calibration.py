@@ -265,6 +265,19 @@ def test_check_tells_what_is_not_finite_or_absent(tmp_path, capsys):
     assert " inf " in capsys.readouterr().out
 
 
+def test_check_leaves_out_rows_without_an_interval(folder, tmp_path, capsys):
+    model = HDIForestRegressor(RandomForestRegressor(2, random_state=0), weights="oob")
+    model.fit(TRAIN[FEATURES], TRAIN["target"]).save(tmp_path / "m")
+    intervals = model.predict_interval(NEW[FEATURES], 0.9)
+    absent = int(np.isnan(intervals).any(axis=1).sum())
+    assert 0 < absent < 300
+    call = ["check", tmp_path / "m", folder / "new.csv", "--target", "target"]
+    capsys.readouterr()
+    assert run(call) == 0
+    printed = capsys.readouterr().out
+    assert f"on {300 - absent} rows; {absent} rows without an interval are left out" in printed
+
+
 def test_check_and_calibrate_refuse_several_targets(folder, tmp_path, capsys):
     forest = RandomForestRegressor(3, random_state=0)
     model = HDIForestRegressor(forest).fit(TRAIN[FEATURES], TRAIN[["target", "f0"]])

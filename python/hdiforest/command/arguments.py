@@ -126,8 +126,8 @@ def _add_check(commands: Any) -> None:
     _add_labelled(parser)
     add = parser.add_argument
     add("--coverage", nargs="+", type=share, metavar="C",
-        help="nominal levels, above 0 and below 1 (default: all that were calibrated, or 0.9; 0.9 "
-        "of other kinds)")  # fmt: skip
+        help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
+        "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", "hdi", "equal_tailed"),
         help="calibrated, shortest or equal-tailed intervals (default: calibrated if the model is, "
         "else hdi)")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -48,7 +49,8 @@ def kind_and_levels(
         raise ValueError("kind must not be calibrated, because the model has no calibration")
     if levels is None:
         known = calibration.coverages
-        return kind, [USUAL_LEVEL if USUAL_LEVEL in known else known[0]]
+        usual = (level for level in known if math.isclose(level, USUAL_LEVEL, abs_tol=1e-9))
+        return kind, [next(usual, known[0])]
     for level in levels:
         calibration.position(level)
     return kind, list(levels)
