@@ -18,11 +18,11 @@ from hdiforest.metrics import (
     mean_width_score,
 )
 
-from .test_cli import FEATURES, failure, read, run
-
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
+
+from .test_cli import FEATURES, failure, read, run  # noqa: E402  # it needs these packages
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
