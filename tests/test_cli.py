@@ -17,8 +17,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 import hdicore
 from hdiforest import HDIForestRegressor
 from hdiforest.command import extras, scoring
-from hdiforest.command.cli import main
 
+from .called import failure, read, run
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
 
 pd = pytest.importorskip("pandas")
@@ -57,27 +57,8 @@ def table(frame, tmp_path):
     return path
 
 
-def run(arguments):
-    return main([str(argument) for argument in arguments])
-
-
-def failure(capsys, arguments, code=1):
-    """The one line on standard error of a call that fails."""
-    capsys.readouterr()
-    assert run(arguments) == code
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("hdiforest: error: ")
-    return lines[0].removeprefix("hdiforest: error: ")
-
-
 def command(*arguments):
     return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
-
-
-def read(path):
-    table = pq.read_table(path) if path.suffix == ".parquet" else pa_csv.read_csv(path)
-    return table.to_pandas()
 
 
 def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):
