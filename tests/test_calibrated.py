@@ -78,6 +78,8 @@ def test_a_split_pads_on_new_rows(model):
     assert split.calibration_.method == "split"
     assert split.calibration_.n == 300
     assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
+    few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
+    few_trees.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
     without_bags = fresh(forest=ExtraTreesRegressor)
     with pytest.raises(ValueError, match="or method='split'"):
         without_bags.calibrate(0.8)

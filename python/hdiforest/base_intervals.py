@@ -68,6 +68,11 @@ class OutOfBagIntervals:
         n_trees = (self.rows.counts == 0).sum(axis=1)
         return np.flatnonzero(n_trees >= MIN_OOB_TREES)
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether half of the training rows are usable."""
+        return 2 * len(self.usable) >= len(self.rows.y)
+
     @cached_property
     def centres(self) -> OutOfBagCentres:
         """Out-of-bag means of all training rows."""

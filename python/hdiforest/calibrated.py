@@ -94,7 +94,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         _check_arguments(fitted, method, X, y, confidence, max_rows)
         source = OutOfBagIntervals(fitted, self._n_threads())
         calibration = None
-        if method == "oob" or len(source.usable) > 0:
+        if method == "oob" or source.has_enough:
             calibration = _out_of_bag(source, coverage, clip, objective, max_rows, random_state)
             fitted = _with_calibration(fitted, source, calibration)
         if method == "split" and X is not None:
@@ -151,6 +151,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if levels.ndim > 1:
             raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
         at = [calibration.position(level) for level in levels.reshape(-1)]
+        # Intervals contain those of lower coverages; higher ones are not needed.
+        calibration = replace(calibration, levels=calibration.levels[: max(at, default=0) + 1])
         rows = checked_rows(self, X, fitted)
         ends = base_intervals(fitted, rows, calibration.bases, self._n_threads(len(rows)))
         intervals = calibration.intervals(ends)[..., at]
@@ -229,7 +231,7 @@ def _out_of_bag(
 ) -> Calibration:
     n_rows = len(source.rows.y)
     chosen = source.usable
-    if 2 * len(chosen) < n_rows:
+    if not source.has_enough:
         raise ValueError(
             f"method='oob' needs at least {MIN_OOB_TREES} trees that did not draw a row, and "
             f"{len(chosen)} of {n_rows} training rows have so many; use more trees that draw "
