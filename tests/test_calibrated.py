@@ -114,7 +114,7 @@ def test_arguments_out_of_range_are_named(model):
         ({"method": "split"}, "X and y must be given"),
         ({"X": X_NEW}, "must be None with method='oob'"),
         ({"confidence": 0.9}, "must be None with method='oob'"),
-        ({"max_rows": 0}, "max_rows must be at least 1"),
+        ({"max_rows": 0}, "max_rows must be a whole number from 1 on"),
         ({"objective": "mean"}, "objective must be"),
         ({"method": "split", "X": X_TRAIN, "y": Y_TRAIN}, "900 of 900 are training rows"),
         ({"method": "split", "X": X_NEW, "y": Y_NEW[1:]}, r"y must have shape \(700,\)"),
@@ -141,3 +141,22 @@ def test_files_keep_the_calibration(model, tmp_path):
         assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
     with pytest.raises(ValueError, match="without its training rows"):
         loaded.calibrate()
+
+
+def test_rows_without_weight_do_not_count():
+    weights = np.r_[np.ones(700), np.zeros(200)]
+    y = Y_TRAIN + np.where(weights > 0, 0, 1e6)
+    forest = RandomForestRegressor(100, random_state=0, n_jobs=1)
+    forest.fit(X_TRAIN, y, sample_weight=weights)
+    model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
+    model.calibrate(0.9)
+    assert model.calibration_.n <= 700
+    assert model.calibration_.finish.high == Y_TRAIN[:700].max()
+
+
+def test_a_pickle_is_checked_against_its_forest(model):
+    state = model.__getstate__()
+    for change in ({"leaf_means": np.zeros(3)}, {"residuals": None}):
+        damaged = state | {"_calibration": state["_calibration"] | change}
+        with pytest.raises(ValueError, match=r"leaf_means must be|does not fit"):
+            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)

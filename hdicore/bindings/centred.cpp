@@ -66,20 +66,48 @@ void check_row_index(const LeafIndex& index, std::size_t n_rows) {
     }
 }
 
-void check_leaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows) {
-    for (std::size_t i = 0; i < n_rows * index.n_trees(); ++i) {
+// The arrays are the caller's: what serves as an index is copied before it is checked.
+template <class T>
+std::vector<T> copy_of(const py::array_t<T>& array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+void check_leaves(const LeafIndex& index, std::span<const leaf_t> leaves) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
         if (index.has_leaf(i % index.n_trees(), leaves[i])) continue;
         throw py::value_error("leaves[" + std::to_string(i / index.n_trees()) + ", " +
                               std::to_string(i % index.n_trees()) + "] is no leaf of the index");
     }
 }
 
+// How many trees did not draw each row, after checking counts and the weights of leaves.
+std::vector<double> out_of_bag_trees(const LeafIndex& index, std::span<const leaf_t> leaves,
+                                     std::span<const std::int32_t> counts,
+                                     const double* leaf_weight) {
+    const std::size_t m = index.n_trees();
+    std::vector<double> n_oob(leaves.size() / m, 0);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+        const auto leaf = static_cast<std::size_t>(index.arrays().leaf_offsets[i % m] + leaves[i]);
+        if (counts[i] < 0) throw py::value_error("counts must not be negative");
+        if (counts[i] > 0 && !(leaf_weight[leaf] > 0)) {
+            throw py::value_error("leaf_weight must be positive where a tree drew a row");
+        }
+        n_oob[i / m] += counts[i] == 0;
+    }
+    for (std::size_t i = 0; i < n_oob.size(); ++i) {
+        if (n_oob[i] > 0 || index.row_weights()->rows[i] == 0) continue;
+        throw py::value_error("row " + std::to_string(i) +
+                              " was drawn by every tree, and must have no weight in the index");
+    }
+    return n_oob;
+}
+
 py::array_t<double> vector_of(const py::object& object, const char* name, std::size_t size) {
     const auto array = reals(object, name);
     check_shape(array, name, {static_cast<py::ssize_t>(size)});
     for (py::ssize_t i = 0; i < array.size(); ++i) {
-        if (std::isnan(array.data()[i]))
-            throw py::value_error(std::string(name) + " must not hold NaN");
+        if (!std::isfinite(array.data()[i]))
+            throw py::value_error(std::string(name) + " must be finite");
     }
     return array;
 }
@@ -97,45 +125,45 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
     check_shape(ids, "leaves", shape);
     const auto n = static_cast<std::size_t>(ids.shape(0));
     check_row_index(engine, n);
-    check_leaves(engine, ids.data(), n);
+    const std::vector<leaf_t> own_leaves = copy_of(ids);
+    check_leaves(engine, own_leaves);
     const auto drawn = integers<std::int32_t>(counts, "counts");
     check_shape(drawn, "counts", shape);
+    const std::vector<std::int32_t> own_counts = copy_of(drawn);
     const auto targets = vector_of(y, "y", n);
     const auto means = vector_of(centres, "centres", n);
     const auto of_leaves = vector_of(leaf_weight, "leaf_weight", engine.n_leaves());
     py::array_t<double> of_draws;
     if (!draw_weight.is_none()) of_draws = vector_of(draw_weight, "draw_weight", n);
-    const auto chosen = integers<std::uint32_t>(rows, "rows");
-    check_ndim(chosen, "rows", 1);
-    for (py::ssize_t i = 0; i < chosen.size(); ++i) {
-        if (chosen.data()[i] < n) continue;
+    const auto given_rows = integers<std::uint32_t>(rows, "rows");
+    check_ndim(given_rows, "rows", 1);
+    const std::vector<std::uint32_t> chosen = copy_of(given_rows);
+    for (const std::uint32_t row : chosen) {
+        if (row < n) continue;
         throw py::value_error("rows must lie below " + std::to_string(n) + ", got " +
-                              std::to_string(chosen.data()[i]));
+                              std::to_string(row));
     }
     const Levels levels = levels_of(coverage, "coverage", false);
     std::vector<Kind> kinds;
     for (const py::handle name : kind_names) {
         kinds.push_back(kind_named(py::reinterpret_borrow<py::object>(name)));
     }
-    std::vector<double> n_oob(n, 0);
-    for (std::size_t i = 0; i < n * engine.n_trees(); ++i) {
-        n_oob[i / engine.n_trees()] += drawn.data()[i] == 0;
-    }
+    const std::vector<double> n_oob =
+        out_of_bag_trees(engine, own_leaves, own_counts, of_leaves.data());
 
-    for (std::size_t i = 0; i < n; ++i) {
-        if (n_oob[i] > 0 || engine.row_weights()->rows[i] == 0) continue;
-        throw py::value_error("row " + std::to_string(i) +
-                              " was drawn by every tree, and must have no weight in the index");
-    }
-
-    Shape result_shape{static_cast<py::ssize_t>(kinds.size()), chosen.size(), 2};
+    Shape result_shape{static_cast<py::ssize_t>(kinds.size()),
+                       static_cast<py::ssize_t>(chosen.size()), 2};
     if (!levels.is_scalar) result_shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
     py::array_t<double> result(result_shape);
-    const CentredRows training{engine,           ids.data(),
-                               drawn.data(),     draw_weight.is_none() ? nullptr : of_draws.data(),
-                               of_leaves.data(), targets.data(),
-                               means.data(),     n_oob.data()};
-    const CentredRequest request{span_of(chosen), levels.values, kinds, result.mutable_data()};
+    const CentredRows training{engine,
+                               own_leaves.data(),
+                               own_counts.data(),
+                               draw_weight.is_none() ? nullptr : of_draws.data(),
+                               of_leaves.data(),
+                               targets.data(),
+                               means.data(),
+                               n_oob.data()};
+    const CentredRequest request{chosen, levels.values, kinds, result.mutable_data()};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {

@@ -61,17 +61,28 @@ class OutOfBagIntervals:
         return ("raw", "centred") if self._fitted.weights == "all" else ("raw",)
 
     @cached_property
+    def weighing(self) -> NDArray[np.bool_]:
+        """Whether each training row weighs anything: to the forest the others are not there."""
+        weights = self.rows.sample_weight
+        return np.ones(len(self.rows.y), dtype=bool) if weights is None else weights > 0
+
+    @cached_property
     def usable(self) -> NDArray[np.intp]:
         """Training rows that enough trees did not draw. May be empty."""
         if self.rows.counts is None:
             return np.empty(0, dtype=np.intp)
         n_trees = (self.rows.counts == 0).sum(axis=1)
-        return np.flatnonzero(n_trees >= MIN_OOB_TREES)
+        return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.weighing)
 
     @property
     def has_enough(self) -> bool:
         """Whether half of the training rows are usable."""
-        return 2 * len(self.usable) >= len(self.rows.y)
+        return 2 * len(self.usable) >= int(self.weighing.sum())
+
+    @property
+    def targets(self) -> Array:
+        """Targets of the rows that weigh anything."""
+        return self.rows.y[self.weighing]
 
     @cached_property
     def centres(self) -> OutOfBagCentres:

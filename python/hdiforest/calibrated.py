@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.base_intervals import MIN_OOB_TREES, OutOfBagIntervals, base_intervals
 from hdiforest.calibration import LEVELS, Base, Calibration, Choice, calibrate_oob, calibrate_split
+from hdiforest.calibration.calibrate import checked_coverages
+from hdiforest.calibration.candidates import check_name
+from hdiforest.calibration.choice import OBJECTIVES
+from hdiforest.calibration.record import check_confidence
 from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
@@ -87,15 +92,18 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
-        and the narrowest is kept. No training row takes part in its own interval, nor in the
-        residuals of the others. O(entries of its leaves + atoms log atoms) for each row.
+        and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
+        training row takes part in its own interval, nor in the residuals of the others. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
-        _check_arguments(fitted, method, X, y, confidence, max_rows)
+        _check_arguments(fitted, method, X, y, coverage, objective, confidence, max_rows)
         source = OutOfBagIntervals(fitted, self._n_threads())
         calibration = None
         if method == "oob" or source.has_enough:
-            calibration = _out_of_bag(source, coverage, clip, objective, max_rows, random_state)
+            with warnings.catch_warnings():
+                if method == "split":  # whose rows may well be enough
+                    warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
+                calibration = _out_of_bag(source, coverage, clip, objective, max_rows, random_state)
             fitted = _with_calibration(fitted, source, calibration)
         if method == "split" and X is not None:
             fitted = self._split(fitted, source, calibration, X, y, coverage, clip, confidence)
@@ -175,7 +183,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if targets.shape != (len(rows),):
             raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
         n_threads = self._n_threads(len(rows))
-        _refuse_training_rows(source, fitted.scorer.forest.leaves(rows), targets)
+        _refuse_training_rows(source, rows, targets)
         if chosen is None:
             shares = np.asarray(coverage, dtype=np.float64).reshape(-1).tolist()
             choices = [Choice("raw", "equal_tailed", 0.8, 0, c, 0, 0, 1) for c in shares]
@@ -186,10 +194,13 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         levels = sorted({choice.level for choice in choices})
         grid = [Base(f, k, level) for f in families for k in kinds for level in levels]
         ends = base_intervals(fitted, rows, grid, n_threads)
+        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
+        if n_empty > 0:
+            raise ValueError(f"{n_empty} of the {len(rows)} rows of X have no interval")
         calibration = calibrate_split(
             ends.reshape(len(rows), 2, len(families), len(kinds), -1).transpose(2, 3, 0, 1, 4),
             targets,
-            source.rows.y,
+            source.targets,
             coverage,
             choices=choices,
             confidence=confidence,
@@ -206,6 +217,8 @@ def _check_arguments(
     method: str,
     X: ArrayLike | None,
     y: ArrayLike | None,
+    coverage: float | Sequence[float],
+    objective: str,
     confidence: float | None,
     max_rows: int,
 ) -> None:
@@ -217,8 +230,12 @@ def _check_arguments(
         raise ValueError("X and y must be given with method='split'")
     if method == "oob" and (X is not None or y is not None or confidence is not None):
         raise ValueError("X, y and confidence must be None with method='oob'")
-    if max_rows < 1:
-        raise ValueError(f"max_rows must be at least 1, got {max_rows}")
+    if not isinstance(max_rows, int | np.integer) or max_rows < 1:
+        raise ValueError(f"max_rows must be a whole number from 1 on, got {max_rows!r}")
+    checked_coverages(coverage)
+    check_name("objective", objective, OBJECTIVES)
+    if confidence is not None:
+        check_confidence(confidence)
 
 
 def _out_of_bag(
@@ -229,7 +246,7 @@ def _out_of_bag(
     max_rows: int,
     random_state: int | None,
 ) -> Calibration:
-    n_rows = len(source.rows.y)
+    n_rows = len(source.targets)
     chosen = source.usable
     if not source.has_enough:
         raise ValueError(
@@ -242,11 +259,10 @@ def _out_of_bag(
         chosen = np.sort(rng.choice(chosen, max_rows, replace=False))
     ends = source.intervals(chosen, LEVELS)
     told = np.isfinite(ends).all(axis=(0, 1, 3, 4))
-    y = source.rows.y
     return calibrate_oob(
         ends[:, :, told],
-        y[chosen[told]],
-        y,
+        source.rows.y[chosen[told]],
+        source.targets,
         coverage,
         families=source.families,
         clip=clip,
@@ -266,15 +282,16 @@ def _with_calibration(
 
 
 def _refuse_training_rows(
-    source: OutOfBagIntervals, leaves: NDArray[np.int32], y: NDArray[np.float64]
+    source: OutOfBagIntervals, X: NDArray[Any], y: NDArray[np.float64]
 ) -> None:
-    """Raise ValueError if more than half of some rows have leaves and targets of training rows."""
+    """Raise ValueError if more than half of some rows are training rows, targets included."""
 
-    def keys(of: NDArray[np.int32], targets: NDArray[np.float64]) -> list[bytes]:
-        return [row.tobytes() + t.tobytes() for row, t in zip(of, targets, strict=True)]
+    def keys(rows: NDArray[Any], targets: NDArray[np.float64]) -> Iterator[bytes]:
+        floats = np.ascontiguousarray(rows, dtype=np.float32)
+        return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
 
-    known = set(keys(source.leaves, source.rows.y))
-    n_known = sum(key in known for key in keys(leaves, y))
+    new = set(keys(X, y))
+    n_known = len(new.intersection(keys(source.rows.X, source.rows.y)))
     if 2 * n_known > len(y):
         raise ValueError(
             f"X and y must be rows that took no part in the fit; {n_known} of {len(y)} are "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdicore import Forest, LeafIndex
+from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.conditional import Kind
 
 # Rows are routed in blocks of about so many leaf ids, so that memory stays flat.
@@ -26,6 +26,18 @@ class CentredForest:
 
     residuals: LeafIndex  # its targets are y_j - c_j
     leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
+
+    @classmethod
+    def checked(
+        cls, forest: Forest, residuals: LeafIndex, leaf_means: NDArray[np.float64]
+    ) -> CentredForest:
+        """Return the parts together, or raise ValueError if they are not of one forest."""
+        Scorer(forest, residuals)  # raises unless they have the same leaves
+        n_leaves = int(forest.n_leaves.sum())
+        means = np.asarray(leaf_means)
+        if means.dtype != np.float64 or means.shape != (n_leaves,) or not np.isfinite(means).all():
+            raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
+        return cls(residuals, means)
 
     def centres(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
         """Means of rows that lie in the given leaves (n, n_trees), (n,)."""

@@ -74,9 +74,10 @@ class HDIForestRegressor(
 
     Notes
     -----
-    Intervals are closed and their ends are training targets, so y outside the range of its leaves
-    is never covered. The weighted mean may lie outside a highest-density interval, and intervals
-    at a higher coverage need not contain those at a lower one.
+    Intervals of the forest's own kinds are closed and their ends are training targets, so y outside
+    the range of its leaves is never covered. The weighted mean may lie outside a highest-density
+    interval, and intervals at a higher coverage need not contain those at a lower one. Calibrated
+    intervals have other ends, and are nested.
 
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a

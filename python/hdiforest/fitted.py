@@ -87,6 +87,13 @@ class FittedForest:
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        bases = () if self.calibration is None else self.calibration.bases
+        if bases and self.n_outputs > 1:
+            raise ValueError("a model of several outputs must not have a calibration")
+        if any(base.family == "centred" for base in bases) != (self.centred is not None):
+            raise ValueError("the calibration does not fit the residuals of the model")
+
     @property
     def n_features(self) -> int:
         """Number of columns of a row."""

@@ -95,9 +95,8 @@ def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
     calibration = None
     if facts["calibration"] is not None:
         calibration = from_arrays(groups["calibration"], facts["calibration"])
-    families = () if calibration is None else [base.family for base in calibration.bases]
-    if ("centred" in families) != (centred is not None):
-        raise ValueError("its calibration does not fit the tensors of residuals")
+    elif groups["calibration"]:
+        raise ValueError("it has tensors of a calibration, but no facts of one")
     return replace(fitted, calibration=calibration, centred=centred)
 
 
@@ -105,12 +104,9 @@ def _centred_forest(forest: Forest, groups: dict[str, Any]) -> CentredForest | N
     if not groups["residuals"] and not groups["centred"]:
         return None
     residuals = LeafIndex.from_arrays(groups["residuals"], True, copy=False)
-    Scorer(forest, residuals)  # raises unless they have the same leaves
-    leaf_means = groups["centred"].get("leaf_means")
-    n_leaves = int(forest.n_leaves.sum())
-    if leaf_means is None or leaf_means.shape != (n_leaves,) or not np.isfinite(leaf_means).all():
-        raise ValueError(f"centred.leaf_means must be {n_leaves} finite numbers")
-    return CentredForest(residuals, leaf_means)
+    if "leaf_means" not in groups["centred"]:
+        raise ValueError("the tensor centred.leaf_means is missing")
+    return CentredForest.checked(forest, residuals, groups["centred"]["leaf_means"])
 
 
 def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:

@@ -41,6 +41,8 @@ class OutOfBagCentres:
             means.append(mean)
             totals.append(total)
         n_trees = (counts == 0).sum(axis=1)
+        if not np.isfinite(sums).all():
+            raise ValueError("the targets of the training rows are too large to be averaged")
         return cls(
             sums / np.maximum(n_trees, 1), n_trees, np.concatenate(means), np.concatenate(totals)
         )

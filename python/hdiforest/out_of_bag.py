@@ -49,8 +49,10 @@ class OutOfBagDistributions(BaseForestModel):
 
         Parameters
         ----------
-        coverage, kind
-            As in `predict_interval`.
+        coverage : float or list of k floats, default=0.9
+            Shares in (0, 1] of the conditional distribution to hold.
+        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+            As in `predict_interval`; out of bag there is no "calibrated".
 
         Returns
         -------

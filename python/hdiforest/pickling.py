@@ -69,10 +69,10 @@ def pop_fitted(state: State) -> FittedForest:
     """
     scorer, rows = state.pop("scorer_"), state.pop("_training_rows")
     del state["n_outputs_"]
-    # Models of older versions have none.
-    calibration, centred = _calibration_from_state(state.pop("_calibration", None))
     arrays, n_features = scorer["forest"]["arrays"], scorer["forest"]["n_features"]
     forest = Forest.from_arrays(arrays, n_features, copy=not _are_mapped(arrays))
+    # Models without a calibration, and those of older versions, have no such entry.
+    calibration, centred = _calibration_from_state(forest, state.pop("_calibration", None))
     return FittedForest(
         scorer=Scorer(forest, index_from_state(scorer["index"])),
         weights=state.pop("weights_"),
@@ -99,13 +99,14 @@ def _calibration_state(fitted: FittedForest) -> State | None:
 
 
 def _calibration_from_state(
-    state: State | None,
+    forest: Forest, state: State | None
 ) -> tuple[Calibration | None, CentredForest | None]:
     if state is None:
         return None, None
     centred = None
     if state["residuals"] is not None:
-        centred = CentredForest(index_from_state(state["residuals"]), state["leaf_means"])
+        residuals = index_from_state(state["residuals"])
+        centred = CentredForest.checked(forest, residuals, state["leaf_means"])
     return from_arrays(state["arrays"], state["facts"]), centred
 
 

@@ -97,13 +97,15 @@ class Builder {
             const std::size_t t = block % rows_.n_trees;
             const TargetOrder& order = orders_[block / rows_.n_trees];
             const offset_t at = tree_begin_[block];
+            const auto n_entries = static_cast<std::size_t>(tree_begin_[block + 1] - at);
             if (uniform_ && narrow_ranks()) {
-                entries.place(t, n_leaves(t), order, short_ranks_.data() + at);
+                entries.place(t, n_leaves(t), order, n_entries, short_ranks_.data() + at);
             } else if (uniform_) {
-                entries.place(t, n_leaves(t), order, ranks_.data() + at);
+                entries.place(t, n_leaves(t), order, n_entries, ranks_.data() + at);
             } else {
                 const int shift = wide_ ? wide_shift : narrow_shift;
                 entries.group(t, n_leaves(t), order, shift, pool_);
+                if (entries.ranks.size() != n_entries) refuse_changed_rows();
                 store(entries, at);
             }
             const std::size_t slot = block / rows_.n_trees * (n_leaves() + rows_.n_trees) +

@@ -109,8 +109,13 @@ std::vector<std::uint64_t> known_leaves(const TrainingRows& rows,
     std::vector<std::uint64_t> known((static_cast<std::size_t>(leaf_offsets.back()) + 63) / 64, 0);
     in_pieces(rows.n_rows * rows.n_trees, interruption, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            const auto bit =
-                static_cast<std::size_t>(leaf_offsets[i % rows.n_trees] + rows.leaves[i]);
+            const std::size_t t = i % rows.n_trees;
+            const leaf_t leaf = rows.leaves[i];
+            // Checked before, but it may have been changed since.
+            if (leaf < 0 || leaf >= leaf_offsets[t + 1] - leaf_offsets[t]) {
+                refuse(at("leaves", i / rows.n_trees, t) + " changed while it was read");
+            }
+            const auto bit = static_cast<std::size_t>(leaf_offsets[t] + leaf);
             known[bit / 64] |= std::uint64_t{1} << bit % 64;
         }
     });

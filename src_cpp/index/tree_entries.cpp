@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include "base/fixed_point.hpp"
 
@@ -22,6 +23,10 @@ std::uint64_t hash(std::uint64_t x) noexcept {
 }
 
 }  // namespace
+
+void refuse_changed_rows() {
+    throw std::invalid_argument("leaves or counts changed while they were read");
+}
 
 TreeEntries::TreeEntries(const TrainingRows& rows, std::span<const count_t> row_weights,
                          std::size_t max_leaves, Interruption& interruption)
@@ -118,18 +123,23 @@ void TreeEntries::collect_column(std::size_t tree, std::size_t n_leaves,
     const std::size_t step = in_.n_trees;
     leaf_t* leaf = leaf_.data();
     count_t* weight = weight_.data();
+    // They were checked before, but may have been changed since.
+    std::uint32_t max_leaf = 0;
     if (in_.counts == nullptr) {
-        each_row([=](std::size_t i) {
+        each_row([=, &max_leaf](std::size_t i) {
             leaf[i] = leaves[i * step];
+            max_leaf = std::max(max_leaf, static_cast<std::uint32_t>(leaf[i]));
             weight[i] = 1;
         });
     } else {
         const std::int32_t* counts = in_.counts + tree;
-        each_row([=](std::size_t i) {
+        each_row([=, &max_leaf](std::size_t i) {
             leaf[i] = leaves[i * step];
+            max_leaf = std::max(max_leaf, static_cast<std::uint32_t>(leaf[i]));
             weight[i] = static_cast<count_t>(counts[i * step]);
         });
     }
+    if (max_leaf >= n_leaves) refuse_changed_rows();
     const count_t* row_weight = row_weights.data();
     if (!row_weights.empty()) each_row([=](std::size_t i) { weight[i] *= row_weight[i]; });
     if (in_.max_samples_leaf > 0) thin_leaves(tree, n_leaves);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -22,6 +23,9 @@ struct LeafStatistics {
     count_t max_weight = 0;           // of the rows of one leaf together
     std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
+
+// Throws std::invalid_argument.
+[[noreturn]] void refuse_changed_rows();
 
 // Scratch memory of one thread, and the entries of the tree grouped last.
 class TreeEntries {
@@ -50,9 +54,10 @@ class TreeEntries {
     }
 
     // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need
-    // no units. Writes the ranks to `out`.
+    // no units. Writes n_entries ranks to `out`.
     template <class Rank>
-    void place(std::size_t tree, std::size_t n_leaves, const TargetOrder& order, Rank* out);
+    void place(std::size_t tree, std::size_t n_leaves, const TargetOrder& order,
+               std::size_t n_entries, Rank* out);
 
   private:
     template <class Use>
@@ -91,11 +96,14 @@ class TreeEntries {
 
 template <class Rank>
 void TreeEntries::place(std::size_t tree, std::size_t n_leaves, const TargetOrder& order,
-                        Rank* out) {
+                        std::size_t n_entries, Rank* out) {
     collect_column(tree, n_leaves, {});
     leaf_begin.assign(n_leaves + 1, 0);
     each_row([n = leaf_begin.data() + 1, leaf = leaf_.data(), weight = weight_.data()](
                  std::size_t i) { n[leaf[i]] += static_cast<std::uint32_t>(weight[i]); });
+    count_t total = 0;
+    for (const count_t weight : weight_) total += std::min<count_t>(weight, n_entries + 1);
+    if (total != n_entries) refuse_changed_rows();
     std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
     each_row([out, rows = order.rows.data(), ranks = order.ranks.data(), ends = end_.data(),

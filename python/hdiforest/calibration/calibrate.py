@@ -94,7 +94,7 @@ def calibrate_oob(
     )
     finish = Finish.of(y_train, clip=clip)
     rule = rule_for(len(candidates.y), objective)
-    return _calibration("oob", candidates, _checked_coverages(coverages), finish, rule)
+    return _calibration("oob", candidates, checked_coverages(coverages), finish, rule)
 
 
 def calibrate_split(
@@ -154,7 +154,7 @@ def calibrate_split(
         check_confidence(confidence)
         if weights is not None:
             raise ValueError("confidence must be None where rows have weights")
-    shares = _checked_coverages(coverages)
+    shares = checked_coverages(coverages)
     bases = [_choice_for(coverage, choices).base for coverage in shares]
 
     def rule(rows: Candidates, coverage: float, finish: Finish) -> Choice:
@@ -187,7 +187,7 @@ def _calibration(
     return Calibration(method, levels, finish, confidence, candidates.weights is not None)
 
 
-def _checked_coverages(given: float | Sequence[float]) -> tuple[float, ...]:
+def checked_coverages(given: float | Sequence[float]) -> tuple[float, ...]:
     """Return distinct coverages, ascending, at least one."""
     shares = np.sort(np.asarray(given, dtype=np.float64).reshape(-1))
     for share in shares:

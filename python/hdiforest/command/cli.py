@@ -156,7 +156,12 @@ def _run_calibrate(options: Any) -> None:
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
         model.calibrate(
-            options.coverage or usual, method="split", X=X, y=y, confidence=options.confidence
+            options.coverage or usual,
+            method="split",
+            X=X,
+            y=y,
+            confidence=options.confidence,
+            random_state=0,
         )
     model.save(output)
     say(f"{model.calibration_!r}\n\nModel written to {output}")
