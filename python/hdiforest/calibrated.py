@@ -93,7 +93,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
         and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
-        training row takes part in its own interval, nor in the residuals of the others. O(entries of its leaves + atoms log atoms) for each row.
+        training row takes part in its own interval, nor in the residuals of the others.
+        O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
         _check_arguments(fitted, method, X, y, coverage, objective, confidence, max_rows)
