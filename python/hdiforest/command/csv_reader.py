@@ -7,7 +7,7 @@ import csv
 import gzip
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -93,6 +93,7 @@ class CsvReader(TableReader):
         try:
             columns = self._parsed(block, number_columns, kept, self._spelled)
         except pa.ArrowInvalid:
+            self._require_even(block)
             self._require_readable(block, number_columns, kept)
             columns = self._parsed(block, number_columns, kept, self._spelled)
         arrays = [
@@ -115,15 +116,37 @@ class CsvReader(TableReader):
         types = {
             name: pa.string() if name in as_text else pa.float64() for name in number_columns
         } | dict.fromkeys(kept, pa.string())
+        convert = pa_csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=_MISSING, **how
+        )
+        table = self._arrow_table(block, convert)
+        return dict(zip(types, table.columns, strict=True))
+
+    def _arrow_table(self, block: bytes, convert: Any, **how: Any) -> Any:
+        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
+        # The whole block at once. Only the serial reader counts rows.
+        read = pa_csv.ReadOptions(
+            column_names=self.names, use_threads=False, block_size=len(block) + 1
+        )
+        parse = pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False, **how)
+        return pa_csv.read_csv(pa.BufferReader(block), read, parse, convert)
+
+    def _require_even(self, block: bytes) -> None:
+        """Raise RowError for a row with more or fewer cells than the header."""
+        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
         uneven: list[Any] = []
 
         def refuse(row: Any) -> str:
             uneven.append(row)  # pyarrow discards exceptions raised here
             return "error"
 
+        # pyarrow cannot hand over a row that is not UTF-8. As Latin-1 every row has its cells.
+        text = block.decode("latin-1").encode()
+        one_column = pa_csv.ConvertOptions(
+            column_types={self.names[0]: pa.string()}, include_columns=self.names[:1]
+        )
         try:
-            options = self._options(block, types, refuse, **how)
-            table = pa_csv.read_csv(pa.BufferReader(block), *options)
+            self._arrow_table(text, one_column, invalid_row_handler=refuse)
         except pa.ArrowInvalid:
             if not uneven:
                 raise
@@ -133,25 +156,6 @@ class CsvReader(TableReader):
                 f"line {line} has {n_cells} cell{'s' * (n_cells != 1)}, but the header has "
                 f"{len(self.names)}"
             ) from None
-        return dict(zip(types, table.columns, strict=True))
-
-    def _options(
-        self, block: bytes, types: dict[str, Any], refuse: Callable[[Any], str], **how: Any
-    ) -> tuple[Any, Any, Any]:
-        """Return pyarrow's options for reading, parsing and converting the block."""
-        pa_csv = need("pyarrow.csv")
-        return (
-            # The whole block at once. Only the serial reader counts rows.
-            pa_csv.ReadOptions(
-                column_names=self.names, use_threads=False, block_size=len(block) + 1
-            ),
-            pa_csv.ParseOptions(
-                newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
-            ),
-            pa_csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=_MISSING, **how
-            ),
-        )
 
     def _require_readable(self, block: bytes, number_columns: list[str], kept: list[str]) -> None:
         """Raise TableError for all columns of the block that hold no numbers, or no UTF-8.
