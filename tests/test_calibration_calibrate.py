@@ -9,29 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration import FAMILIES, KINDS, LEVELS, calibrate_oob, calibrate_split
-from hdiforest.calibration.candidates import Candidates
-from hdiforest.calibration.choice import fixed, rule_for
-from hdiforest.calibration.finish import Finish
+from hdiforest.calibration import FAMILIES, KINDS, LEVELS, Base, calibrate_oob, calibrate_split
 
 from .calibration_twin import AXES, made
 
-ONE = {"families": ("raw",), "kinds": ("hdi",), "levels": (0.8,)}
-WIDE = Finish.of(np.linspace(-9, 9, 50))
+RAW_HDI = Base("raw", "hdi", 0.8)
+FIXED = Base("centred", "equal_tailed", 0.8)
 
 
 def test_a_crossed_interval_is_its_midpoint():
     """Half the rows have exact bases: the pad is -5, which crosses the narrow ones."""
     y = np.zeros(8)
     ends = np.array([[-5.0, 5.0]] * 6 + [[-1.0, 3.0]] * 2)
-    found = calibrate_split(
-        ends[None, None, :, :, None],
-        y,
-        np.linspace(-9, 9, 50),
-        0.5,
-        choices=[rule_for(1)(Candidates.of(ends[None, None, :, :, None], y, **ONE), 0.5, WIDE)],
-        **ONE,
-    )
+    found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, bases=[RAW_HDI])
     assert found.levels[0].choice.pad == -5
     np.testing.assert_allclose(
         found.intervals(ends[..., None])[..., 0], [[0, 0]] * 6 + [[1, 1]] * 2, atol=1e-14
@@ -61,21 +51,18 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
     base, y = np.sort(numbers[:, :2], axis=1), numbers[:, 2]
     weights = np.arange(len(y)) % 3 + 1.0 if weighted else np.ones(len(y))
     weights[-2:] = weights.max()  # so that no row left out is the only heaviest one
-    ends = base[None, None, :, :, None]
-    choice = fixed(Candidates.of(ends, y, **ONE), coverage, WIDE)
     covered = Fraction(0)
     for i in range(len(y)):
         others = np.arange(len(y)) != i
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found = calibrate_split(
-                ends[:, :, others],
+                base[others, :, None],
                 y[others],
                 TRAINING[training],
                 coverage,
-                choices=[choice],
+                bases=[RAW_HDI],
                 weights=weights[others] if weighted else None,
-                **ONE,
             )
         lower, upper = found.intervals(base[i : i + 1, :, None])[0, :, 0]
         covered += Fraction(weights[i]) * int(lower <= y[i] <= upper)
@@ -101,27 +88,28 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     assert found.level(0.9).choice.realised == 1
 
 
+def made_split(n):
+    """Arguments of calibrate_split, and the ends by one base."""
+    ends, y = made(n)
+    return ends[1, 1, :, :, 1:2], y
+
+
 def test_too_few_rows_for_a_confidence():
-    ends, y = made(28)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        choices = [level.choice for level in calibrate_oob(ends, y, y, 0.9, **AXES).levels]
-    assert math.isfinite(
-        calibrate_split(ends, y, y, 0.9, choices=choices, **AXES).levels[0].choice.pad
-    )
+    ends, y = made_split(28)
+    found = calibrate_split(ends, y, y, 0.9, bases=[FIXED])
+    assert math.isfinite(found.levels[0].choice.pad)
     with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
-        found = calibrate_split(ends, y, y, 0.9, choices=choices, confidence=0.95, **AXES)
+        found = calibrate_split(ends, y, y, 0.9, bases=[FIXED], confidence=0.95)
     assert math.isinf(found.levels[0].choice.pad)
 
 
 def test_targets_outside_the_training_range_are_named_where_they_make_pads_infinite():
-    ends, y = made(50)
-    choices = [level.choice for level in calibrate_oob(ends, y, y, 0.9, **AXES).levels]
+    ends, y = made_split(50)
     far = np.append(y[:-9], np.full(9, 1e6))
     training = np.linspace(y.min(), y.max(), 300)
     with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
-        calibrate_split(ends, far, training, 0.9, choices=choices, **AXES)
-    found = calibrate_split(ends, far, training, 0.9, choices=choices, clip=False, **AXES)
+        calibrate_split(ends, far, training, 0.9, bases=[FIXED])
+    found = calibrate_split(ends, far, training, 0.9, bases=[FIXED], clip=False)
     assert 1e5 < found.levels[0].choice.pad < math.inf
 
 
@@ -151,7 +139,8 @@ def arguments(**changed):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ends": np.zeros((2, 2, 29, 2, 3))}, "ends must have shape .*30, 2, 3.*got .*29"),
+        ({"ends": np.zeros((2, 2, 29, 2, 3))}, "ends must have shape .*30, 2, 12.*got .*29"),
+        ({"ends": np.zeros((2, 2, 30, 2, 4))}, r"ends must .*\(2, 2, n, 2, 3\), got .*4"),
         ({"ends": np.full((2, 2, 30, 2, 3), np.nan)}, "ends must be finite"),
         ({"ends": -np.cumsum(np.ones((2, 2, 30, 2, 3)), axis=3)}, "lower <= upper"),
         ({"y": np.full(30, np.nan)}, "y must be finite"),
@@ -179,17 +168,18 @@ def test_refused_arguments(changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"coverages": (0.5, 0.7)}, "choices must have one for coverage 0.7, got those for 0.5"),
-        ({"choices": []}, "choices must have one for coverage 0.5, got those for none"),
+        ({"coverages": (0.5, 0.7)}, r"coverages must be 1 that ascend, got \(0.5, 0.7\)"),
+        ({"ends": np.zeros((30, 2, 2)), "bases": [FIXED] * 2, "coverages": (0.7, 0.5)}, "ascend"),
+        ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
+        ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw' or 'centred'"),
+        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi' or 'equal_tailed'"),
+        ({"bases": [Base("raw", "hdi", 80)]}, "levels must lie between 0 and 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
         ({"confidence": 0.9, "weights": np.ones(30)}, "confidence must be None"),
-        (
-            {"levels": (0.3, 0.7, 0.94)},
-            "ends must hold the chosen base centred, equal_tailed, 0.8",
-        ),
     ],
 )
 def test_refused_arguments_of_split(changed, message):
-    choices = [level.choice for level in calibrate_oob(**arguments()).levels]
+    ends, y = made_split(30)
+    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": [FIXED]} | changed
     with pytest.raises(ValueError, match=message):
-        calibrate_split(**arguments(choices=choices) | changed)
+        calibrate_split(**given)

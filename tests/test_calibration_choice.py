@@ -85,12 +85,12 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
 @pytest.mark.parametrize("objective", ["width", "interval_score"])
 def test_each_objective_finds_what_it_is_named_for(objective):
     ends, y = made(900, seed=3)
-    candidates = Candidates.of(ends, y, **AXES)
+    candidates = Candidates.of_grid(ends, y, **AXES)
     finish = Finish.of(y)
     chosen = narrowest(candidates, 0.9, finish, objective=objective)
     others = [
         narrowest(
-            Candidates.of(
+            Candidates.of_grid(
                 ends[f : f + 1, k : k + 1, ..., c : c + 1],
                 y,
                 families=NAMES[0][f : f + 1],
@@ -137,7 +137,7 @@ def test_ties_go_to_the_larger_level_and_then_to_the_first():
     finish = Finish.of(y)
     names = {"families": NAMES[0], "kinds": NAMES[1]}
     for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
-        candidates = Candidates.of(same, y, levels=levels, **names)
+        candidates = Candidates.of_grid(same, y, levels=levels, **names)
         assert narrowest(candidates, 0.9, finish).base == Base("raw", "hdi", 0.94)
 
 
@@ -159,7 +159,7 @@ def test_below_500_rows_there_is_no_choice():
 )
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
     ends, y = made(50, names=(families, kinds, levels))
-    candidates = Candidates.of(ends, y, families=families, kinds=kinds, levels=levels)
+    candidates = Candidates.of_grid(ends, y, families=families, kinds=kinds, levels=levels)
     assert fixed(candidates, 0.9, Finish.of(y)).base == expected
 
 
@@ -181,24 +181,15 @@ def test_calibrated_intervals_are_nested(seed, n):
         warnings.simplefilter("ignore", UserWarning)
         oob = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), **AXES)
         mixed = [
-            type(level.choice)(
-                str(rng.choice(families)),
-                str(rng.choice(kinds)),
-                float(rng.choice(levels)),
-                0.0,
-                level.coverage,
-                1.0,
-                1.0,
-                n,
-            )
-            for level in oob.levels
+            Base(str(rng.choice(families)), str(rng.choice(kinds)), float(rng.choice(levels)))
+            for _ in oob.levels
         ]
-        found = calibrate_split(ends, y, y, oob.coverages, choices=mixed, **AXES)
-    candidates = Candidates.of(ends, y, **AXES)
-    base = np.stack([candidates.ends_of(choice.base) for choice in mixed], axis=-1)
+        candidates = Candidates.of_grid(ends, y, **AXES)
+        base = np.stack([candidates.ends_of(chosen) for chosen in mixed], axis=-1)
+        found = calibrate_split(base, y, y, oob.coverages, bases=mixed)
     intervals = found.intervals(base)
     np.testing.assert_array_equal(intervals, nested(intervals))
-    assert found.bases == tuple(choice.base for choice in mixed)
+    assert found.bases == tuple(mixed)
 
 
 def test_one_row_and_half_rows_have_no_audit():

@@ -26,6 +26,7 @@ from hdiforest.calibration import (
     from_arrays,
     to_arrays,
 )
+from hdiforest.calibration.candidates import Candidates
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
@@ -42,6 +43,14 @@ def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
 
 RECORD, ARGUMENTS = made()
 CHOICES = [level.choice for level in RECORD.levels]
+
+
+def split(**options):
+    """The same rows and bases as of RECORD, padded as new ones."""
+    ends, y, y_train, coverages = ARGUMENTS
+    candidates = Candidates.of_grid(ends, y)
+    by_base = np.stack([candidates.ends_of(base) for base in RECORD.bases], axis=-1)
+    return calibrate_split(by_base, y, y_train, coverages, bases=RECORD.bases, **options)
 
 
 def test_a_coverage_is_looked_up_and_others_are_refused():
@@ -94,15 +103,15 @@ def test_the_html_is_a_well_formed_table():
 
 def test_guarantees_say_what_holds():
     assert "No guarantee" in RECORD.guarantee
-    split = calibrate_split(*ARGUMENTS, choices=CHOICES)
-    assert "exchangeable with the 60" in split.guarantee
-    assert "c + 1 / 61" in split.guarantee
-    sure = calibrate_split(*ARGUMENTS, choices=CHOICES, confidence=0.95)
+    plain = split()
+    assert "exchangeable with the 60" in plain.guarantee
+    assert "c + 1 / 61" in plain.guarantee
+    sure = split(confidence=0.95)
     assert "confidence of 0.95" in sure.guarantee
-    assert all(a.choice.pad >= b.choice.pad for a, b in zip(sure.levels, split.levels, strict=True))
-    weighted = calibrate_split(*ARGUMENTS, choices=CHOICES, weights=np.ones(60))
+    assert all(a.choice.pad >= b.choice.pad for a, b in zip(sure.levels, plain.levels, strict=True))
+    weighted = split(weights=np.ones(60))
     assert "weights" in weighted.guarantee
-    for record in (RECORD, split, sure, weighted):
+    for record in (RECORD, plain, sure, weighted):
         assert record.guarantee.count(". ") == 0
         assert record.guarantee.endswith(".")
 
@@ -125,7 +134,7 @@ def test_arrays_hold_all(n, lattice):
 
 def test_arrays_hold_splits():
     for options in ({"confidence": 0.9}, {"weights": np.ones(60)}, {}):
-        record = calibrate_split(*ARGUMENTS, choices=CHOICES, **options)
+        record = split(**options)
         assert through_json(record) == record
 
 

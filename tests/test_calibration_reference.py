@@ -62,7 +62,7 @@ def test_choices_pads_and_widths_are_known(
     )
     source = OutOfBagIntervals(model._fitted, 1)
     ends = source.intervals(source.usable, LEVELS)
-    candidates = Candidates.of(ends, y[train][source.usable], levels=LEVELS)
+    candidates = Candidates.of_grid(ends, y[train][source.usable], levels=LEVELS)
     finish = Finish.of(y[train])
     choice = narrowest(candidates, coverage, finish)
     assert choice.base == Base(*base)

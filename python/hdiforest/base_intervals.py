@@ -61,7 +61,7 @@ class OutOfBagIntervals:
         return ("raw", "centred") if self._fitted.weights == "all" else ("raw",)
 
     @cached_property
-    def weighing(self) -> NDArray[np.bool_]:
+    def has_weight(self) -> NDArray[np.bool_]:
         """Whether each training row weighs anything: to the forest the others are not there."""
         weights = self.rows.sample_weight
         return np.ones(len(self.rows.y), dtype=bool) if weights is None else weights > 0
@@ -72,17 +72,17 @@ class OutOfBagIntervals:
         if self.rows.counts is None:
             return np.empty(0, dtype=np.intp)
         n_trees = (self.rows.counts == 0).sum(axis=1)
-        return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.weighing)
+        return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.has_weight)
 
     @property
     def has_enough(self) -> bool:
         """Whether half of the training rows are usable."""
-        return 2 * len(self.usable) >= int(self.weighing.sum())
+        return 2 * len(self.usable) >= int(self.has_weight.sum())
 
     @property
     def targets(self) -> Array:
         """Targets of the rows that weigh anything."""
-        return self.rows.y[self.weighing]
+        return self.rows.y[self.has_weight]
 
     @cached_property
     def centres(self) -> OutOfBagCentres:

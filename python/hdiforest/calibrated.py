@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.base_intervals import MIN_OOB_TREES, OutOfBagIntervals, base_intervals
-from hdiforest.calibration import LEVELS, Base, Calibration, Choice, calibrate_oob, calibrate_split
+from hdiforest.calibration import LEVELS, Base, Calibration, calibrate_oob, calibrate_split
 from hdiforest.calibration.calibrate import checked_coverages
 from hdiforest.calibration.candidates import check_name
 from hdiforest.calibration.choice import OBJECTIVES
@@ -22,6 +22,9 @@ from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.rows import checked_rows
 
 Objective = Literal["width", "interval_score"]
+
+# Padded where too few trees leave rows out for a choice.
+FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
 class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
@@ -185,29 +188,19 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
         n_threads = self._n_threads(len(rows))
         _refuse_training_rows(source, rows, targets)
-        if chosen is None:
-            shares = np.asarray(coverage, dtype=np.float64).reshape(-1).tolist()
-            choices = [Choice("raw", "equal_tailed", 0.8, 0, c, 0, 0, 1) for c in shares]
-        else:
-            choices = [level.choice for level in chosen.levels]
-        families = list(dict.fromkeys(choice.family for choice in choices))
-        kinds = list(dict.fromkeys(choice.kind for choice in choices))
-        levels = sorted({choice.level for choice in choices})
-        grid = [Base(f, k, level) for f in families for k in kinds for level in levels]
-        ends = base_intervals(fitted, rows, grid, n_threads)
+        coverages = checked_coverages(coverage)
+        bases = [FIXED_RAW] * len(coverages) if chosen is None else chosen.bases
+        ends = base_intervals(fitted, rows, bases, n_threads)
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(rows)} rows of X have no interval")
         calibration = calibrate_split(
-            ends.reshape(len(rows), 2, len(families), len(kinds), -1).transpose(2, 3, 0, 1, 4),
+            ends,
             targets,
             source.targets,
-            coverage,
-            choices=choices,
+            coverages,
+            bases=bases,
             confidence=confidence,
-            families=families,
-            kinds=kinds,
-            levels=levels,
             clip=clip,
         )
         return replace(fitted, calibration=calibration)
@@ -259,10 +252,10 @@ def _out_of_bag(
         rng = np.random.default_rng(random_state)
         chosen = np.sort(rng.choice(chosen, max_rows, replace=False))
     ends = source.intervals(chosen, LEVELS)
-    told = np.isfinite(ends).all(axis=(0, 1, 3, 4))
+    finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
     return calibrate_oob(
-        ends[:, :, told],
-        source.rows.y[chosen[told]],
+        ends[:, :, finite],
+        source.rows.y[chosen[finite]],
         source.targets,
         coverage,
         families=source.families,

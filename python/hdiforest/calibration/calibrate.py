@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdiforest.calibration.audit import audit
-from hdiforest.calibration.candidates import FAMILIES, KINDS, LEVELS, Candidates
+from hdiforest.calibration.candidates import FAMILIES, KINDS, LEVELS, Base, Candidates
 from hdiforest.calibration.choice import (
     Choice,
     Objective,
@@ -89,7 +89,7 @@ def calibrate_oob(
     asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage,
     for m candidates.
     """
-    candidates = Candidates.of(
+    candidates = Candidates.of_grid(
         ends, y, families=families, kinds=kinds, levels=levels, weights=weights
     )
     finish = Finish.of(y_train, clip=clip)
@@ -103,11 +103,8 @@ def calibrate_split(
     y_train: ArrayLike,
     coverages: float | Sequence[float],
     *,
-    choices: Sequence[Choice],
+    bases: Sequence[Base],
     confidence: float | None = None,
-    families: Sequence[str] = FAMILIES,
-    kinds: Sequence[str] = KINDS,
-    levels: Sequence[float] = LEVELS,
     weights: ArrayLike | None = None,
     clip: bool = True,
 ) -> Calibration:
@@ -115,14 +112,16 @@ def calibrate_split(
 
     Parameters
     ----------
-    ends : (n_families, n_kinds, n, 2, n_levels) array
-        Ends of the intervals of the n new rows.
+    ends : (n, 2, k) array
+        Ends of the intervals of the n new rows by `bases`.
     y : (n,) array
         Targets of these rows.
-    y_train, coverages, families, kinds, levels, weights, clip
+    y_train, weights, clip
         As in `calibrate_oob`.
-    choices : sequence of Choice
-        One for each coverage, such as `calibrate_oob` made; only their bases are used.
+    coverages : float or sequence of k floats
+        Above 0 and below 1, ascending.
+    bases : sequence of k Base
+        One for each coverage.
     confidence : float, optional
         With it at least that share of all sets of calibration rows gives the coverage; without, all
         sets do so on average.
@@ -134,8 +133,7 @@ def calibrate_split(
     Raises
     ------
     ValueError
-        If shapes differ, a value is out of range, there is no choice for a coverage or no candidate
-        for a choice, or both weights and confidence are given.
+        If shapes differ, a value is out of range, or both weights and confidence are given.
 
     Warns
     -----
@@ -147,19 +145,16 @@ def calibrate_split(
     Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
     with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration.pads`.
     """
-    candidates = Candidates.of(
-        ends, y, families=families, kinds=kinds, levels=levels, weights=weights
-    )
+    candidates = Candidates.of(bases, ends, y, weights)
     if confidence is not None:
         check_confidence(confidence)
-        if weights is not None:
-            raise ValueError("confidence must be None where rows have weights")
     shares = checked_coverages(coverages)
-    bases = [_choice_for(coverage, choices).base for coverage in shares]
+    if len(shares) != len(bases) or list(shares) != np.ravel(coverages).tolist():
+        raise ValueError(f"coverages must be {len(bases)} that ascend, got {coverages!r}")
+    base_of = dict(zip(shares, bases, strict=True))
 
     def rule(rows: Candidates, coverage: float, finish: Finish) -> Choice:
-        base = bases[shares.index(coverage)]
-        return padded_base(rows, base, coverage, finish, confidence=confidence)
+        return padded_base(rows, base_of[coverage], coverage, finish, confidence=confidence)
 
     finish = Finish.of(y_train, clip=clip)
     return _calibration("split", candidates, shares, finish, rule, confidence)
@@ -197,14 +192,6 @@ def checked_coverages(given: float | Sequence[float]) -> tuple[float, ...]:
     if len(shares) == 0 or (np.diff(shares) == 0).any():
         raise ValueError(f"coverages must be one or more and distinct, got {given!r}")
     return tuple(shares.tolist())
-
-
-def _choice_for(coverage: float, choices: Sequence[Choice]) -> Choice:
-    for choice in choices:
-        if math.isclose(choice.coverage, coverage, rel_tol=0, abs_tol=1e-9):
-            return choice
-    listed = ", ".join(f"{choice.coverage:g}" for choice in choices) or "none"
-    raise ValueError(f"choices must have one for coverage {coverage:g}, got those for {listed}")
 
 
 def _warn_of_infinite(choices: Sequence[Choice], confidence: float | None) -> None:

@@ -40,24 +40,20 @@ class Candidates:
     @classmethod
     def of(
         cls,
+        bases: Sequence[Base],
         ends: ArrayLike,
         y: ArrayLike,
-        *,
-        families: Sequence[str] = FAMILIES,
-        kinds: Sequence[str] = KINDS,
-        levels: Sequence[float] = LEVELS,
         weights: ArrayLike | None = None,
     ) -> Self:
-        """Check and arrange what a forest gave for the calibration rows.
+        """Check what a forest gave for the calibration rows.
 
         Parameters
         ----------
-        ends : (n_families, n_kinds, n, 2, n_levels) array
+        bases : sequence of m Base
+        ends : (n, 2, m) array
             Lower and upper ends, in the unit of y.
         y : (n,) array
             Targets of the n rows.
-        families, kinds, levels : sequences
-            What the axes of `ends` are.
         weights : (n,) array, optional
             Weights of the rows, positive.
 
@@ -66,23 +62,58 @@ class Candidates:
         ValueError
             If a name is not known, shapes differ, or a value is out of range.
         """
-        check_names("families", families, FAMILIES)
-        check_names("kinds", kinds, KINDS)
-        if not (len(levels) > 0 and all(0 < level < 1 for level in levels)):
-            raise ValueError(f"levels must lie between 0 and 1, got {levels!r}")
+        for base in bases:
+            check_name("family", base.family, FAMILIES)
+            check_name("kind", base.kind, KINDS)
+            if not 0 < base.level < 1:
+                raise ValueError(f"levels must lie between 0 and 1, got {base.level}")
         targets = checked_targets("y", y)
         given = np.asarray(ends, dtype=np.float64)
-        shape = (len(families), len(kinds), len(targets), 2, len(levels))
+        shape = (len(targets), 2, len(bases))
+        if given.shape != shape or not bases:
+            raise ValueError(f"ends must have shape (n, 2, n_bases) = {shape}, got {given.shape}")
+        if not np.isfinite(given).all() or (given[:, 0] > given[:, 1]).any():
+            raise ValueError("ends must be finite with lower <= upper")
+        return cls(tuple(bases), given, targets, _checked_weights(weights, len(targets)))
+
+    @classmethod
+    def of_grid(
+        cls,
+        ends: ArrayLike,
+        y: ArrayLike,
+        *,
+        families: Sequence[str] = FAMILIES,
+        kinds: Sequence[str] = KINDS,
+        levels: Sequence[float] = LEVELS,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Check and arrange what a forest gave: each family, kind and level.
+
+        Parameters
+        ----------
+        ends : (n_families, n_kinds, n, 2, n_levels) array
+        y, weights
+            As in `of`.
+        families, kinds, levels : sequences
+            What the axes of `ends` are.
+
+        Raises
+        ------
+        ValueError
+            As `of`.
+        """
+        check_names("families", families, FAMILIES)
+        check_names("kinds", kinds, KINDS)
+        given = np.asarray(ends, dtype=np.float64)
+        n = given.shape[2] if given.ndim == 5 else -1
+        shape = (len(families), len(kinds), n, 2, len(levels))
         if given.shape != shape:
             raise ValueError(
-                f"ends must have shape (n_families, n_kinds, n, 2, n_levels) = {shape}, got "
-                f"{given.shape}"
+                "ends must have shape (n_families, n_kinds, n, 2, n_levels) = "
+                f"({shape[0]}, {shape[1]}, n, 2, {shape[4]}), got {given.shape}"
             )
-        if not np.isfinite(given).all() or (given[..., 0, :] > given[..., 1, :]).any():
-            raise ValueError("ends must be finite with lower <= upper")
-        bases = tuple(Base(f, k, float(c)) for f in families for k in kinds for c in levels)
-        arranged = given.transpose(2, 3, 0, 1, 4).reshape(len(targets), 2, len(bases))
-        return cls(bases, arranged, targets, _checked_weights(weights, len(targets)))
+        bases = [Base(f, k, float(c)) for f in families for k in kinds for c in levels]
+        return cls.of(bases, given.transpose(2, 3, 0, 1, 4).reshape(n, 2, -1), y, weights)
 
     def rows(self, chosen: NDArray[np.intp]) -> Candidates:
         """Return the candidates of some of the rows."""
