@@ -11,6 +11,8 @@ from setuptools import setup
 # HDICORE_BUILD_JOBS is the number of compilers run at once.
 msvc = os.name == "nt"
 compile_args = [] if msvc else ["-O3", "-Wall", "-Wextra", "-Wpedantic"]
+if not msvc:  # A fused a * b + c rounds once: results would depend on the processor.
+    compile_args += ["-ffp-contract=off"]
 link_args: list[str] = []
 if os.environ.get("HDICORE_DEBUG"):
     compile_args += ["/Zi"] if msvc else ["-O1", "-g", "-D_GLIBCXX_ASSERTIONS"]

@@ -301,6 +301,8 @@ def centred_oob_intervals(
     kinds: Sequence[_Kind],
     *,
     draw_weight: ArrayLike | None = None,  # (n,)
+    scale: float = 1.0,
+    offsets: ArrayLike | None = None,  # (n,)
     n_threads: int = 0,
 ) -> _Floats: ...  # (len(kinds), m, 2) or (len(kinds), m, 2, k)
 def weighted_hdi(

@@ -368,10 +368,12 @@ def centred_atoms(
     *,
     draw_weight: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    scale: float = 1.0,
+    offsets: ArrayLike | None = None,
 ) -> Atoms:
-    """Atoms c_i + (y_j - c_j) of training row i, from the trees that did not draw it.
+    """Atoms s_i + (y_j - s_j) of training row i, from the trees that did not draw it.
 
-    Row i is left out of its leaves, and its target out of each c_j.
+    s_j = scale c_j + offsets[j]. Row i is left out of its leaves, and its target out of each c_j.
     """
     leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
     weight = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
@@ -382,6 +384,7 @@ def centred_atoms(
         sample_weight=sample_weight,
         leave_out=row,
     )
+    added = np.zeros(len(y)) if offsets is None else np.asarray(offsets, dtype=np.float64)
     own = sum(w * y[j] for j, w in centre(leaves, counts, row, weight).items())
     members: dict[float, int] = {}
     for value, mass in zip(others.values, others.masses, strict=True):
@@ -389,7 +392,8 @@ def centred_atoms(
         weights = centre(leaves, counts, j, weight)
         v = weights.get(row, 0.0)
         mean = sum(w * y[k] for k, w in weights.items())
-        z = own + y[j] - (mean - v * y[row]) / max(1 - v, 0.05)
+        others_mean = (mean - v * y[row]) / max(1 - v, 0.05)
+        z = scale * own + added[row] + y[j] - (scale * others_mean + added[j])
         members[z] = members.get(z, 0) + mass
     values = sorted(members)
     masses = [members[z] for z in values]

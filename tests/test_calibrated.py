@@ -156,7 +156,8 @@ def test_rows_without_weight_do_not_count():
 
 def test_a_pickle_is_checked_against_its_forest(model):
     state = model.__getstate__()
-    for change in ({"leaf_means": np.zeros(3)}, {"residuals": None}):
-        damaged = state | {"_calibration": state["_calibration"] | change}
+    stored = state["_calibration"]
+    for centred in (stored["centred"] | {"leaf_means": np.zeros(3)}, None):
+        damaged = state | {"_calibration": stored | {"centred": centred}}
         with pytest.raises(ValueError, match=r"leaf_means must be|does not fit"):
             HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)

@@ -126,7 +126,7 @@ def test_weights_move_the_pad():
 
 def test_the_default_axes_are_those_of_the_candidates():
     ends, y = made(700, names=(FAMILIES, KINDS, LEVELS))
-    found = calibrate_oob(ends, y, y, (0.99, 0.5))
+    found = calibrate_oob(ends, y, y, (0.99, 0.5), families=FAMILIES)
     assert found.coverages == (0.5, 0.99)
     assert all(level.choice.level in LEVELS for level in found.levels)
 
@@ -151,7 +151,7 @@ def arguments(**changed):
         ({"coverages": ()}, "coverages must be one or more"),
         ({"coverages": (0.5, 0.5)}, "coverages must be .* distinct"),
         ({"coverages": math.nan}, "coverage must be above 0"),
-        ({"families": ("raw", "boosted")}, "families must be some of raw, centred"),
+        ({"families": ("raw", "boosted")}, "families must be some of raw, centred, stacked"),
         ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed"),
         ({"levels": (0.3, 0.8, 1.0)}, "levels must lie between"),
         ({"weights": np.ones(3)}, "weights must have shape"),
@@ -171,7 +171,7 @@ def test_refused_arguments(changed, message):
         ({"coverages": (0.5, 0.7)}, r"coverages must be 1 that ascend, got \(0.5, 0.7\)"),
         ({"ends": np.zeros((30, 2, 2)), "bases": [FIXED] * 2, "coverages": (0.7, 0.5)}, "ascend"),
         ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
-        ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw' or 'centred'"),
+        ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
         ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi' or 'equal_tailed'"),
         ({"bases": [Base("raw", "hdi", 80)]}, "levels must lie between 0 and 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),

@@ -122,7 +122,7 @@ def test_the_score_and_the_width_may_choose_differently():
     narrow = np.tile([-1.0, 1.0], (n, 1))
     wide = np.where((y == 100)[:, None], [0.0, 101.0], [-2.0, 2.0])
     ends = np.stack([narrow, wide])[:, None, :, :, None]
-    axes = {"kinds": ("hdi",), "levels": (0.8,)}
+    axes = {"families": ("raw", "centred"), "kinds": ("hdi",), "levels": (0.8,)}
     smooth = np.linspace(-200, 200, n)  # training targets without a lattice
     chosen = [
         calibrate_oob(ends, y, smooth, 0.9, objective=objective, **axes).bases[0].family

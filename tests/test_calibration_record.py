@@ -38,7 +38,7 @@ def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
     ends = np.stack([centre - half, centre + half], axis=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return calibrate_oob(ends, y, y, coverages), (ends, y, y, coverages)
+        return calibrate_oob(ends, y, y, coverages, families=FAMILIES[:2]), (ends, y, y, coverages)
 
 
 RECORD, ARGUMENTS = made()
@@ -48,7 +48,7 @@ CHOICES = [level.choice for level in RECORD.levels]
 def split(**options):
     """The same rows and bases as of RECORD, padded as new ones."""
     ends, y, y_train, coverages = ARGUMENTS
-    candidates = Candidates.of_grid(ends, y)
+    candidates = Candidates.of_grid(ends, y, families=FAMILIES[:2])
     by_base = np.stack([candidates.ends_of(base) for base in RECORD.bases], axis=-1)
     return calibrate_split(by_base, y, y_train, coverages, bases=RECORD.bases, **options)
 
@@ -189,7 +189,10 @@ def facts_with(**changed):
         (facts_with(method=["oob"]), "method must be 'oob' or 'split'"),
         (facts_with(families=["raw"] * 2), "families must be a list of 3 names"),
         (facts_with(families="raw"), "families must be a list"),
-        (facts_with(families=["raw", "raw", "<b>"]), "family must be 'raw' or 'centred'"),
+        (
+            facts_with(families=["raw", "raw", "<b>"]),
+            "family must be 'raw', 'centred' or 'stacked'",
+        ),
         (facts_with(kinds=["hdi", "hdi", 1]), "kind must be 'hdi' or 'equal_tailed', got 1"),
         (facts_with(n=0), "n must be a whole number"),
         (facts_with(n=True), "n must be a whole number"),

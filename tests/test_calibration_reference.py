@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.base_intervals import OutOfBagIntervals, base_intervals
-from hdiforest.calibration import FAMILIES, Base, Finish
+from hdiforest.calibration import KINDS, Base, Finish
 from hdiforest.calibration.candidates import Candidates
 from hdiforest.calibration.choice import narrowest
 from hdiforest.calibration.intervals import padded
@@ -61,13 +61,14 @@ def test_choices_pads_and_widths_are_known(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
     source = OutOfBagIntervals(model._fitted, 1)
-    ends = source.intervals(source.usable, LEVELS)
-    candidates = Candidates.of_grid(ends, y[train][source.usable], levels=LEVELS)
+    ends = source.intervals(source.usable, KINDS, LEVELS)
+    candidates = Candidates.of_grid(
+        ends, y[train][source.usable], families=source.families, levels=LEVELS
+    )
     finish = Finish.of(y[train])
     choice = narrowest(candidates, coverage, finish)
     assert choice.base == Base(*base)
     assert_allclose([choice.pad, choice.mean_width], [pad, width], atol=2e-6)
-    assert source.families == FAMILIES
     fitted = model._fitted
     if choice.family == "centred":
         object.__setattr__(fitted, "centred", source.centred_forest())

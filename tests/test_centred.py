@@ -43,7 +43,7 @@ class Rows:
         out = self.counts == 0
         return (np.array(means).T * out).sum(1) / out.sum(1), np.concatenate(leaf_weight)
 
-    def intervals(self, coverage, kinds, y=None, rows=None, n_threads=1):
+    def intervals(self, coverage, kinds, y=None, rows=None, n_threads=1, **stacked):
         y = self.y if y is None else y
         centres, leaf_weight = self.prepare(y)
         index = LeafIndex(
@@ -65,18 +65,22 @@ class Rows:
             kinds,
             draw_weight=self.weight,
             n_threads=n_threads,
+            **stacked,
         )
 
 
 KINDS = ("hdi", "equal_tailed", "lower", "upper")
 
 
+@pytest.mark.parametrize("stacks", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_intervals_are_those_of_the_definition(seed, weighted):
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
     rows = Rows(seed, weighted=weighted)
     levels = [0.3, 0.8, 1.0]
-    found = rows.intervals(levels, KINDS)
+    offsets = np.random.default_rng(seed).normal(size=len(rows.y))
+    stacked = {"scale": 0.3, "offsets": offsets} if stacks else {}
+    found = rows.intervals(levels, KINDS, **stacked)
     assert found.shape == (4, len(rows.y), 2, 3)
     for i in range(len(rows.y)):
         atoms = _reference.centred_atoms(
@@ -86,6 +90,7 @@ def test_intervals_are_those_of_the_definition(seed, weighted):
             i,
             draw_weight=rows.weight,
             sample_weight=rows.weight,
+            **stacked,
         )
         for k, kind in enumerate(KINDS):
             for j, level in enumerate(levels):
@@ -144,6 +149,9 @@ def test_arguments_out_of_range_are_named():
         ({"rows": [len(rows.y)]}, "rows must lie below 40, got 40"),
         ({"coverage": 0}, "coverage must lie in"),
         ({"kinds": ["median"]}, "kind must be"),
+        ({"scale": np.inf}, "scale must be finite"),
+        ({"offsets": nan}, "offsets must be finite"),
+        ({"offsets": [0.0]}, "offsets must have shape"),
     ]
     for change, message in wrong:
         with pytest.raises(ValueError, match=message):

@@ -19,16 +19,17 @@ def centres_of(n_trees=60, sample_weight=None, **options):
     model = HDIForestRegressor.from_forest(forest, X, Y, sample_weight=sample_weight)
     rows, compiled = model._fitted.training_rows, model.scorer_.forest
     leaves = compiled.leaves(rows.X)
-    return forest, model, rows, leaves, OutOfBagCentres.of(rows, leaves, compiled)
+    return forest, model, OutOfBagCentres.of(rows, leaves, compiled)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_centres_are_the_forests_own_means(weighted):
     weights = np.random.default_rng(2).random(len(Y)) if weighted else None
-    forest, model, rows, leaves, centres = centres_of(sample_weight=weights, oob_score=True)
+    forest, model, centres = centres_of(sample_weight=weights, oob_score=True)
     assert_allclose(centres.centres, forest.oob_prediction_, rtol=1e-10)
-    centred = centres.forest_of(rows, leaves, model.scorer_.forest, 1)
-    assert_allclose(centred.centres(forest_leaves(model)), forest.predict(X_NEW), rtol=1e-10)
+    centred = centres.forest_of(None, 1)
+    found = centred.centres(X_NEW, forest_leaves(model), 1)
+    assert_allclose(found, forest.predict(X_NEW), rtol=1e-10)
 
 
 def forest_leaves(model):
@@ -37,9 +38,9 @@ def forest_leaves(model):
 
 @pytest.mark.parametrize("coverage", [0.8, [0.5, 0.9]])
 def test_intervals_are_those_of_the_weighted_residuals(coverage):
-    forest, model, rows, leaves, centres = centres_of()
+    forest, model, centres = centres_of()
     compiled = model.scorer_.forest
-    centred = centres.forest_of(rows, leaves, compiled, 1)
+    centred = centres.forest_of(None, 1)
     found = centred.intervals(compiled, X_NEW, coverage, "hdi", 2)
     weights = model.predict_weights(X_NEW).toarray()
     for i, mean in enumerate(forest.predict(X_NEW)):
@@ -49,23 +50,21 @@ def test_intervals_are_those_of_the_weighted_residuals(coverage):
 
 
 def test_blocks_of_rows_change_no_bit(monkeypatch):
-    _, model, rows, leaves, centres = centres_of()
+    _, model, centres = centres_of()
     compiled = model.scorer_.forest
-    centred = centres.forest_of(rows, leaves, compiled, 1)
+    centred = centres.forest_of(None, 1)
     whole = centred.intervals(compiled, X_NEW, 0.9, "hdi", 2)
     monkeypatch.setattr("hdiforest.centred._LEAVES_AT_ONCE", 60 * 7)
     assert_array_equal(centred.intervals(compiled, X_NEW, 0.9, "hdi", 1), whole)
 
 
 def test_rows_that_every_tree_drew_have_no_atom():
-    _, model, rows, leaves, centres = centres_of(n_trees=3)
+    *_, centres = centres_of(n_trees=3)
     never = np.flatnonzero(centres.n_trees == 0)
     assert len(never) > 10
-    compiled = model.scorer_.forest
     chosen = np.arange(len(Y))
-    ends = centres.intervals(rows, leaves, compiled, chosen, [0.9], ["hdi"], 1)
+    ends = centres.intervals(chosen, [0.9], ["hdi"], None, 1)
     # So have rows whose leaves hold nothing else.
     assert np.isnan(ends[:, never]).all()
     assert not np.isnan(ends).all(axis=(0, 2, 3)).all()
-    weights = centres.row_weights(rows)
-    assert_array_equal(weights == 0, centres.n_trees == 0)
+    assert_array_equal(centres.row_weights == 0, centres.n_trees == 0)

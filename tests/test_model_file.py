@@ -272,11 +272,45 @@ def rewritten(path, change_facts=None, change_tensors=None):
 def test_files_of_version_1_are_read(model, path):
     def to_version_1(facts):
         facts.update(format_version=1)
-        del facts["calibration"]
+        del facts["calibration"], facts["mean"]
 
     rewritten(path, to_version_1)
     loaded = HDIForestRegressor.load(path)
     np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    rng = np.random.default_rng(0)
+    rows = rng.random((520, 2))
+    forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest).fit(rows, 9 * rows[:, 0] + rng.normal(size=520))
+    return model.calibrate(0.8, mean="boosting", random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["mean"].update(share=1.5), None, r"share must be in \[0, 1\]"),
+        (lambda facts: facts["mean"].update(baseline=True), None, "mean must be null, or a share"),
+        (lambda facts: facts["mean"].pop("share"), None, "mean must be null, or a share"),
+        (lambda facts: facts.update(mean=None), None, "tensors of a mean, but no facts of one"),
+        (None, lambda tensors: tensors.pop("centred.mean_values"), "mean_values is missing"),
+        (None, lambda tensors: tensors.pop("centred.leaf_means"), "leaf_means is missing"),
+        (None, lambda tensors: tensors.pop("mean_forest.nodes"), "nodes"),
+        (
+            None,
+            lambda tensors: tensors.update({"centred.mean_values": np.full(3, np.nan)}),
+            "leaf_values must be",
+        ),
+    ],
+)
+def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message):
+    path = tmp_path / "stacked.hdi"
+    stacked.save(path)
+    rewritten(path, change_facts, change_tensors)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
 
 
 def test_newer_versions(path):

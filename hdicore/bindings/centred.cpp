@@ -12,8 +12,8 @@ constexpr const char* doc =
     R"(Intervals of training rows from the residuals of others, none seeing itself.
 
 Row i is left out of the leaves of the trees that did not draw it, and its target out
-of the centres of the others; its atoms are centres[i] + (y[j] - c[j]), where c[j] is
-centres[j] without y[i].
+of the centres of the others; its atoms are s[i] + (y[j] - s[j]), where s[j] is
+scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
 
 Parameters
 ----------
@@ -37,6 +37,11 @@ kinds : list of str
     Kinds of interval, as `LeafIndex.intervals` names them.
 draw_weight : (n,) float, optional
     Weight of a row each time it is drawn; by default 1.
+scale : float, default=1.0
+    Factor of the centres.
+offsets : (n,) float, optional
+    Added to the centres after that, such as a share of another model's prediction of a
+    row; by default 0.
 n_threads : int, default=0
     0 means all that this process may use.
 
@@ -117,7 +122,7 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                             const py::object& centres, const py::object& leaf_weight,
                             const py::object& rows, const py::object& coverage,
                             const py::sequence& kind_names, const py::object& draw_weight,
-                            const py::object& n_threads) {
+                            double scale, const py::object& offsets, const py::object& n_threads) {
     const LeafIndex& engine = *held<BoundIndex>(index, "index").engine;
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
@@ -135,6 +140,9 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
     const auto of_leaves = vector_of(leaf_weight, "leaf_weight", engine.n_leaves());
     py::array_t<double> of_draws;
     if (!draw_weight.is_none()) of_draws = vector_of(draw_weight, "draw_weight", n);
+    py::array_t<double> added;
+    if (!offsets.is_none()) added = vector_of(offsets, "offsets", n);
+    if (!std::isfinite(scale)) throw py::value_error("scale must be finite");
     const auto given_rows = integers<std::uint32_t>(rows, "rows");
     check_ndim(given_rows, "rows", 1);
     const std::vector<std::uint32_t> chosen = copy_of(given_rows);
@@ -162,7 +170,9 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                                of_leaves.data(),
                                targets.data(),
                                means.data(),
-                               n_oob.data()};
+                               n_oob.data(),
+                               offsets.is_none() ? nullptr : added.data(),
+                               scale};
     const CentredRequest request{chosen, levels.values, kinds, result.mutable_data()};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
@@ -179,7 +189,8 @@ void register_centred(py::module_& module) {
     module.def("centred_oob_intervals", &centred, py::arg("index"), py::arg("leaves"),
                py::arg("counts"), py::arg("y"), py::arg("centres"), py::arg("leaf_weight"),
                py::arg("rows"), py::arg("coverage"), py::arg("kinds"), py::kw_only(),
-               py::arg("draw_weight") = py::none(), py::arg("n_threads") = 0, doc);
+               py::arg("draw_weight") = py::none(), py::arg("scale") = 1.0,
+               py::arg("offsets") = py::none(), py::arg("n_threads") = 0, doc);
 }
 
 }  // namespace hdicore::bindings

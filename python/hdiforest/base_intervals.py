@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import LeafIndex
-from hdiforest.calibration import KINDS, Base
+from hdiforest.calibration import Base
 from hdiforest.centred import CentredForest
 from hdiforest.conditional import Kind
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.oob_centres import OutOfBagCentres
+from hdiforest.stacking import Stacking
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    Those of one family and kind are read at once. Centred ones need `fitted.centred`.
+    Those of one family and kind are read at once. All but raw ones need `fitted.centred`.
     """
     ends = np.empty((len(X), 2, len(bases)))
     for family, name in dict.fromkeys((base.family, base.kind) for base in bases):
@@ -49,16 +50,26 @@ def base_intervals(
 class OutOfBagIntervals:
     """Base intervals of training rows, in none of which the row itself takes part."""
 
-    def __init__(self, fitted: FittedForest, n_threads: int) -> None:
+    def __init__(
+        self,
+        fitted: FittedForest,
+        n_threads: int,
+        mean: object = None,
+        random_state: int | None = None,
+    ) -> None:
         self._fitted = fitted
         self._n_threads = n_threads
+        self._mean = mean
+        self._random_state = random_state
         self.rows: TrainingRows = fitted.require_training_rows()
         self.leaves = fitted.scorer.forest.leaves(self.rows.X, n_threads=n_threads)
 
     @property
     def families(self) -> tuple[str, ...]:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
-        return ("raw", "centred") if self._fitted.weights == "all" else ("raw",)
+        if self._fitted.weights != "all":
+            return ("raw",)
+        return ("raw", "centred" if self._mean is None else "stacked")
 
     @cached_property
     def has_weight(self) -> NDArray[np.bool_]:
@@ -89,25 +100,31 @@ class OutOfBagIntervals:
         """Out-of-bag means of all training rows."""
         return OutOfBagCentres.of(self.rows, self.leaves, self._fitted.scorer.forest)
 
-    def centred_forest(self) -> CentredForest:
-        """Return what predicts centred intervals of other rows."""
-        forest = self._fitted.scorer.forest
-        return self.centres.forest_of(self.rows, self.leaves, forest, self._n_threads)
+    @cached_property
+    def stacking(self) -> Stacking | None:
+        """The other regressor's mean in the centres, if there is one."""
+        if self._mean is None:
+            return None
+        return self.centres.stacked_on(self._mean, self._random_state)
 
-    def intervals(self, chosen: NDArray[np.intp], levels: Sequence[float]) -> Array:
+    def centred_forest(self) -> CentredForest:
+        """Return what predicts centred or stacked intervals of other rows."""
+        return self.centres.forest_of(self.stacking, self._n_threads)
+
+    def intervals(
+        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
+    ) -> Array:
         """Return intervals of some training rows, (families, kinds, rows, 2, levels)."""
-        by_family = [self._raw(chosen, levels)]
-        if "centred" in self.families:
-            forest = self._fitted.scorer.forest
-            kinds = cast("Sequence[Kind]", KINDS)
+        by_family = [self._raw(chosen, kinds, levels)]
+        if len(self.families) > 1:
             by_family.append(
-                self.centres.intervals(
-                    self.rows, self.leaves, forest, chosen, levels, kinds, self._n_threads
-                )
+                self.centres.intervals(chosen, levels, kinds, self.stacking, self._n_threads)
             )
         return np.stack(by_family)
 
-    def _raw(self, chosen: NDArray[np.intp], levels: Sequence[float]) -> Array:
+    def _raw(
+        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
+    ) -> Array:
         weights, forest = self._fitted.weights, self._fitted.scorer.forest
         own = weights != "inbag"  # whether a row lies in leaves that count it
         index: LeafIndex = self.rows.index(
@@ -120,12 +137,8 @@ class OutOfBagIntervals:
         return np.stack(
             [
                 index.intervals(
-                    leaves,
-                    levels,
-                    cast("Kind", kind),
-                    leave_out=leave_out,
-                    n_threads=self._n_threads,
+                    leaves, levels, kind, leave_out=leave_out, n_threads=self._n_threads
                 )
-                for kind in KINDS
+                for kind in kinds
             ]
         )

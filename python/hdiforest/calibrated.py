@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.base_intervals import MIN_OOB_TREES, OutOfBagIntervals, base_intervals
-from hdiforest.calibration import LEVELS, Base, Calibration, calibrate_oob, calibrate_split
+from hdiforest.calibration import KINDS, LEVELS, Base, Calibration, calibrate_oob, calibrate_split
 from hdiforest.calibration.calibrate import checked_coverages
-from hdiforest.calibration.candidates import check_name
+from hdiforest.calibration.candidates import BaseKind, check_name, check_names
 from hdiforest.calibration.choice import OBJECTIVES
 from hdiforest.calibration.record import check_confidence
 from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.rows import checked_rows
+from hdiforest.stacking import check_mean
 
 Objective = Literal["width", "interval_score"]
 
@@ -46,6 +47,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         method: Literal["oob", "split"] = "oob",
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
+        mean: Any = None,
+        kinds: Sequence[BaseKind] = KINDS,
         clip: bool = True,
         objective: Objective = "width",
         confidence: float | None = None,
@@ -66,6 +69,12 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             Rows for "split".
         y : (n_calibration,) array, optional
             Their targets.
+        mean : "boosting" or regressor, optional
+            Another model of the mean, on which to centre the intervals together with the forest's;
+            "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
+            six times: in five folds, and on all training rows. Needs ``weights="all"``.
+        kinds : sequence of {"hdi", "equal_tailed"}, default=("hdi", "equal_tailed")
+            Kinds of intervals to choose among.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 training rows.
         objective : {"width", "interval_score"}, default="width"
@@ -96,18 +105,25 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
         and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
-        training row takes part in its own interval, nor in the residuals of the others.
+        training row takes part in its own interval, nor in the residuals of the others; but where
+        there is another `mean`, it takes part in those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
         _check_arguments(fitted, method, X, y, coverage, objective, confidence, max_rows)
-        source = OutOfBagIntervals(fitted, self._n_threads())
+        check_names("kinds", kinds, KINDS)
+        check_mean(mean)
+        if mean is not None and fitted.weights != "all":
+            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+        source = OutOfBagIntervals(fitted, self._n_threads(), mean, random_state)
         calibration = None
         if method == "oob" or source.has_enough:
             with warnings.catch_warnings():
                 if method == "split":  # whose rows may well be enough
                     warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-                calibration = _out_of_bag(source, coverage, clip, objective, max_rows, random_state)
+                calibration = _out_of_bag(
+                    source, coverage, kinds, clip, objective, max_rows, random_state
+                )
             fitted = _with_calibration(fitted, source, calibration)
         if method == "split" and X is not None:
             fitted = self._split(fitted, source, calibration, X, y, coverage, clip, confidence)
@@ -235,6 +251,7 @@ def _check_arguments(
 def _out_of_bag(
     source: OutOfBagIntervals,
     coverage: float | Sequence[float],
+    kinds: Sequence[BaseKind],
     clip: bool,
     objective: Objective,
     max_rows: int,
@@ -251,7 +268,7 @@ def _out_of_bag(
     if len(chosen) > max_rows:
         rng = np.random.default_rng(random_state)
         chosen = np.sort(rng.choice(chosen, max_rows, replace=False))
-    ends = source.intervals(chosen, LEVELS)
+    ends = source.intervals(chosen, kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
     return calibrate_oob(
         ends[:, :, finite],
@@ -259,6 +276,7 @@ def _out_of_bag(
         source.targets,
         coverage,
         families=source.families,
+        kinds=kinds,
         clip=clip,
         objective=objective,
     )
@@ -267,7 +285,7 @@ def _out_of_bag(
 def _with_calibration(
     fitted: FittedForest, source: OutOfBagIntervals, calibration: Calibration
 ) -> FittedForest:
-    needs_centred = any(base.family == "centred" for base in calibration.bases)
+    needs_centred = any(base.family != "raw" for base in calibration.bases)
     return replace(
         fitted,
         calibration=calibration,

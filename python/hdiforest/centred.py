@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.conditional import Kind
+from hdiforest.leaf_values import values_at
 
 # Rows are routed in blocks of about so many leaf ids, so that memory stays flat.
 _LEAVES_AT_ONCE = 1 << 22
+
+
+class Mean(Protocol):
+    """Another regressor's mean of new rows."""
+
+    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+        """Predictions for the rows of X, (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +31,24 @@ class CentredForest:
     leaves: c(x) is the mean of the rows that the trees drew into its leaves, and c_j is the same
     mean for training row j, from the trees that did not draw it. The weights give the spread, the
     centre the location (Lu and Hardin 2021 use such residuals of out-of-bag predictions).
+
+    With another regressor's mean g the centres are stacked: c + share (g - c), and for training
+    rows g comes from a fit without the row.
     """
 
-    residuals: LeafIndex  # its targets are y_j - c_j
+    residuals: LeafIndex  # its targets are y_j minus the centre of row j
     leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
+    mean: Mean | None = None
+    share: float = 0.0  # of the mean in the centres
 
     @classmethod
     def checked(
-        cls, forest: Forest, residuals: LeafIndex, leaf_means: NDArray[np.float64]
+        cls,
+        forest: Forest,
+        residuals: LeafIndex,
+        leaf_means: NDArray[np.float64],
+        mean: Mean | None = None,
+        share: float = 0.0,
     ) -> CentredForest:
         """Return the parts together, or raise ValueError if they are not of one forest."""
         Scorer(forest, residuals)  # raises unless they have the same leaves
@@ -37,13 +56,24 @@ class CentredForest:
         means = np.asarray(leaf_means)
         if means.dtype != np.float64 or means.shape != (n_leaves,) or not np.isfinite(means).all():
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
-        return cls(residuals, means)
+        if not 0 <= share <= 1 or (mean is None and share != 0):
+            raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
+        return cls(residuals, means, mean, share)
 
-    def centres(self, leaves: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Means of rows that lie in the given leaves (n, n_trees), (n,)."""
-        first = np.concatenate([[0], np.cumsum(self.residuals.n_leaves)[:-1]])
-        means: NDArray[np.float64] = self.leaf_means[leaves + first].mean(axis=1)
-        return means
+    @property
+    def family(self) -> str:
+        """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
+        return "centred" if self.mean is None else "stacked"
+
+    def centres(
+        self, X: NDArray[Any], leaves: NDArray[np.int32], n_threads: int
+    ) -> NDArray[np.float64]:
+        """Centres of the rows of X, which lie in the given leaves (n, n_trees), (n,)."""
+        means: NDArray[np.float64]
+        means = values_at(self.leaf_means, self.residuals.n_leaves, leaves).mean(axis=1)
+        if self.mean is None:
+            return means
+        return (1 - self.share) * means + self.share * self.mean.predict(X, n_threads)
 
     def intervals(
         self,
@@ -59,7 +89,7 @@ class CentredForest:
         for begin in range(0, len(X), step):
             part = slice(begin, begin + step)
             leaves = forest.leaves(X[part], n_threads=n_threads)
-            centres = self.centres(leaves)
+            centres = self.centres(X[part], leaves, n_threads)
             self.residuals.intervals(leaves, coverage, kind, n_threads=n_threads, out=ends[part])
             ends[part] += centres.reshape(-1, *[1] * (ends.ndim - 1))
         return ends

@@ -83,7 +83,7 @@ class FittedForest:
     feature_names: NDArray[np.object_] | None  # (n_features,); None: fitted without names
     training_rows: TrainingRows | None  # None: the model was saved without them
     calibration: Calibration | None = None
-    centred: CentredForest | None = None  # for calibrated intervals of the family "centred"
+    centred: CentredForest | None = None  # for calibrated intervals that are not raw
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
@@ -91,7 +91,8 @@ class FittedForest:
         bases = () if self.calibration is None else self.calibration.bases
         if bases and self.n_outputs > 1:
             raise ValueError("a model of several outputs must not have a calibration")
-        if any(base.family == "centred" for base in bases) != (self.centred is not None):
+        families = {base.family for base in bases} - {"raw"}
+        if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
+from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
@@ -29,9 +30,11 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     calibration = None
     if fitted.calibration is not None:
         groups["calibration"], calibration = to_arrays(fitted.calibration)
+    mean = None
     if fitted.centred is not None:
         groups["residuals"] = fitted.centred.residuals.arrays()
         groups["centred"] = {"leaf_means": fitted.centred.leaf_means}
+        mean = _add_mean(groups, fitted.centred)
     tensors = {
         f"{group}.{name}": array
         for group, arrays in groups.items()
@@ -48,6 +51,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
         "calibration": calibration,
+        "mean": mean,
     }
     tensor_file.write(path, MODEL, facts, tensors)
 
@@ -60,6 +64,20 @@ def load(path: Path) -> FittedForest:
 def read_facts(path: Path) -> Facts:
     """Return versions, weights, names and sizes from a model file that `load` has accepted."""
     return tensor_file.read_facts(path, MODEL)
+
+
+def _add_mean(groups: dict[str, Any], centred: CentredForest) -> Facts | None:
+    """Add the arrays of the mean in the centres to the groups, and return its facts."""
+    if centred.mean is None:
+        return None
+    if not isinstance(centred.mean, BoostedMean):
+        raise ValueError(
+            "a model file cannot hold the regressor given as mean; calibrate with "
+            "mean='boosting', or pickle the model"
+        )
+    groups["mean_forest"] = centred.mean.forest.arrays()
+    groups["centred"]["mean_values"] = centred.mean.leaf_values
+    return {"share": centred.share, "baseline": centred.mean.baseline}
 
 
 def _training_arrays(rows: TrainingRows) -> Tensors:
@@ -91,7 +109,7 @@ def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
     check_tensors(tensors, 2)
     groups = _grouped(tensors)
     fitted = _fitted_forest(facts, groups)
-    centred = _centred_forest(fitted.scorer.forest, groups)
+    centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"])
     calibration = None
     if facts["calibration"] is not None:
         calibration = from_arrays(groups["calibration"], facts["calibration"])
@@ -100,13 +118,24 @@ def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
     return replace(fitted, calibration=calibration, centred=centred)
 
 
-def _centred_forest(forest: Forest, groups: dict[str, Any]) -> CentredForest | None:
-    if not groups["residuals"] and not groups["centred"]:
+def _centred_forest(
+    forest: Forest, groups: dict[str, Any], mean: Facts | None
+) -> CentredForest | None:
+    arrays = groups["centred"]
+    wanted = () if mean is None else ("mean_values",)
+    if not groups["residuals"] and not arrays and not groups["mean_forest"] and mean is None:
         return None
+    for name in ("leaf_means", *wanted):
+        if name not in arrays:
+            raise ValueError(f"the tensor centred.{name} is missing")
     residuals = LeafIndex.from_arrays(groups["residuals"], True, copy=False)
-    if "leaf_means" not in groups["centred"]:
-        raise ValueError("the tensor centred.leaf_means is missing")
-    return CentredForest.checked(forest, residuals, groups["centred"]["leaf_means"])
+    if mean is None:
+        if groups["mean_forest"] or "mean_values" in arrays:
+            raise ValueError("it has tensors of a mean, but no facts of one")
+        return CentredForest.checked(forest, residuals, arrays["leaf_means"])
+    trees = Forest.from_arrays(groups["mean_forest"], forest.n_features, copy=False)
+    boosted = BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"], forest.n_features)
+    return CentredForest.checked(forest, residuals, arrays["leaf_means"], boosted, mean["share"])
 
 
 def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:

@@ -31,6 +31,14 @@ def _are_names(value: Any) -> bool:
     )
 
 
+def _is_mean(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, dict)
+        and set(value) == {"share", "baseline"}
+        and all(type(number) is float for number in value.values())
+    )
+
+
 class Fact(NamedTuple):
     """One entry of the facts."""
 
@@ -77,9 +85,11 @@ TENSORS = {
     "training.sample_weight": Tensor(("float64",), required=False),
     "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
 }
-# What version 2 adds: a calibration, and the index of residuals if it needs one.
+# What version 2 adds: a calibration; the index of residuals, if it needs one, and the boosted trees
+# whose mean is in the centres, if there is one.
 ADDED_FACTS = {
     "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
+    "mean": Fact("null, or a share and a baseline", _is_mean),
 }
 ADDED_TENSORS = {
     **{
@@ -88,10 +98,12 @@ ADDED_TENSORS = {
     },
     "calibration.audit": Tensor(("float64",), (2,), required=False),
     "centred.leaf_means": Tensor(("float64",), required=False),
+    "centred.mean_values": Tensor(("float64",), required=False),
     **{
-        name.replace("index.", "residuals."): entry._replace(required=False)
+        name.replace(of, to): entry._replace(required=False)
+        for of, to in (("index.", "residuals."), ("forest.", "mean_forest."))
         for name, entry in TENSORS.items()
-        if name.startswith("index.")
+        if name.startswith(of)
     },
 }
 

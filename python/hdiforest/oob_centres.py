@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +13,23 @@ from hdicore import Forest, LeafIndex, centred_oob_intervals
 from hdiforest.centred import CentredForest
 from hdiforest.conditional import Kind
 from hdiforest.fitted import TrainingRows
+from hdiforest.stacking import Stacking
+
+Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutOfBagCentres:
     """Means of the training rows, each from the trees that did not draw the row."""
 
-    centres: NDArray[np.float64]  # (n,); 0 for rows that every tree drew
+    rows: TrainingRows
+    forest: Forest
+    leaves: NDArray[np.int32]  # (n, n_trees) of the rows
+    counts: NDArray[np.unsignedinteger]  # (n, n_trees) of the rows
+    centres: Array  # (n,); 0 for rows that every tree drew
     n_trees: NDArray[np.intp]  # (n,) trees that did not draw a row
-    leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
-    leaf_weight: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn
+    leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
+    leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
     @classmethod
     def of(cls, rows: TrainingRows, leaves: NDArray[np.int32], forest: Forest) -> OutOfBagCentres:
@@ -43,60 +51,78 @@ class OutOfBagCentres:
         n_trees = (counts == 0).sum(axis=1)
         if not np.isfinite(sums).all():
             raise ValueError("the targets of the training rows are too large to be averaged")
-        return cls(
-            sums / np.maximum(n_trees, 1), n_trees, np.concatenate(means), np.concatenate(totals)
-        )
+        centres = sums / np.maximum(n_trees, 1)
+        leaf_means = np.concatenate(means)
+        leaf_weight: Array = np.concatenate(totals, dtype=np.float64)
+        return cls(rows, forest, leaves, counts, centres, n_trees, leaf_means, leaf_weight)
 
-    def row_weights(self, rows: TrainingRows) -> NDArray[np.float64] | None:
+    @cached_property
+    def row_weights(self) -> Array | None:
         """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
+        given = self.rows.sample_weight
         if self.n_trees.all():
-            return rows.sample_weight
-        weights = np.ones(len(rows.y)) if rows.sample_weight is None else rows.sample_weight.copy()
+            return given
+        weights = np.ones(len(self.rows.y)) if given is None else given.copy()
         weights[self.n_trees == 0] = 0
         return weights
 
-    def forest_of(
-        self, rows: TrainingRows, leaves: NDArray[np.int32], forest: Forest, n_threads: int
-    ) -> CentredForest:
+    def stacked_on(self, regressor: object, random_state: int | None) -> Stacking:
+        """Fit a regressor to stack on these centres."""
+        has_centre = self.n_trees > 0
+        return Stacking.of(regressor, self.rows, self.centres, has_centre, random_state)
+
+    def forest_of(self, stacking: Stacking | None, n_threads: int) -> CentredForest:
         """Index the residuals of all rows by leaf."""
+        scale, offsets = _scale_and_offsets(stacking)
+        centres = self.centres if offsets is None else scale * self.centres + offsets
         residuals = LeafIndex(
-            leaves,
-            rows.y - self.centres,
-            sample_weight=self.row_weights(rows),
-            n_leaves=forest.n_leaves,
+            self.leaves,
+            self.rows.y - centres,
+            sample_weight=self.row_weights,
+            n_leaves=self.forest.n_leaves,
             n_threads=n_threads,
         )
-        return CentredForest(residuals, self.leaf_means)
+        if stacking is None:
+            return CentredForest(residuals, self.leaf_means)
+        return CentredForest(residuals, self.leaf_means, stacking.mean, stacking.share)
 
     def intervals(
         self,
-        rows: TrainingRows,
-        leaves: NDArray[np.int32],
-        forest: Forest,
         chosen: NDArray[np.intp],
         coverage: Sequence[float],
         kinds: Sequence[Kind],
+        stacking: Stacking | None,
         n_threads: int,
-    ) -> NDArray[np.float64]:
+    ) -> Array:
         """Intervals of some training rows, none of which sees itself, (kinds, rows, 2, levels)."""
         index = LeafIndex(
-            leaves,
-            np.arange(len(leaves), dtype=np.float64),
-            sample_weight=self.row_weights(rows),
-            n_leaves=forest.n_leaves,
+            self.leaves,
+            np.arange(len(self.leaves), dtype=np.float64),
+            sample_weight=self.row_weights,
+            n_leaves=self.forest.n_leaves,
             keep_row_weights=True,
             n_threads=n_threads,
         )
+        scale, offsets = _scale_and_offsets(stacking)
         return centred_oob_intervals(
             index,
-            leaves,
-            rows.counts,  # type: ignore[arg-type]  # `of` has refused None
-            rows.y,
+            self.leaves,
+            self.counts,
+            self.rows.y,
             self.centres,
             self.leaf_weight,
             chosen,
             coverage,
             kinds,
-            draw_weight=rows.sample_weight if rows.counts_are_weighted else None,
+            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
+            scale=scale,
+            offsets=offsets,
             n_threads=n_threads,
         )
+
+
+def _scale_and_offsets(stacking: Stacking | None) -> tuple[float, Array | None]:
+    """How the forest's centres become stacked ones: scale times them, plus offsets."""
+    if stacking is None:
+        return 1.0, None
+    return 1 - stacking.share, stacking.share * stacking.out_of_fold

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import Calibration, from_arrays, to_arrays
 from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
@@ -36,6 +37,15 @@ def index_from_state(state: State) -> LeafIndex:
     return LeafIndex.from_arrays(arrays, state["scalar_output"], copy=not _are_mapped(arrays))
 
 
+def _forest_state(forest: Forest) -> State:
+    return {"arrays": forest.arrays(), "n_features": forest.n_features}
+
+
+def _forest_from_state(state: State) -> Forest:
+    arrays = state["arrays"]
+    return Forest.from_arrays(arrays, state["n_features"], copy=not _are_mapped(arrays))
+
+
 def fitted_state(fitted: FittedForest) -> State:
     """Return a fitted forest as attributes of its estimator, all of them plain.
 
@@ -46,7 +56,7 @@ def fitted_state(fitted: FittedForest) -> State:
     calibration = _calibration_state(fitted)
     return {
         "scorer_": {
-            "forest": {"arrays": forest.arrays(), "n_features": forest.n_features},
+            "forest": _forest_state(forest),
             "index": index_state(fitted.scorer.index),
         },
         "weights_": fitted.weights,
@@ -69,8 +79,7 @@ def pop_fitted(state: State) -> FittedForest:
     """
     scorer, rows = state.pop("scorer_"), state.pop("_training_rows")
     del state["n_outputs_"]
-    arrays, n_features = scorer["forest"]["arrays"], scorer["forest"]["n_features"]
-    forest = Forest.from_arrays(arrays, n_features, copy=not _are_mapped(arrays))
+    forest = _forest_from_state(scorer["forest"])
     # Models without a calibration, and those of older versions, have no such entry.
     calibration, centred = _calibration_from_state(forest, state.pop("_calibration", None))
     return FittedForest(
@@ -93,9 +102,33 @@ def _calibration_state(fitted: FittedForest) -> State | None:
     return {
         "arrays": arrays,
         "facts": facts,
-        "residuals": None if centred is None else index_state(centred.residuals),
-        "leaf_means": None if centred is None else np.asarray(centred.leaf_means),
+        "centred": None if centred is None else _centred_state(centred),
     }
+
+
+def _centred_state(centred: CentredForest) -> State:
+    mean: Any = centred.mean
+    if isinstance(mean, BoostedMean):
+        mean = {
+            "forest": _forest_state(mean.forest),
+            "leaf_values": np.asarray(mean.leaf_values),
+            "baseline": mean.baseline,
+        }
+    return {
+        "residuals": index_state(centred.residuals),
+        "leaf_means": np.asarray(centred.leaf_means),
+        "mean": mean,
+        "share": centred.share,
+    }
+
+
+def _centred_from_state(forest: Forest, state: State) -> CentredForest:
+    mean = state["mean"]
+    if isinstance(mean, Mapping):
+        trees = _forest_from_state(mean["forest"])
+        mean = BoostedMean.checked(trees, mean["leaf_values"], mean["baseline"], forest.n_features)
+    residuals = index_from_state(state["residuals"])
+    return CentredForest.checked(forest, residuals, state["leaf_means"], mean, state["share"])
 
 
 def _calibration_from_state(
@@ -104,9 +137,8 @@ def _calibration_from_state(
     if state is None:
         return None, None
     centred = None
-    if state["residuals"] is not None:
-        residuals = index_from_state(state["residuals"])
-        centred = CentredForest.checked(forest, residuals, state["leaf_means"])
+    if state["centred"] is not None:
+        centred = _centred_from_state(forest, state["centred"])
     return from_arrays(state["arrays"], state["facts"]), centred
 
 

@@ -44,14 +44,15 @@ class CentredWorker {
             add_own_weight(row, 0);
         }
         const Pmf centred(values_, cumulative_, others.n_trees, others.shift);
+        const double own_centre = stacked(rows_.centres[row], row);
         for (std::size_t k = 0; k < request.kinds.size(); ++k) {
             for (std::size_t l = 0; l < n_levels; ++l) {
                 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
                 const Interval found =
                     others.size() == 0 ? Interval{nan, nan}
                                        : interval(centred, request.coverages[l], request.kinds[k]);
-                results[k * step + l] = rows_.centres[row] + found.lower;
-                results[k * step + n_levels + l] = rows_.centres[row] + found.upper;
+                results[k * step + l] = own_centre + found.lower;
+                results[k * step + n_levels + l] = own_centre + found.upper;
             }
         }
     }
@@ -92,6 +93,10 @@ class CentredWorker {
                static_cast<std::size_t>(rows_.leaves[place(row, tree)]);
     }
 
+    double stacked(double centre, std::uint32_t row) const noexcept {
+        return rows_.scale * centre + (rows_.offsets == nullptr ? 0 : rows_.offsets[row]);
+    }
+
     // Fills values_ and cumulative_ with the residuals of the other rows.
     void centre(const Pmf& others, std::uint32_t row) noexcept {
         atoms_.clear();
@@ -102,7 +107,7 @@ class CentredWorker {
             const double centre =
                 (rows_.centres[j] - own * rows_.y[row]) / std::max(1 - own, min_rest);
             // + 0.0 makes one value of -0.0 and 0.0.
-            atoms_.emplace_back(rows_.y[j] - centre + 0.0,
+            atoms_.emplace_back(rows_.y[j] - stacked(centre, j) + 0.0,
                                 others.cumulative[k + 1] - others.cumulative[k]);
         }
         std::sort(atoms_.begin(), atoms_.end());

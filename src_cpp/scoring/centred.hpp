@@ -22,6 +22,8 @@ struct CentredRows {
     const double* y;             // (n_rows,) targets
     const double* centres;       // (n_rows,) mean over its out-of-bag trees of the leaf means
     const double* n_oob;         // (n_rows,) number of trees that did not draw a row
+    const double* offsets;       // (n_rows,) finite, or null: 0
+    double scale = 1;
 };
 
 struct CentredRequest {
@@ -31,10 +33,11 @@ struct CentredRequest {
     double* results;  // (n_kinds, rows, 2, n_levels)
 };
 
-// Intervals of the centred atoms c_i + (y_j - c_j(i)) of each training row i, from the trees that
-// did not draw it. An atom has the weight that row j has in the out-of-bag distribution of row i,
-// without row i itself. c_j(i) is the centre c_j without y_i: (c_j - v y_i) / (1 - v), where v is
-// the weight of y_i in c_j, and 1 - v is taken as min_rest at least. NaN where no tree contributes.
+// Intervals of the atoms s_i + (y_j - s_j(i)) of each training row i, from the trees that did not
+// draw it, where s_j = scale c_j + offset_j. An atom has the weight that row j has in the
+// out-of-bag distribution of row i, without row i itself. s_j(i) has in place of the centre c_j the
+// same without y_i: (c_j - v y_i) / (1 - v), where v is the weight of y_i in c_j, and 1 - v is
+// taken as min_rest at least. NaN where no tree contributes.
 //
 // O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row. Throws
 // std::invalid_argument if the index keeps no row weights.

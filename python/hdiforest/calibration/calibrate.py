@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdiforest.calibration.audit import audit
-from hdiforest.calibration.candidates import FAMILIES, KINDS, LEVELS, Base, Candidates
+from hdiforest.calibration.candidates import KINDS, LEVELS, Base, Candidates
 from hdiforest.calibration.choice import (
     Choice,
     Objective,
@@ -34,7 +34,7 @@ def calibrate_oob(
     y_train: ArrayLike,
     coverages: float | Sequence[float],
     *,
-    families: Sequence[str] = FAMILIES,
+    families: Sequence[str],
     kinds: Sequence[str] = KINDS,
     levels: Sequence[float] = LEVELS,
     weights: ArrayLike | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,9 @@ from hdiforest.text import alternatives
 
 Array = NDArray[np.float64]
 
-FAMILIES = ("raw", "centred")
-KINDS = ("hdi", "equal_tailed")
+FAMILIES = ("raw", "centred", "stacked")
+BaseKind = Literal["hdi", "equal_tailed"]
+KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
 
 
@@ -82,7 +83,7 @@ class Candidates:
         ends: ArrayLike,
         y: ArrayLike,
         *,
-        families: Sequence[str] = FAMILIES,
+        families: Sequence[str],
         kinds: Sequence[str] = KINDS,
         levels: Sequence[float] = LEVELS,
         weights: ArrayLike | None = None,

@@ -20,7 +20,7 @@ OBJECTIVES = ("width", "interval_score")
 
 # With fewer rows the narrowest candidate covers too little: the choice fits their noise.
 MIN_ROWS_TO_CHOOSE = 500
-FIXED = Base("centred", "equal_tailed", 0.8)
+FIXED_KIND, FIXED_LEVEL = "equal_tailed", 0.8
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ def narrowest(
 
 
 def fixed(candidates: Candidates, coverage: float, finish: Finish) -> Choice:
-    """Pad the centred, equal-tailed base at level 0.8, or the candidate nearest to that."""
+    """Pad the equal-tailed base at level 0.8, not a raw one, or the candidate nearest to that."""
     base = min(
         candidates.bases,
-        key=lambda b: (b.family != FIXED.family, b.kind != FIXED.kind, abs(b.level - FIXED.level)),
+        key=lambda b: (b.family == "raw", b.kind != FIXED_KIND, abs(b.level - FIXED_LEVEL)),
     )
     return padded_base(candidates, base, coverage, finish)
 

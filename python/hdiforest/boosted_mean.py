@@ -1,0 +1,77 @@
+"""A boosted mean as plain arrays: the trees of scikit-learn's histogram boosting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from hdicore import Forest
+from hdiforest.leaf_values import values_at
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedMean:
+    """Predicts a baseline plus a value for each leaf that a row lies in."""
+
+    forest: Forest
+    leaf_values: NDArray[np.float64]  # (n_leaves.sum(),) tree after tree
+    baseline: float
+
+    @classmethod
+    def understands(cls, regressor: Any) -> bool:
+        """Whether `of` can read the trees of a fitted regressor."""
+        return (
+            type(regressor) is HistGradientBoostingRegressor
+            and regressor.loss in ("squared_error", "absolute_error", "quantile")  # not of logs
+            and regressor.is_categorical_ is None
+        )
+
+    @classmethod
+    def of(cls, regressor: HistGradientBoostingRegressor, n_features: int) -> BoostedMean:
+        """Read the trees of a fitted regressor that `understands` accepts."""
+        nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
+        sizes = [len(own) for own in nodes]
+        joined = np.concatenate(nodes)
+        offsets = np.cumsum([0, *sizes])
+        left, right = (
+            np.where(joined["is_leaf"], -1, joined[side].astype(np.int64))
+            for side in ("left", "right")
+        )
+        forest = Forest(
+            children_left=left,
+            children_right=right,
+            feature=joined["feature_idx"],
+            threshold=joined["num_threshold"],
+            missing_go_to_left=joined["missing_go_to_left"],
+            tree_offsets=offsets,
+            n_features=n_features,
+        )
+        first_nodes = np.repeat(offsets[:-1], forest.n_leaves)
+        values = joined["value"][first_nodes + forest.leaf_nodes]
+        return cls(forest, values, float(regressor._baseline_prediction.item()))
+
+    @classmethod
+    def checked(
+        cls, forest: Forest, leaf_values: NDArray[np.float64], baseline: float, n_features: int
+    ) -> BoostedMean:
+        """Return the parts together, or raise ValueError if they do not fit."""
+        n_leaves = int(forest.n_leaves.sum())
+        values = np.asarray(leaf_values)
+        if forest.n_features != n_features:
+            raise ValueError(f"the mean has {forest.n_features} features, not {n_features}")
+        if values.dtype != np.float64 or values.shape != (n_leaves,):
+            raise ValueError(f"leaf_values must be {n_leaves} float64 numbers")
+        if not (np.isfinite(values).all() and np.isfinite(baseline)):
+            raise ValueError("leaf_values and baseline must be finite")
+        return cls(forest, values, baseline)
+
+    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+        """Predictions for the rows of X, (n,). O(depth) for each tree."""
+        leaves = self.forest.leaves(X, n_threads=n_threads)
+        sums: NDArray[np.float64]
+        sums = values_at(self.leaf_values, self.forest.n_leaves, leaves).sum(axis=1)
+        return self.baseline + sums

@@ -1,0 +1,106 @@
+"""Stacks another regressor's mean on the forest's: fitted out of fold, weighted by its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold, cross_val_predict
+
+from hdiforest.boosted_mean import BoostedMean
+from hdiforest.centred import Mean
+from hdiforest.fitted import TrainingRows
+
+_N_FOLDS = 5
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorMean:
+    """The predictions of a fitted scikit-learn regressor."""
+
+    regressor: Any
+
+    def predict(self, X: NDArray[Any], n_threads: int) -> Array:  # noqa: ARG002 (it has its own)
+        """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
+        return _checked(self.regressor.predict(X.astype(np.float32, copy=False)), len(X))
+
+
+@dataclass(frozen=True, eq=False)
+class Stacking:
+    """A mean g of new rows, and for the training rows g from fits without them."""
+
+    mean: Mean
+    share: float  # in [0, 1], of g in the centres c + share (g - c)
+    out_of_fold: Array  # (n,)
+
+    @classmethod
+    def of(
+        cls,
+        regressor: Any,
+        rows: TrainingRows,
+        centres: Array,
+        has_centre: NDArray[np.bool_],
+        random_state: int | None,
+    ) -> Stacking:
+        """Fit a regressor on all rows, and in five folds without each of them.
+
+        Parameters
+        ----------
+        regressor : estimator or "boosting"
+            Not changed. "boosting" is scikit-learn's HistGradientBoostingRegressor.
+        rows : TrainingRows
+        centres : (n,) array
+            Out-of-bag means c of the rows.
+        has_centre : (n,) bool array
+            Which rows have one.
+        random_state : int or None
+            Seed of the folds and of "boosting".
+
+        Notes
+        -----
+        `share` minimises the squared error of c + share (g - c) over the rows with a centre.
+        """
+        if isinstance(regressor, str):
+            regressor = HistGradientBoostingRegressor(random_state=random_state)
+        weights = rows.sample_weight
+        options = {} if weights is None else {"sample_weight": weights}
+        folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
+        predicted = cross_val_predict(clone(regressor), rows.X, rows.y, cv=folds, params=options)
+        out_of_fold = _checked(predicted, len(rows.y))
+        step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
+        row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
+        length = float(row_weights @ step**2)
+        share = float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
+        fitted = clone(regressor).fit(rows.X, rows.y, **options)
+        return cls(_as_arrays(fitted, rows.X), share, out_of_fold)
+
+
+def check_mean(mean: Any) -> None:
+    """Raise ValueError unless `mean` is None, "boosting" or a regressor."""
+    if mean is None or (isinstance(mean, str) and mean == "boosting"):
+        return
+    if isinstance(mean, type) or not (hasattr(mean, "fit") and hasattr(mean, "predict")):
+        raise ValueError(f"mean must be None, 'boosting' or a regressor, got {mean!r}")
+
+
+def _as_arrays(fitted: Any, X: NDArray[np.float32]) -> Mean:
+    """Return the mean as plain arrays if these predict the same, else as it is."""
+    if not BoostedMean.understands(fitted):
+        return RegressorMean(fitted)
+    arrays = BoostedMean.of(cast("HistGradientBoostingRegressor", fitted), X.shape[1])
+    expected = fitted.predict(X)
+    same = np.allclose(arrays.predict(X, 1), expected, rtol=1e-9, atol=1e-9 * np.ptp(expected))
+    return arrays if same else RegressorMean(fitted)
+
+
+def _checked(predictions: Any, n: int) -> Array:
+    values = np.asarray(predictions, dtype=np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ValueError("the regressor given as mean must predict one finite number for each row")
+    return values

@@ -1,0 +1,205 @@
+"""Centres stacked with another regressor's mean, against their definition, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.datasets import make_friedman1
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, cross_val_predict
+
+from hdicore import weighted_hdi
+from hdiforest import HDIForestRegressor
+from hdiforest.base_intervals import OutOfBagIntervals
+from hdiforest.boosted_mean import BoostedMean
+from hdiforest.stacking import RegressorMean
+
+X, Y = make_friedman1(600, 6, noise=1, random_state=0)
+X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
+
+
+def fitted(**options):
+    forest = RandomForestRegressor(80, random_state=0)
+    return HDIForestRegressor(forest, n_jobs=1, **options).fit(X, Y)
+
+
+MODEL = fitted()
+
+
+def stacked_source(mean, model=MODEL):
+    return OutOfBagIntervals(model._fitted, 1, mean, 0)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_boosted_arrays_predict_what_the_regressor_does(loss, missing):
+    rng = np.random.default_rng(2)
+    rows = X.astype(np.float32)
+    if missing:
+        rows[rng.random(rows.shape) < 0.2] = np.nan
+        rows[:, 1] = np.where(rows[:, 1] > 0.5, rows[:, 1], np.nan)  # a split of missing or not
+    booster = HistGradientBoostingRegressor(loss=loss, max_iter=30, random_state=0)
+    booster.fit(rows, np.where(np.isnan(rows[:, 1]), 3, 0) + Y)
+    assert BoostedMean.understands(booster)
+    mean = BoostedMean.of(booster, rows.shape[1])
+    assert_allclose(mean.predict(rows, 1), booster.predict(rows), rtol=1e-12)
+    assert_array_equal(mean.predict(rows, 2), mean.predict(rows, 1))
+
+
+@pytest.mark.parametrize(
+    "regressor",
+    [
+        LinearRegression(),
+        HistGradientBoostingRegressor(loss="poisson", max_iter=3),
+        HistGradientBoostingRegressor(categorical_features=[0], max_iter=3),
+    ],
+)
+def test_other_regressors_stay_what_they_are(regressor):
+    rows = np.round(X * 3)
+    assert not BoostedMean.understands(regressor.fit(rows, np.abs(Y)))
+
+
+def test_the_share_minimises_the_squared_error():
+    source = stacked_source("boosting")
+    c, g = source.centres.centres, source.stacking.out_of_fold
+    expected = cross_val_predict(
+        HistGradientBoostingRegressor(random_state=0),
+        X.astype(np.float32),
+        Y,
+        cv=KFold(5, shuffle=True, random_state=0),
+    )
+    assert_array_equal(g, expected)
+    errors = [np.square(Y - c - a * (g - c)).sum() for a in np.linspace(0, 1, 1001)]
+    assert abs(source.stacking.share - np.argmin(errors) / 1000) <= 0.0005
+    assert isinstance(source.stacking.mean, BoostedMean)
+
+
+def test_weights_take_part_in_the_share():
+    weight = np.where(np.arange(len(Y)) < 300, 1.0, 0.0)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, Y, weight)
+    source = stacked_source(LinearRegression(), model)
+    c, g = source.centres.centres[:300], source.stacking.out_of_fold[:300]
+    share = (g - c) @ (Y[:300] - c) / np.square(g - c).sum()
+    assert source.stacking.share == pytest.approx(np.clip(share, 0, 1))
+
+
+@pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
+def test_intervals_are_those_of_residuals_around_stacked_centres(mean):
+    source = stacked_source(mean)
+    stacking, centred = source.stacking, source.centred_forest()
+    a, forest = stacking.share, MODEL.scorer_.forest
+    assert centred.family == "stacked"
+    levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
+    found = centred.intervals(forest, X_NEW, levels, "hdi", 1)
+    residuals = Y - (1 - a) * source.centres.centres - a * stacking.out_of_fold
+    means = MODEL.estimator_.predict(X_NEW)
+    if a > 0:
+        means = (1 - a) * means + a * stacking.mean.predict(X_NEW, 1)
+    weights = MODEL.predict_weights(X_NEW).toarray()
+    for i, centre in enumerate(means):
+        expected = weighted_hdi(centre + residuals, weights[i], levels)
+        assert_allclose(found[i], expected, rtol=1e-7)
+
+
+def test_a_share_of_zero_gives_the_centred_intervals():
+    """The mean of all targets knows less than the forest."""
+    source = stacked_source(DummyRegressor())
+    assert source.stacking.share == 0
+    plain = OutOfBagIntervals(MODEL._fitted, 1)
+    rows = np.arange(20)
+    assert_array_equal(
+        source.intervals(rows, ("hdi",), (0.5, 0.9)), plain.intervals(rows, ("hdi",), (0.5, 0.9))
+    )
+    assert source.families == ("raw", "stacked")
+
+
+def calibrated(mean):
+    return fitted().calibrate([0.5, 0.9], mean=mean, random_state=0)
+
+
+@pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
+def test_a_stacked_model_can_be_pickled_and_repeats(mean):
+    model = calibrated(mean)
+    assert {base.family for base in model.calibration_.bases} == {"stacked"}
+    found = model.predict_interval(X_NEW, [0.5, 0.9])
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict_interval(X_NEW, [0.5, 0.9]), found)
+    assert_array_equal(calibrated(mean).predict_interval(X_NEW, [0.5, 0.9]), found)
+
+
+def test_a_boosted_mean_goes_into_the_model_file(tmp_path):
+    model = calibrated("boosting")
+    model.save(tmp_path / "m.hdi")
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
+    assert_array_equal(loaded.predict_interval(X_NEW, 0.9), model.predict_interval(X_NEW, 0.9))
+    assert loaded.calibration_ == model.calibration_
+
+
+def test_another_mean_does_not_and_save_says_what_to_do(tmp_path):
+    model = calibrated(LinearRegression())
+    with pytest.raises(
+        ValueError, match=r"cannot hold the regressor .* mean='boosting', or pickle"
+    ):
+        model.save(tmp_path / "m.hdi")
+    assert not list(tmp_path.iterdir())
+
+
+class Broken(RegressorMixin, BaseEstimator):
+    """Predicts NaN."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("mean", "options", "message"),
+    [
+        ("boost", {}, "mean must be None, 'boosting' or a regressor, got 'boost'"),
+        (LinearRegression, {}, "mean must be None, 'boosting' or a regressor"),
+        (3, {}, "mean must be"),
+        ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
+        (Broken(), {}, "must predict one finite number for each row"),
+    ],
+)
+def test_refused_means(mean, options, message):
+    model = fitted(**options)
+    with pytest.raises(ValueError, match=message):
+        model.calibrate(0.9, mean=mean)
+    with pytest.raises(AttributeError):
+        _ = model.calibration_
+
+
+def test_a_given_regressor_is_not_changed():
+    regressor = LinearRegression()
+    calibrated(regressor)
+    assert not hasattr(regressor, "coef_")
+    with pytest.raises(ValueError, match="number"):
+        RegressorMean(Broken()).predict(X_NEW, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseline": np.inf}, "baseline must be finite"),
+        ({"leaf_values": np.zeros(3)}, "leaf_values must be"),
+        ({"forest": {"arrays": MODEL.scorer_.forest.arrays(), "n_features": 7}}, "has 7 features, not 6"),
+    ],
+)
+def test_a_pickled_mean_is_checked(change, message):
+    state = calibrated("boosting").__getstate__()
+    stored = state["_calibration"]
+    centred = stored["centred"]
+    damaged = centred | {"mean": centred["mean"] | change}
+    for wrong, sentence in ((damaged, message), (centred | {"share": 2.0}, "share must be in")):
+        changed = state | {"_calibration": stored | {"centred": wrong}}
+        with pytest.raises(ValueError, match=sentence):
+            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(changed)
