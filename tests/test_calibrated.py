@@ -110,7 +110,7 @@ def test_at_most_max_rows_are_used():
 def test_arguments_out_of_range_are_named(model):
     wrong = [
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
-        ({"method": "cv"}, "method must be 'oob' or 'split'"),
+        ({"method": "cv"}, "method must be 'oob', 'split' or"),
         ({"method": "split"}, "X and y must be given"),
         ({"X": X_NEW}, "must be None with method='oob'"),
         ({"confidence": 0.9}, "must be None with method='oob'"),

@@ -272,7 +272,7 @@ def rewritten(path, change_facts=None, change_tensors=None):
 def test_files_of_version_1_are_read(model, path):
     def to_version_1(facts):
         facts.update(format_version=1)
-        del facts["calibration"], facts["mean"]
+        del facts["calibration"], facts["mean"], facts["folds"]
 
     rewritten(path, to_version_1)
     loaded = HDIForestRegressor.load(path)
@@ -308,6 +308,33 @@ def stacked():
 def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message):
     path = tmp_path / "stacked.hdi"
     stacked.save(path)
+    rewritten(path, change_facts, change_tensors)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["folds"].pop(), None, "its tensors are not those of its folds"),
+        (lambda facts: facts.update(folds=None), None, "folds must be a list"),
+        (lambda facts: facts["folds"][0].update(weights="all"), None, "folds must be a list"),
+        (lambda facts: facts["folds"][0].update(calibration=3), None, "calibration must be null"),
+        (
+            lambda facts: facts.update(calibration=facts["folds"][0]["calibration"]),
+            None,
+            "calibration",
+        ),
+        (None, lambda tensors: tensors.pop("fold1.forest.nodes"), "forest.nodes is missing"),
+        (None, lambda tensors: tensors.update({"fold2.x": np.zeros(1)}), "those of its folds"),
+        (None, lambda tensors: tensors.update({"fold01.x": np.zeros(1)}), "those of its folds"),
+        (None, lambda tensors: tensors.pop("calibration.scores"), "scores of the calib.* missing"),
+    ],
+)
+def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
+    path = tmp_path / "folds.hdi"
+    model = HDIForestRegressor(RandomForestRegressor(5, min_samples_leaf=9, random_state=0))
+    model.fit(X, Y).calibrate(0.8, method="cv+", cv=2, random_state=0).save(path)
     rewritten(path, change_facts, change_tensors)
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)

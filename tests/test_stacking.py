@@ -191,7 +191,10 @@ def test_a_given_regressor_is_not_changed():
     [
         ({"baseline": np.inf}, "baseline must be finite"),
         ({"leaf_values": np.zeros(3)}, "leaf_values must be"),
-        ({"forest": {"arrays": MODEL.scorer_.forest.arrays(), "n_features": 7}}, "has 7 features, not 6"),
+        (
+            {"forest": {"arrays": MODEL.scorer_.forest.arrays(), "n_features": 7}},
+            "has 7 features, not 6",
+        ),
     ],
 )
 def test_a_pickled_mean_is_checked(change, message):

@@ -19,6 +19,8 @@ from hdiforest.stacking import Stacking
 
 Array = NDArray[np.float64]
 
+# Padded where too few trees leave rows out for a choice.
+FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
 
@@ -72,28 +74,22 @@ class OutOfBagIntervals:
         return ("raw", "centred" if self._mean is None else "stacked")
 
     @cached_property
-    def has_weight(self) -> NDArray[np.bool_]:
-        """Whether each training row weighs anything: to the forest the others are not there."""
-        weights = self.rows.sample_weight
-        return np.ones(len(self.rows.y), dtype=bool) if weights is None else weights > 0
-
-    @cached_property
     def usable(self) -> NDArray[np.intp]:
         """Training rows that enough trees did not draw. May be empty."""
         if self.rows.counts is None:
             return np.empty(0, dtype=np.intp)
         n_trees = (self.rows.counts == 0).sum(axis=1)
-        return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.has_weight)
+        return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.rows.has_weight)
 
     @property
     def has_enough(self) -> bool:
         """Whether half of the training rows are usable."""
-        return 2 * len(self.usable) >= int(self.has_weight.sum())
+        return 2 * len(self.usable) >= int(self.rows.has_weight.sum())
 
     @property
     def targets(self) -> Array:
         """Targets of the rows that weigh anything."""
-        return self.rows.y[self.has_weight]
+        return self.rows.y[self.rows.has_weight]
 
     @cached_property
     def centres(self) -> OutOfBagCentres:

@@ -2,56 +2,57 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
-from hdiforest.base_intervals import MIN_OOB_TREES, OutOfBagIntervals, base_intervals
-from hdiforest.calibration import KINDS, LEVELS, Base, Calibration, calibrate_oob, calibrate_split
+from hdiforest.base_intervals import base_intervals
+from hdiforest.calibrating import Settings, calibrated_by_split, calibrated_out_of_bag
+from hdiforest.calibration import KINDS, Calibration, CrossCalibration
 from hdiforest.calibration.calibrate import checked_coverages
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names
-from hdiforest.calibration.choice import OBJECTIVES
+from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.record import check_confidence
 from hdiforest.conditional import ConditionalDistributions, Kind
+from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.rows import checked_rows
 from hdiforest.stacking import check_mean
 
-Objective = Literal["width", "interval_score"]
-
-# Padded where too few trees leave rows out for a choice.
-FIXED_RAW = Base("raw", "equal_tailed", 0.8)
+METHODS = ("oob", "split", "cv+")
 
 
 class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
     """Calibrates the intervals of a fitted forest, and predicts calibrated ones."""
 
     @property
-    def calibration_(self) -> Calibration:
+    def calibration_(self) -> Calibration | CrossCalibration:
         """What `calibrate` chose for each coverage; absent from a model without it."""
         calibration = getattr(getattr(self, "_fitted", None), "calibration", None)
         if calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
-        found: Calibration = calibration
+        found: Calibration | CrossCalibration = calibration
         return found
 
     def calibrate(
         self,
         coverage: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
         *,
-        method: Literal["oob", "split"] = "oob",
+        method: Literal["oob", "split", "cv+"] = "oob",
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         mean: Any = None,
         kinds: Sequence[BaseKind] = KINDS,
         clip: bool = True,
         objective: Objective = "width",
         confidence: float | None = None,
+        cv: int = 10,
         max_rows: int = 20_000,
         random_state: int | None = None,
     ) -> Self:
@@ -61,14 +62,19 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         ----------
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1.
-        method : {"oob", "split"}, default="oob"
+        method : {"oob", "split", "cv+"}, default="oob"
             "oob" needs no new rows: the trees that did not draw a training row predict its
             interval. No guarantee holds for every distribution. "split" pads on rows X, y that
             took no part in the fit; the coverage is then guaranteed on average over such rows.
+            "cv+" fits the forest again without each fold of the training rows, and predicts with
+            all these forests; a coverage of about 2c - 1 is guaranteed, and c is usual.
         X : (n_calibration, n_features) array or table, optional
             Rows for "split".
         y : (n_calibration,) array, optional
             Their targets.
+        groups : (n_training_rows,) array, optional
+            For "cv+": rows of one group (person, site) share a fold, so that intervals are those
+            for new groups.
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's;
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
@@ -81,10 +87,12 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             What the choice among candidates minimises.
         confidence : float, optional
             For "split": the probability, over calibration rows, of at least the coverage.
+        cv : int, default=10
+            For "cv+": the number of folds. Fitting and scoring take as many times as long.
         max_rows : int, default=20000
             Largest number of training rows to use. The standard error of a coverage is then 0.2 %.
         random_state : int, optional
-            Seed of the choice of these rows, if there are more.
+            Seed of the choice of these rows, if there are more, of folds, and of "boosting".
 
         Returns
         -------
@@ -98,7 +106,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             If the model is not fitted.
         ValueError
             If an argument is out of range, the model has several outputs or no training rows, too
-            few trees leave rows out, or the rows for "split" are training rows.
+            few trees leave rows out, the rows for "split" are training rows, or a loaded model has
+            no forest to fit for "cv+".
 
         Notes
         -----
@@ -110,24 +119,23 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
-        _check_arguments(fitted, method, X, y, coverage, objective, confidence, max_rows)
-        check_names("kinds", kinds, KINDS)
-        check_mean(mean)
-        if mean is not None and fitted.weights != "all":
-            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
-        source = OutOfBagIntervals(fitted, self._n_threads(), mean, random_state)
-        calibration = None
-        if method == "oob" or source.has_enough:
-            with warnings.catch_warnings():
-                if method == "split":  # whose rows may well be enough
-                    warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-                calibration = _out_of_bag(
-                    source, coverage, kinds, clip, objective, max_rows, random_state
-                )
-            fitted = _with_calibration(fitted, source, calibration)
-        if method == "split" and X is not None:
-            fitted = self._split(fitted, source, calibration, X, y, coverage, clip, confidence)
-        self._fitted = fitted
+        _check_arguments(fitted, method, coverage, kinds, objective, mean, max_rows)
+        _check_rows_and_folds(method, X, y, groups, confidence)
+        settings = Settings(
+            checked_coverages(coverage), kinds, clip, objective, mean, max_rows, random_state
+        )
+        if method == "oob":
+            self._fitted = calibrated_out_of_bag(fitted, settings, self._n_threads())
+        elif method == "cv+":
+            self._fitted = self._cross_fitted(fitted, settings, cv, groups)
+        else:
+            rows = checked_rows(self, cast("ArrayLike", X), fitted)
+            targets = np.asarray(y, dtype=np.float64)
+            if targets.shape != (len(rows),):
+                raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
+            self._fitted = calibrated_by_split(
+                fitted, settings, rows, targets, confidence, self._n_threads()
+            )
         return self
 
     def predict_interval(
@@ -180,132 +188,75 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
         at = [calibration.position(level) for level in levels.reshape(-1)]
         # Intervals contain those of lower coverages; higher ones are not needed.
-        calibration = replace(calibration, levels=calibration.levels[: max(at, default=0) + 1])
+        calibration = calibration.first(max(at, default=0) + 1)
         rows = checked_rows(self, X, fitted)
-        ends = base_intervals(fitted, rows, calibration.bases, self._n_threads(len(rows)))
-        intervals = calibration.intervals(ends)[..., at]
+        n_threads = self._n_threads(len(rows))
+        if isinstance(calibration, CrossCalibration):
+            intervals = cross_intervals(calibration, fitted.folds, rows, n_threads)[..., at]
+        else:
+            ends = base_intervals(fitted, rows, calibration.bases, n_threads)
+            intervals = calibration.intervals(ends)[..., at]
         return intervals if levels.ndim else intervals[..., 0]
 
-    def _split(
-        self,
-        fitted: FittedForest,
-        source: OutOfBagIntervals,
-        chosen: Calibration | None,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        coverage: float | Sequence[float],
-        clip: bool,
-        confidence: float | None,
+    def _cross_fitted(
+        self, fitted: FittedForest, settings: Settings, cv: int, groups: ArrayLike | None
     ) -> FittedForest:
-        """Return the forest with pads from new rows; the bases were chosen out of bag, if so."""
-        rows = checked_rows(self, X, fitted)
-        targets = np.asarray(y, dtype=np.float64)
-        if targets.shape != (len(rows),):
-            raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
-        n_threads = self._n_threads(len(rows))
-        _refuse_training_rows(source, rows, targets)
-        coverages = checked_coverages(coverage)
-        bases = [FIXED_RAW] * len(coverages) if chosen is None else chosen.bases
-        ends = base_intervals(fitted, rows, bases, n_threads)
-        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
-        if n_empty > 0:
-            raise ValueError(f"{n_empty} of the {len(rows)} rows of X have no interval")
-        calibration = calibrate_split(
-            ends,
-            targets,
-            source.targets,
-            coverages,
-            bases=bases,
-            confidence=confidence,
-            clip=clip,
+        forest = getattr(self, "estimator_", None)
+        if forest is None:
+            raise ValueError(
+                "method='cv+' fits the forest again, and a model that was loaded from a file has "
+                "none to fit; calibrate before saving"
+            )
+        rows = fitted.require_training_rows()
+        folds = list(fold_rows(len(rows.y), cv, groups, settings.random_state))
+
+        def new_model() -> Any:
+            kind: Any = type(self)
+            return kind(clone(forest), weights=fitted.weights, n_jobs=self.n_jobs)
+
+        calibration, forests = cross_fitted(
+            new_model, rows, settings, folds, groups is not None, self._n_threads()
         )
-        return replace(fitted, calibration=calibration)
+        return replace(fitted, calibration=calibration, centred=None, folds=forests)
 
 
 def _check_arguments(
     fitted: FittedForest,
     method: str,
-    X: ArrayLike | None,
-    y: ArrayLike | None,
     coverage: float | Sequence[float],
+    kinds: Sequence[str],
     objective: str,
-    confidence: float | None,
+    mean: Any,
     max_rows: int,
 ) -> None:
-    if method not in ("oob", "split"):
-        raise ValueError(f"method must be 'oob' or 'split', got {method!r}")
+    check_name("method", method, METHODS)
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
-    if method == "split" and (X is None or y is None):
-        raise ValueError("X and y must be given with method='split'")
-    if method == "oob" and (X is not None or y is not None or confidence is not None):
-        raise ValueError("X, y and confidence must be None with method='oob'")
+    checked_coverages(coverage)
+    check_names("kinds", kinds, KINDS)
+    check_name("objective", objective, OBJECTIVES)
+    check_mean(mean)
+    if mean is not None and fitted.weights != "all":
+        raise ValueError(f"mean must be None with weights={fitted.weights!r}")
     if not isinstance(max_rows, int | np.integer) or max_rows < 1:
         raise ValueError(f"max_rows must be a whole number from 1 on, got {max_rows!r}")
-    checked_coverages(coverage)
-    check_name("objective", objective, OBJECTIVES)
+
+
+def _check_rows_and_folds(
+    method: str,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
+    groups: ArrayLike | None,
+    confidence: float | None,
+) -> None:
+    if method == "split" and (X is None or y is None):
+        raise ValueError("X and y must be given with method='split'")
+    if method != "split" and (X is not None or y is not None or confidence is not None):
+        raise ValueError(f"X, y and confidence must be None with method={method!r}")
+    if method != "cv+" and groups is not None:
+        raise ValueError(
+            f"groups must be None with method={method!r}: rows of one group would be on both "
+            "sides; use method='cv+', or 'split' with rows of groups that took no part in the fit"
+        )
     if confidence is not None:
         check_confidence(confidence)
-
-
-def _out_of_bag(
-    source: OutOfBagIntervals,
-    coverage: float | Sequence[float],
-    kinds: Sequence[BaseKind],
-    clip: bool,
-    objective: Objective,
-    max_rows: int,
-    random_state: int | None,
-) -> Calibration:
-    n_rows = len(source.targets)
-    chosen = source.usable
-    if not source.has_enough:
-        raise ValueError(
-            f"method='oob' needs at least {MIN_OOB_TREES} trees that did not draw a row, and "
-            f"{len(chosen)} of {n_rows} training rows have so many; use more trees that draw "
-            "their rows, or method='split'"
-        )
-    if len(chosen) > max_rows:
-        rng = np.random.default_rng(random_state)
-        chosen = np.sort(rng.choice(chosen, max_rows, replace=False))
-    ends = source.intervals(chosen, kinds, LEVELS)
-    finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
-    return calibrate_oob(
-        ends[:, :, finite],
-        source.rows.y[chosen[finite]],
-        source.targets,
-        coverage,
-        families=source.families,
-        kinds=kinds,
-        clip=clip,
-        objective=objective,
-    )
-
-
-def _with_calibration(
-    fitted: FittedForest, source: OutOfBagIntervals, calibration: Calibration
-) -> FittedForest:
-    needs_centred = any(base.family != "raw" for base in calibration.bases)
-    return replace(
-        fitted,
-        calibration=calibration,
-        centred=source.centred_forest() if needs_centred else None,
-    )
-
-
-def _refuse_training_rows(
-    source: OutOfBagIntervals, X: NDArray[Any], y: NDArray[np.float64]
-) -> None:
-    """Raise ValueError if more than half of some rows are training rows, targets included."""
-
-    def keys(rows: NDArray[Any], targets: NDArray[np.float64]) -> Iterator[bytes]:
-        floats = np.ascontiguousarray(rows, dtype=np.float32)
-        return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
-
-    new = set(keys(X, y))
-    n_known = len(new.intersection(keys(source.rows.X, source.rows.y)))
-    if 2 * n_known > len(y):
-        raise ValueError(
-            f"X and y must be rows that took no part in the fit; {n_known} of {len(y)} are "
-            "training rows"
-        )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest.calibration import Calibration
+from hdiforest.calibration import Calibration, CrossCalibration
 from hdiforest.centred import CentredForest
 from hdiforest.text import alternatives
 
@@ -35,6 +35,14 @@ class TrainingRows:
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
     counts_are_weighted: bool
+
+    @property
+    def has_weight(self) -> NDArray[np.bool_]:
+        """Whether each row weighs anything, (n,): to the forest the others are not there."""
+        if self.sample_weight is None:
+            return np.ones(len(self.y), dtype=bool)
+        positive: NDArray[np.bool_] = self.sample_weight > 0
+        return positive
 
     def in_bag_weights(self, tree: int) -> NDArray[np.float64]:
         """Weight of each row inside a tree, (n,)."""
@@ -82,18 +90,32 @@ class FittedForest:
     allow_nan: bool  # whether rows may hold missing values
     feature_names: NDArray[np.object_] | None  # (n_features,); None: fitted without names
     training_rows: TrainingRows | None  # None: the model was saved without them
-    calibration: Calibration | None = None
+    calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
+    folds: tuple[FittedForest, ...] = ()  # of a CrossCalibration: calibrated, without training rows
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        bases = () if self.calibration is None else self.calibration.bases
-        if bases and self.n_outputs > 1:
+        if self.calibration is not None and self.n_outputs > 1:
             raise ValueError("a model of several outputs must not have a calibration")
+        bases = self.calibration.bases if isinstance(self.calibration, Calibration) else ()
         families = {base.family for base in bases} - {"raw"}
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
+        self._check_folds()
+
+    def _check_folds(self) -> None:
+        expected = (
+            len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
+        )
+        if len(self.folds) != expected:
+            raise ValueError("the calibration does not fit the folds of the model")
+        for fold in self.folds:
+            same = (fold.n_features, fold.n_outputs) == (self.n_features, self.n_outputs)
+            own, whole = fold.calibration, cast("CrossCalibration", self.calibration)
+            if not same or (own is not None and own.coverages != whole.coverages):
+                raise ValueError("the calibration does not fit the folds of the model")
 
     @property
     def n_features(self) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
@@ -19,39 +22,31 @@ from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
 from hdiforest.tensor_file import Facts, Tensors
 
+_FOLD = re.compile(r"fold\d+\.")
+
 
 def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     """Write a fitted forest, with or without its training rows."""
-    forest, index = fitted.scorer.forest, fitted.scorer.index
-    rows = fitted.require_training_rows() if training_rows else None
-    groups: dict[str, Any] = {"forest": forest.arrays(), "index": index.arrays()}
-    if rows is not None:
-        groups["training"] = _training_arrays(rows)
-    calibration = None
-    if fitted.calibration is not None:
-        groups["calibration"], calibration = to_arrays(fitted.calibration)
-    mean = None
-    if fitted.centred is not None:
-        groups["residuals"] = fitted.centred.residuals.arrays()
-        groups["centred"] = {"leaf_means": fitted.centred.leaf_means}
-        mean = _add_mean(groups, fitted.centred)
-    tensors = {
-        f"{group}.{name}": array
-        for group, arrays in groups.items()
-        for name, array in arrays.items()
-    }
     names = fitted.feature_names
+    rows = fitted.require_training_rows() if training_rows else None
+    tensors, own_facts = _parts(fitted)
+    if rows is not None:
+        tensors |= _named("training", _training_arrays(rows))
+    folds = []
+    for i, fold in enumerate(fitted.folds):
+        of_fold, fold_facts = _parts(fold)
+        tensors |= _named(f"fold{i}", of_fold)
+        folds.append(fold_facts)
     facts = {
         "scikit_learn": version("scikit-learn"),
         "weights": fitted.weights,
         "n_features": fitted.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
-        "scalar_output": index.scalar_output,
-        "n_training_rows": fitted.n_training_rows,
+        "scalar_output": fitted.scorer.index.scalar_output,
         "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
-        "calibration": calibration,
-        "mean": mean,
+        "folds": folds,
+        **own_facts,
     }
     tensor_file.write(path, MODEL, facts, tensors)
 
@@ -66,18 +61,39 @@ def read_facts(path: Path) -> Facts:
     return tensor_file.read_facts(path, MODEL)
 
 
-def _add_mean(groups: dict[str, Any], centred: CentredForest) -> Facts | None:
-    """Add the arrays of the mean in the centres to the groups, and return its facts."""
-    if centred.mean is None:
-        return None
-    if not isinstance(centred.mean, BoostedMean):
-        raise ValueError(
-            "a model file cannot hold the regressor given as mean; calibrate with "
-            "mean='boosting', or pickle the model"
-        )
-    groups["mean_forest"] = centred.mean.forest.arrays()
-    groups["centred"]["mean_values"] = centred.mean.leaf_values
-    return {"share": centred.share, "baseline": centred.mean.baseline}
+def _named(group: str, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
+    return {f"{group}.{name}": array for name, array in arrays.items()}
+
+
+def _parts(fitted: FittedForest) -> tuple[Tensors, Facts]:
+    """Return the arrays that score rows, and those facts that differ between folds."""
+    scorer, centred = fitted.scorer, fitted.centred
+    tensors = _named("forest", _arrays(scorer.forest)) | _named("index", _arrays(scorer.index))
+    facts: Facts = {
+        "n_training_rows": fitted.n_training_rows,
+        "calibration": None,
+        "mean": None,
+    }
+    if fitted.calibration is not None:
+        arrays, facts["calibration"] = to_arrays(fitted.calibration)
+        tensors |= _named("calibration", arrays)
+    if centred is not None:
+        tensors |= _named("residuals", _arrays(centred.residuals))
+        tensors["centred.leaf_means"] = centred.leaf_means
+    if centred is not None and centred.mean is not None:
+        if not isinstance(centred.mean, BoostedMean):
+            raise ValueError(
+                "a model file cannot hold the regressor given as mean; calibrate with "
+                "mean='boosting', or pickle the model"
+            )
+        tensors |= _named("mean_forest", _arrays(centred.mean.forest))
+        tensors["centred.mean_values"] = centred.mean.leaf_values
+        facts["mean"] = {"share": centred.share, "baseline": centred.mean.baseline}
+    return tensors, facts
+
+
+def _arrays(part: Forest | LeafIndex) -> Tensors:
+    return cast("Tensors", part.arrays())
 
 
 def _training_arrays(rows: TrainingRows) -> Tensors:
@@ -106,16 +122,30 @@ def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
 
 def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
     check_facts(facts, 2)
+    of_folds = _grouped({name: array for name, array in tensors.items() if _FOLD.match(name)})
+    if set(of_folds) != {f"fold{i}" for i in range(len(facts["folds"]))}:
+        raise ValueError("its tensors are not those of its folds")
+    folds = tuple(
+        # Facts that are not the fold's own are those of the whole model.
+        _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], ())
+        for i, own in enumerate(facts["folds"])
+    )
+    of_model = {name: array for name, array in tensors.items() if not _FOLD.match(name)}
+    return _read_part(facts, of_model, folds)
+
+
+def _read_part(facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...]) -> FittedForest:
+    """Read a model, or the forest of a fold."""
+    check_facts(facts, 2)
     check_tensors(tensors, 2)
-    groups = _grouped(tensors)
+    groups, calibration = _grouped(tensors), None
     fitted = _fitted_forest(facts, groups)
     centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"])
-    calibration = None
     if facts["calibration"] is not None:
         calibration = from_arrays(groups["calibration"], facts["calibration"])
     elif groups["calibration"]:
         raise ValueError("it has tensors of a calibration, but no facts of one")
-    return replace(fitted, calibration=calibration, centred=centred)
+    return replace(fitted, calibration=calibration, centred=centred, folds=folds)
 
 
 def _centred_forest(

@@ -39,6 +39,16 @@ def _is_mean(value: Any) -> bool:
     )
 
 
+def _are_folds(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(fold, dict)
+        and set(fold) == {"n_training_rows", "mean", "calibration"}
+        and _is_number(1, 2**63 - 1)(fold["n_training_rows"])
+        and _is_mean(fold["mean"])
+        for fold in value
+    )
+
+
 class Fact(NamedTuple):
     """One entry of the facts."""
 
@@ -86,17 +96,22 @@ TENSORS = {
     "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
 }
 # What version 2 adds: a calibration; the index of residuals, if it needs one, and the boosted trees
-# whose mean is in the centres, if there is one.
+# whose mean is in the centres, if there is one; and the same of the forests of folds, in tensors
+# whose names begin with fold0, fold1, ...
 ADDED_FACTS = {
     "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
     "mean": Fact("null, or a share and a baseline", _is_mean),
+    "folds": Fact("a list of the facts of each fold's forest", _are_folds),
 }
 ADDED_TENSORS = {
     **{
         f"calibration.{name}": Tensor(("float64",), required=False)
         for name in ("coverage", "level", "pad", "mean_width", "realised")
     },
-    "calibration.audit": Tensor(("float64",), (2,), required=False),
+    **{
+        f"calibration.{name}": Tensor(("float64",), (2,), required=False)
+        for name in ("audit", "scores")
+    },
     "centred.leaf_means": Tensor(("float64",), required=False),
     "centred.mean_values": Tensor(("float64",), required=False),
     **{

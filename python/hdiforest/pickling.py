@@ -10,7 +10,7 @@ import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.boosted_mean import BoostedMean
-from hdiforest.calibration import Calibration, from_arrays, to_arrays
+from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
 
@@ -81,7 +81,7 @@ def pop_fitted(state: State) -> FittedForest:
     del state["n_outputs_"]
     forest = _forest_from_state(scorer["forest"])
     # Models without a calibration, and those of older versions, have no such entry.
-    calibration, centred = _calibration_from_state(forest, state.pop("_calibration", None))
+    calibration = _calibration_from_state(forest, state.pop("_calibration", None))
     return FittedForest(
         scorer=Scorer(forest, index_from_state(scorer["index"])),
         weights=state.pop("weights_"),
@@ -89,8 +89,7 @@ def pop_fitted(state: State) -> FittedForest:
         allow_nan=state.pop("_allow_nan"),
         feature_names=state.get("feature_names_in_"),
         training_rows=None if rows is None else TrainingRows(**rows),
-        calibration=calibration,
-        centred=centred,
+        **calibration,
     )
 
 
@@ -103,6 +102,7 @@ def _calibration_state(fitted: FittedForest) -> State | None:
         "arrays": arrays,
         "facts": facts,
         "centred": None if centred is None else _centred_state(centred),
+        "folds": [fitted_state(fold) for fold in fitted.folds],
     }
 
 
@@ -131,15 +131,16 @@ def _centred_from_state(forest: Forest, state: State) -> CentredForest:
     return CentredForest.checked(forest, residuals, state["leaf_means"], mean, state["share"])
 
 
-def _calibration_from_state(
-    forest: Forest, state: State | None
-) -> tuple[Calibration | None, CentredForest | None]:
+def _calibration_from_state(forest: Forest, state: State | None) -> dict[str, Any]:
+    """Return what a `FittedForest` has of a calibration."""
     if state is None:
-        return None, None
-    centred = None
-    if state["centred"] is not None:
-        centred = _centred_from_state(forest, state["centred"])
-    return from_arrays(state["arrays"], state["facts"]), centred
+        return {}
+    centred = state["centred"]
+    return {
+        "calibration": from_arrays(state["arrays"], state["facts"]),
+        "centred": None if centred is None else _centred_from_state(forest, centred),
+        "folds": tuple(pop_fitted(dict(fold)) for fold in state["folds"]),
+    }
 
 
 def _are_mapped(arrays: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from hdiforest.calibration.finish import Finish, Lattice
 from hdiforest.calibration.record import Calibration, Level
 
 _COLUMNS = ("coverage", "level", "pad", "mean_width", "realised")  # of Choice
-_N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
+N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
 _FACTS = (
     *("method", "confidence", "weighted", "n", "families", "kinds"),
     *("low", "high", "lattice", "clip"),
@@ -43,8 +43,7 @@ def to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[str, Any
     """
     choices = [level.choice for level in calibration.levels]
     arrays = {name: np.array([getattr(c, name) for c in choices]) for name in _COLUMNS}
-    arrays["audit"] = np.array([_audit_row(level.audit) for level in calibration.levels])
-    finish = calibration.finish
+    arrays["audit"] = np.array([audit_row(level.audit) for level in calibration.levels])
     facts = {
         "method": calibration.method,
         "confidence": calibration.confidence,
@@ -52,10 +51,7 @@ def to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[str, Any
         "n": calibration.n,
         "families": [choice.family for choice in choices],
         "kinds": [choice.kind for choice in choices],
-        "low": finish.low,
-        "high": finish.high,
-        "lattice": None if finish.lattice is None else list(finish.lattice),
-        "clip": finish.clip,
+        **finish_facts(calibration.finish),
     }
     return arrays, facts
 
@@ -73,11 +69,11 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     ValueError
         If an entry is missing, not known, of another type or shape, or out of range.
     """
-    _check_names("array", arrays, (*_COLUMNS, "audit"))
-    _check_names("fact", facts, _FACTS)
+    check_entries("array", arrays, (*_COLUMNS, "audit"))
+    check_entries("fact", facts, _FACTS)
     k = len(arrays["coverage"]) if np.ndim(arrays["coverage"]) == 1 else 0
     for name, array in arrays.items():
-        shape = (k, _N_AUDIT) if name == "audit" else (k,)
+        shape = (k, N_AUDIT) if name == "audit" else (k,)
         if array.dtype != np.float64 or array.shape != shape or k == 0:
             raise ValueError(
                 f"{name} must be float64 with {'a row' if name == 'audit' else 'a value'} for each "
@@ -86,20 +82,12 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     for name in ("families", "kinds"):
         if not (isinstance(facts[name], list) and len(facts[name]) == k):
             raise ValueError(f"{name} must be a list of {k} names, got {reprlib.repr(facts[name])}")
-    for name in ("weighted", "clip"):
-        if not isinstance(facts[name], bool):
-            raise ValueError(f"{name} must be true or false, got {reprlib.repr(facts[name])}")
-    n, given, confidence = facts["n"], facts["lattice"], facts["confidence"]
+    if not isinstance(facts["weighted"], bool):
+        raise ValueError(f"weighted must be true or false, got {reprlib.repr(facts['weighted'])}")
+    n, confidence = facts["n"], facts["confidence"]
     if type(n) is not int or not 0 < n < 2**63:
         raise ValueError(f"n must be a whole number in [1, 2**63), got {reprlib.repr(n)}")
-    if given is not None and not (isinstance(given, list) and len(given) == 3):
-        raise ValueError(f"lattice must be null or three numbers, got {reprlib.repr(given)}")
-    finish = Finish(
-        _number("low", facts["low"]),
-        _number("high", facts["high"]),
-        None if given is None else Lattice(*(_number("lattice", value) for value in given)),
-        facts["clip"],
-    )
+    finish = finish_of(facts)
     columns = {name: arrays[name].tolist() for name in _COLUMNS}
     levels = tuple(
         Level(
@@ -109,7 +97,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
                 **{name: column[i] for name, column in columns.items()},
                 n=n,
             ),
-            _audit_of(arrays["audit"][i].tolist()),
+            audit_of(arrays["audit"][i].tolist()),
         )
         for i in range(k)
     )
@@ -122,15 +110,42 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     )
 
 
-def _audit_row(audit: Audit | None) -> list[float]:
+def finish_facts(finish: Finish) -> dict[str, Any]:
+    """Return a finish as facts."""
+    return {
+        "low": finish.low,
+        "high": finish.high,
+        "lattice": None if finish.lattice is None else list(finish.lattice),
+        "clip": finish.clip,
+    }
+
+
+def finish_of(facts: Mapping[str, Any]) -> Finish:
+    """Return the finish of facts that have its entries, or raise ValueError."""
+    given = facts["lattice"]
+    if not isinstance(facts["clip"], bool):
+        raise ValueError(f"clip must be true or false, got {reprlib.repr(facts['clip'])}")
+    if given is not None and not (isinstance(given, list) and len(given) == 3):
+        raise ValueError(f"lattice must be null or three numbers, got {reprlib.repr(given)}")
+    return Finish(
+        _number("low", facts["low"]),
+        _number("high", facts["high"]),
+        None if given is None else Lattice(*(_number("lattice", value) for value in given)),
+        facts["clip"],
+    )
+
+
+def audit_row(audit: Audit | None) -> list[float]:
+    """Return the numbers of an audit in their order, NaN for None."""
     if audit is None:
-        return [math.nan] * _N_AUDIT
+        return [math.nan] * N_AUDIT
     coverage, standard_error, mean_width, thirds, worst = astuple(audit)
     by_width = [math.nan if third is None else third for third in thirds]
     return [coverage, standard_error, mean_width, *by_width, worst]
 
 
-def _audit_of(row: list[float]) -> Audit | None:
+def audit_of(row: list[float]) -> Audit | None:
+    """Return the audit that `audit_row` took apart."""
     if all(map(math.isnan, row)):
         return None
     narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])
@@ -144,7 +159,8 @@ def _number(name: str, value: Any) -> float:
     raise ValueError(f"{name} must be a number, got {reprlib.repr(value)}")
 
 
-def _check_names(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def check_entries(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raise ValueError unless exactly the known entries are given."""
     for name in known:
         if name not in given:
             raise ValueError(f"the {kind} {name} of the calibration is missing")

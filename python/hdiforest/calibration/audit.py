@@ -73,10 +73,11 @@ def audit(
     for measured, fitted in (halves, halves[::-1]):
         choices = choose(candidates.rows(fitted), coverages, finish, rule)
         intervals[measured] = calibrated(candidates.rows(measured), choices, finish)
-    return tuple(_measured(candidates.y, ends) for ends in np.moveaxis(intervals, -1, 0))
+    return tuple(measure(candidates.y, ends) for ends in np.moveaxis(intervals, -1, 0))
 
 
-def _measured(y: Array, ends: Array) -> Audit | None:
+def measure(y: Array, ends: Array) -> Audit | None:
+    """Return what intervals (n, 2) cover; None if some are infinite."""
     if np.isinf(ends).any():
         return None
     share = float(coverage_score(y, ends))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from typing import Self
 
 from hdiforest.calibration.audit import Audit
+from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import Array, Base, check_name
 from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
-from hdiforest.calibration.report import Row, html_table, text_table
 
 METHODS = ("oob", "split")
 
@@ -29,9 +27,19 @@ class Level:
         """What was asked for."""
         return self.choice.coverage
 
+    @property
+    def mean_width(self) -> float:
+        """Of the calibrated intervals of the calibration rows."""
+        return self.choice.mean_width
+
+    @property
+    def realised(self) -> float:
+        """Share of the calibration rows that their intervals cover."""
+        return self.choice.realised
+
 
 @dataclass(frozen=True, repr=False)
-class Calibration:
+class Calibration(Record):
     """How intervals of a model are made to cover what is asked of them.
 
     Parameters
@@ -55,20 +63,13 @@ class Calibration:
 
     def __post_init__(self) -> None:
         check_name("method", self.method, METHODS)
-        coverages = self.coverages
-        if not coverages or any(a >= b for a, b in pairwise(coverages)):
-            raise ValueError(f"coverages must be one or more and ascend, got {coverages}")
+        self._check_coverages()
         if len({level.choice.n for level in self.levels}) > 1:
             raise ValueError("n must be the same for all coverages")
         if self.confidence is not None:
             check_confidence(self.confidence)
             if self.method != "split" or self.weighted:
                 raise ValueError('confidence must be None unless method is "split" without weights')
-
-    @property
-    def coverages(self) -> tuple[float, ...]:
-        """The coverages that were calibrated, ascending."""
-        return tuple(level.coverage for level in self.levels)
 
     @property
     def bases(self) -> tuple[Base, ...]:
@@ -106,23 +107,9 @@ class Calibration:
             "tie, before intervals are nested."
         )
 
-    def position(self, coverage: float) -> int:
-        """Return the position of a coverage among those that were calibrated.
-
-        Raises
-        ------
-        ValueError
-            If it is not among them.
-        """
-        for position, known in enumerate(self.coverages):
-            if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-9):
-                return position
-        listed = ", ".join(f"{known:g}" for known in self.coverages)
-        raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
-
-    def level(self, coverage: float) -> Level:
-        """Return what is kept of a coverage, or raise ValueError as `position`."""
-        return self.levels[self.position(coverage)]
+    def first(self, k: int) -> Self:
+        """Return the calibration of the k lowest coverages."""
+        return replace(self, levels=self.levels[:k])
 
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of any rows.
@@ -140,33 +127,12 @@ class Calibration:
         """
         return nested(padded(ends, [level.choice.pad for level in self.levels], self.finish))
 
-    def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(self._rows())}\n{self.guarantee}"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._title(), self._rows(), self.guarantee)
-
-    def _title(self) -> str:
-        return f"Calibration, method {self.method}, {self.n} rows"
-
-    def _rows(self) -> Sequence[Row]:
-        return [_row(level) for level in self.levels]
+    def _chosen(self, position: int) -> str:
+        choice = self.levels[position].choice
+        return f"{choice.family} {choice.kind} {choice.level:g}, pad {choice.pad:.4g}"
 
 
 def check_confidence(confidence: float) -> None:
     """Raise ValueError unless it is above 0 and below 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-
-
-def _row(level: Level) -> Row:
-    choice, audit = level.choice, level.audit
-    chosen = f"{choice.family} {choice.kind} {choice.level:g}, pad {choice.pad:.4g}"
-    return Row(
-        nominal=f"{choice.coverage:g}",
-        coverage=f"{choice.realised:.3f}",
-        audit="-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}",
-        worst_of_five="-" if audit is None else f"{audit.worst_of_five:.3f}",
-        width=f"{choice.mean_width:.4g}",
-        chosen=chosen,
-    )

@@ -1,0 +1,38 @@
+"""Calibrations of any method as arrays and facts, for model files and pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hdiforest.calibration import arrays as padded_arrays
+from hdiforest.calibration import cross_arrays
+from hdiforest.calibration.candidates import Array
+from hdiforest.calibration.cross import CrossCalibration
+from hdiforest.calibration.record import Calibration
+
+
+def to_arrays(
+    calibration: Calibration | CrossCalibration,
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return the arrays and the facts from which `from_arrays` makes an equal calibration."""
+    if isinstance(calibration, CrossCalibration):
+        return cross_arrays.to_arrays(calibration)
+    return padded_arrays.to_arrays(calibration)
+
+
+def from_arrays(
+    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]
+) -> Calibration | CrossCalibration:
+    """Return the calibration that `to_arrays` took apart; nothing is trusted.
+
+    Raises
+    ------
+    ValueError
+        If an entry is missing, not known, of another type or shape, or out of range.
+    """
+    if facts.get("method") == CrossCalibration.method:
+        return cross_arrays.from_arrays(arrays, facts)
+    return padded_arrays.from_arrays(arrays, facts)

@@ -1,0 +1,134 @@
+"""Fits a forest without each fold of the training rows, and calibrates by the rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupKFold, KFold
+
+from hdiforest.base_intervals import FIXED_RAW, base_intervals
+from hdiforest.calibrating import Settings, calibrated_if_possible
+from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
+from hdiforest.fitted import FittedForest, TrainingRows
+
+_ROWS_AT_ONCE = 1 << 16  # bounds the ends by all folds
+
+
+def fold_rows(
+    n: int, cv: int, groups: ArrayLike | None, random_state: int | None
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows to fit on and the rows held out, `cv` times.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows or groups than folds, or groups do not fit the rows.
+    """
+    if not isinstance(cv, int | np.integer) or cv < 2:
+        raise ValueError(f"cv must be a whole number from 2 on, got {cv!r}")
+    if groups is None:
+        if n < cv:
+            raise ValueError(f"cv must be at most the number of training rows, {n}, got {cv}")
+        yield from KFold(cv, shuffle=True, random_state=random_state).split(np.empty(n))
+        return
+    names = np.asarray(groups)
+    if names.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), got {names.shape}")
+    n_groups = len(np.unique(names))
+    if n_groups < cv:
+        raise ValueError(f"groups must be {cv} or more, as many as cv, got {n_groups}")
+    splitter = GroupKFold(cv, shuffle=True, random_state=random_state)
+    yield from splitter.split(np.empty(n), groups=names)
+
+
+def cross_fitted(
+    new_model: Callable[[], Any],
+    rows: TrainingRows,
+    settings: Settings,
+    folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    grouped: bool,
+    n_threads: int,
+) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
+    """Fit and score each fold.
+
+    Parameters
+    ----------
+    new_model : callable
+        Returns an unfitted HDIForestRegressor.
+    rows : TrainingRows
+    settings : Settings
+        By which each fold is calibrated out of bag.
+    folds : iterable of K pairs of int arrays
+        Rows to fit on and rows held out, as `fold_rows` yields them.
+    grouped : bool
+        Whether folds keep groups of rows together.
+    n_threads : int
+
+    Returns
+    -------
+    calibration : CrossCalibration
+    forests : tuple of K FittedForest
+        Without their training rows.
+
+    Notes
+    -----
+    Scores are those of the calibrated intervals of each fold, to which the rows held out gave
+    nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
+    """
+    forests, ends, targets = [], [], []
+    for fit, held_out in folds:
+        weights = rows.sample_weight
+        model = new_model()
+        model.fit(rows.X[fit], rows.y[fit], None if weights is None else weights[fit])
+        forest = calibrated_if_possible(model._fitted, settings, n_threads)
+        if _has_infinite_pads(forest):
+            forest = replace(forest, calibration=None, centred=None)
+        forests.append(replace(forest, training_rows=None))
+        measured = held_out[rows.has_weight[held_out]]
+        own = _fold_intervals(forests[-1], rows.X[measured], len(settings.coverages), n_threads)
+        finite = np.isfinite(own).all(axis=(1, 2))
+        if not finite.any():
+            raise ValueError("cv must be smaller: a fold holds out no row with an interval")
+        ends.append(own[finite])
+        targets.append(rows.y[measured[finite]])
+    finish = Finish.of(rows.y[rows.has_weight], clip=settings.clip)
+    calibration = cross_calibration(ends, targets, settings.coverages, finish, grouped=grouped)
+    return calibration, tuple(forests)
+
+
+def cross_intervals(
+    calibration: CrossCalibration,
+    folds: tuple[FittedForest, ...],
+    X: NDArray[np.float32] | NDArray[np.float64],
+    n_threads: int,
+) -> NDArray[np.float64]:
+    """Return the calibrated intervals of the rows of X, (n, 2, k)."""
+    found = np.empty((len(X), 2, len(calibration.levels)))
+    for begin in range(0, len(X), _ROWS_AT_ONCE):
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        k = len(calibration.levels)
+        ends = [_fold_intervals(fold, X[part], k, n_threads) for fold in folds]
+        found[part] = calibration.intervals(np.stack(ends))
+    return found
+
+
+def _has_infinite_pads(forest: FittedForest) -> bool:
+    calibration = forest.calibration
+    return isinstance(calibration, Calibration) and not all(
+        np.isfinite(level.choice.pad) for level in calibration.levels
+    )
+
+
+def _fold_intervals(
+    fold: FittedForest, X: NDArray[np.float32] | NDArray[np.float64], k: int, n_threads: int
+) -> NDArray[np.float64]:
+    """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
+    if not isinstance(fold.calibration, Calibration):
+        ends = base_intervals(fold, X, [FIXED_RAW], n_threads)
+        return np.broadcast_to(ends, (len(X), 2, k))
+    calibration = fold.calibration.first(k)
+    return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
