@@ -294,3 +294,74 @@ def test_inspect_shows_the_calibration(folder, model, capsys):
     printed = capsys.readouterr().out
     assert re.search(r"^calibration +at 0.5, 0.8, 0.9, 0.95, 0.99$", printed, re.MULTILINE)
     assert printed.endswith(f"\n\n{model.calibration_!r}\n")
+
+
+def persons_table(path):
+    """Ten rows of each of 100 persons, named by text."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 10)
+    trait = rng.normal(size=100)[person]
+    table = pd.DataFrame({"trait": trait, "noise": rng.normal(size=1000)})
+    table["target"] = 2 * rng.normal(size=100)[person] + 0.1 * rng.normal(size=1000)
+    table["person"] = [f"p{i}" for i in person]
+    table.to_csv(path, index=False)
+    return table
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_fit_keeps_groups_together(tmp_path, capsys, method):
+    persons_table(tmp_path / "train.csv")
+    how = ["--calibrate", method, "--groups", "person", "--folds", 3]
+    assert run([*FIT, tmp_path / "train.csv", "-o", tmp_path / "m", *how]) == 0
+    model = HDIForestRegressor.load(tmp_path / "m")
+    assert list(model.feature_names_in_) == ["trait", "noise"]
+    assert model.calibration_.method == method
+    # A person of the training rows tells his target within 0.1; a new one does not.
+    assert model.calibration_.level(0.9).mean_width > 4
+    printed = capsys.readouterr().out
+    if method == "split":
+        assert model.n_training_rows_ == 800
+        assert "from 800 rows" in printed
+        assert "Calibrated on 200 rows held out" in printed
+    else:
+        assert [len(own) for own in model.calibration_.scores] == [340, 330, 330]
+        assert "Calibrated on 1,000 training rows, each held out of a fold" in printed
+
+
+FIT = ["fit", "--target", "target", "--trees", 40]
+
+
+def test_fit_boosts(tmp_path, folder):
+    fit(folder / "train.csv", tmp_path / "m", "--boost", "--training-rows")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.calibrate(LEVELS, mean="boosting", random_state=0)
+    model = HDIForestRegressor.load(tmp_path / "m")
+    assert model.calibration_ == expected.calibration_
+    assert model._fitted.centred.mean is not None
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    call = ["calibrate", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
+    assert run([*call, "--boost", "-o", tmp_path / "m2"]) == 0
+    assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
+        (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
+        (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
+        (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),
+        (["--calibrate", "cv+", "--folds", 101, "--groups", "person"], "groups must be 101 or more"),
+        (["--calibrate", "cv+", "--groups", "gaps"], "groups 'gaps' .* row 3 has none"),
+    ],
+)
+def test_refused_ways_to_calibrate(tmp_path, capsys, more, message):
+    table = persons_table(tmp_path / "train.parquet.csv")
+    table["gaps"] = [None if i == 2 else "a" for i in range(1000)]
+    columns = table if "gaps" in more else table.drop(columns="gaps")
+    columns = columns.drop(columns="person") if "gaps" in more else columns
+    columns.to_parquet(tmp_path / "train.parquet")
+    call = [*FIT, tmp_path / "train.parquet", "-o", tmp_path / "m", *more]
+    assert run(call) != 0
+    assert re.search(message, capsys.readouterr().err.splitlines()[-1])
+    assert not (tmp_path / "m").exists()

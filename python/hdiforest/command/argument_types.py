@@ -56,6 +56,11 @@ def natural(text: str) -> int:
     return _whole(text, 0)
 
 
+def two_or_more(text: str) -> int:
+    """Return a whole number from 2 on."""
+    return _whole(text, 2)
+
+
 def positive(text: str) -> int:
     """Return a whole number from 1 on."""
     return _whole(text, 1)

@@ -15,6 +15,7 @@ from hdiforest.command.argument_types import (
     positive,
     share,
     table,
+    two_or_more,
 )
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error
 from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS
@@ -61,11 +62,16 @@ def _add_fit(commands: Any) -> None:
     )
     add(
         "--calibrate",
-        choices=("oob", "none"),
+        choices=("oob", "split", "cv+", "none"),
         default="oob",
-        help="whether intervals are made to cover what they say, by training rows and the trees "
-        f"that did not draw them, at {_listed(CALIBRATED_LEVELS)} (default: oob)",
+        help=f"how intervals are made to cover what they say, at {_listed(CALIBRATED_LEVELS)}: by "
+        "the trees that did not draw a row (oob), by a fifth of the rows held out of the fit "
+        "(split), or by a forest for each fold (cv+) (default: oob)",
     )
+    add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
+        "so that intervals are for new ones; with cv+ and split")  # fmt: skip
+    add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
+    _add_boost(add)
     add("--training-rows", action="store_true", help="keep the training rows in the model file; "
         "'hdiforest calibrate' needs them")  # fmt: skip
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
@@ -116,6 +122,7 @@ def _add_calibrate(commands: Any) -> None:
         f"calibrated, or {_listed(CALIBRATED_LEVELS)})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
+    _add_boost(add)
     _add_jobs(parser)
 
 
@@ -133,6 +140,12 @@ def _add_check(commands: Any) -> None:
         "else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_jobs(parser)
+
+
+def _add_boost(add: Any) -> None:
+    add("--boost", action="store_true",
+        help="centre intervals on gradient boosting too: narrower where it predicts better, and "
+        "slower")  # fmt: skip
 
 
 def _add_labelled(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.calibration import Calibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.command.report import aligned
 from hdiforest.metrics import coverage_score, mean_width_score
 
@@ -26,13 +26,13 @@ def infinite_intervals_refused() -> Iterator[None]:
 
 
 def calibration_report(
-    calibration: Calibration, y: NDArray[np.float64], raw: NDArray[np.float64]
+    calibration: Record, y: NDArray[np.float64], raw: NDArray[np.float64]
 ) -> str:
     """Coverage and mean width of raw and calibrated intervals out of bag, as a table.
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration : Record
         Of k coverages.
     y : (n,) array
         Training targets.
@@ -48,10 +48,18 @@ def calibration_report(
                 f"{coverage_score(y, raw[..., j]):.3f}",
                 f"{mean_width_score(raw[..., j]):.4g}",
                 "-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}",
-                f"{level.choice.mean_width:.4g}",
+                f"{level.mean_width:.4g}",
             ]
         )
-    return (
-        f"Calibrated on {calibration.n:,} training rows, out of bag; 'calibrated inside' is of "
-        f"intervals chosen on the other half of them:\n{aligned(rows)}"
-    )
+    return f"Calibrated on {calibration.n:,} {_HOW[calibration.method]}:\n{aligned(rows)}"
+
+
+# On which rows, and what "calibrated inside" is.
+_HOW = {
+    "oob": "training rows, out of bag; 'calibrated inside' is of intervals chosen on the other "
+    "half of them",
+    "split": "rows held out of the fit; 'calibrated inside' is of intervals padded on the other "
+    "half of them",
+    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals padded on "
+    "the other folds",
+}

@@ -69,13 +69,21 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
-    from hdiforest.command.fitting import new_forest, out_of_bag_report
+    from hdiforest.command.fitting import fit_and_calibrate, new_forest, out_of_bag_report
     from hdiforest.command.labelled import read_training_table
 
     need("safetensors")
     _require_writable(options.output, options.train)
-    X, y, weights = read_training_table(
-        options.train, options.target, drop=options.drop, sample_weight=options.sample_weight
+    if options.groups is not None and options.calibrate not in ("cv+", "split"):
+        raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
+    if options.boost and options.calibrate == "none":
+        raise UsageError("--boost must not be given with --calibrate none")
+    table = read_training_table(
+        options.train,
+        options.target,
+        drop=options.drop,
+        sample_weight=options.sample_weight,
+        groups=options.groups,
     )
     forest = new_forest(
         options.extra_trees,
@@ -88,30 +96,22 @@ def _run_fit(options: Any) -> None:
         n_jobs=_n_jobs(options),
     )
     model = HDIForestRegressor(forest, weights=options.weights, n_jobs=_n_jobs(options))
-    model.fit(X, y, sample_weight=weights)
-    not_calibrated = ""
-    if options.calibrate == "oob":
-        not_calibrated = _why_not_calibrated(model, options.seed)
-    report = out_of_bag_report(model, y)
+    not_calibrated = fit_and_calibrate(
+        model,
+        table,
+        options.calibrate,
+        boost=options.boost,
+        folds=options.folds,
+        seed=options.seed,
+    )
+    report = out_of_bag_report(model)
     model.save(options.output, training_rows=options.training_rows)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
-        f"{n_trees:,} trees with {n_leaves:,} leaves from {len(y):,} rows and "
+        f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
         f"{model.n_features_in_} features\n\n{report}\n\n{not_calibrated}"
         f"Model written to {options.output}"
     )
-
-
-def _why_not_calibrated(model: HDIForestRegressor, seed: int) -> str:
-    """Calibrate out of bag; return a line that says why this cannot be done, or nothing."""
-    from hdiforest.command.calibrating import infinite_intervals_refused
-
-    try:
-        with infinite_intervals_refused():
-            model.calibrate(CALIBRATED_LEVELS, random_state=seed)
-    except ValueError as error:
-        return f"Not calibrated: {error}\n"
-    return ""
 
 
 def _run_score(options: Any) -> None:
@@ -161,6 +161,7 @@ def _run_calibrate(options: Any) -> None:
             X=X,
             y=y,
             confidence=options.confidence,
+            mean="boosting" if options.boost else None,
             random_state=0,
         )
     model.save(output)

@@ -57,7 +57,7 @@ def run(folder: Path) -> None:
     """
     need("matplotlib.figure")
     with as_file(files("hdiforest.command") / "data" / "concrete.csv.gz") as path:
-        frame, y, _ = read_training_table(path, TARGET)
+        frame, y, *_ = read_training_table(path, TARGET)
     folder.mkdir(parents=True, exist_ok=True)
     X = np.column_stack([column.to_numpy() for column in frame.columns])
     say(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest.command.calibrating import calibration_report
+from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
+from hdiforest.command.labelled import TrainingTable
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
 from hdiforest.estimator import HDIForestRegressor
@@ -24,10 +26,65 @@ def new_forest(extra_trees: bool, **options: Any) -> Any:
     return kind(bootstrap=True, **options)
 
 
-def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
+def fit_and_calibrate(
+    model: HDIForestRegressor,
+    table: TrainingTable,
+    method: Literal["oob", "split", "cv+", "none"],
+    *,
+    boost: bool,
+    folds: int,
+    seed: int,
+) -> str:
+    """Fit a model and calibrate it at `CALIBRATED_LEVELS`.
+
+    Returns
+    -------
+    str
+        Why it could not be calibrated, in a line; empty if it was, or if method is "none".
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be fitted, or method is not "oob" and it cannot be calibrated.
+    """
+    options: dict[str, Any] = {"method": method, "random_state": seed}
+    options["mean"] = "boosting" if boost else None
+    fitted_on = table
+    if method == "split":
+        kept, held_out = held_out_rows(table, seed)
+        fitted_on, apart = table.rows(kept), table.rows(held_out)
+        options |= {"X": apart.X, "y": apart.y}
+    if method == "cv+":
+        options |= {"cv": folds, "groups": table.groups}
+    model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
+    if method == "none":
+        return ""
+    try:
+        with infinite_intervals_refused():
+            model.calibrate(CALIBRATED_LEVELS, **options)
+    except ValueError as error:
+        if method != "oob":
+            raise
+        return f"Not calibrated: {error}\n"
+    return ""
+
+
+def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return four fifths of the rows to fit on, and the others; groups are not divided."""
+    share = 1 / 5
+    if table.groups is None:
+        splitter: Any = ShuffleSplit(1, test_size=share, random_state=seed)
+    else:
+        splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
+    kept, held_out = next(splitter.split(table.y, groups=table.groups))
+    return np.sort(kept), np.sort(held_out)
+
+
+def out_of_bag_report(model: HDIForestRegressor) -> str:
     """Coverage and width of the model's intervals on its own training rows, as text.
 
     Of raw intervals, and of calibrated ones if the model was calibrated at `CALIBRATED_LEVELS`.
+    A forest that was fitted on all rows in each tree has no record of raw intervals.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
@@ -36,6 +93,7 @@ def out_of_bag_report(model: HDIForestRegressor, y: Array) -> str:
         except ValueError:  # the forest was fitted on all rows; no other error is possible here
             return NO_RECORD
         equal = model.oob_interval(LEVELS, kind="equal_tailed")
+    y = model._require_fitted().require_training_rows().y
     has_interval = ~np.isnan(hdi).any(axis=(1, 2))
     if not has_interval.any():
         return NO_RECORD

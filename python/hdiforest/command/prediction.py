@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.calibration import Calibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.command.extras import need
 from hdiforest.command.tables import TableError, TableReader
 from hdiforest.conditional import Kind
@@ -21,9 +21,9 @@ USUAL_LEVEL = 0.9
 Array = NDArray[np.float64]
 
 
-def calibration_of(model: HDIForestRegressor) -> Calibration | None:
+def calibration_of(model: HDIForestRegressor) -> Record | None:
     """Return the calibration of a model, None without one."""
-    calibration: Calibration | None = getattr(model, "calibration_", None)
+    calibration: Record | None = getattr(model, "calibration_", None)
     return calibration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hdiforest import model_file
-from hdiforest.calibration import Calibration, CrossCalibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.command.report import aligned
 from hdiforest.fitted import WEIGHTINGS
 
@@ -44,7 +44,7 @@ def describe(path: Path) -> str:
     return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
 
 
-def _levels(calibration: Calibration | CrossCalibration) -> str:
+def _levels(calibration: Record) -> str:
     return ", ".join(f"{coverage:g}" for coverage in calibration.coverages)
 
 
