@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
@@ -107,6 +107,37 @@ def test_at_most_max_rows_are_used():
     assert repr(one) == repr(other)
 
 
+def test_further_coverages_are_calibrated_when_asked_for(model):
+    known = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
+    coverages = [0.97, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]
+    found = model.predict_interval(X_NEW, coverages)
+    assert_array_equal(found[..., [2, 5, 7]], known)
+    inside = (found[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= found[:, 1])
+    assert_allclose(inside.mean(axis=0), coverages, atol=0.06)
+    ordered = found[..., np.argsort(coverages)]
+    assert (np.diff(ordered[:, 0]) <= 0).all()
+    assert (np.diff(ordered[:, 1]) >= 0).all()
+    assert_array_equal(model.predict_interval(X_NEW, 0.7), found[..., 4])
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9)
+
+
+def test_further_coverages_need_the_training_rows(model, tmp_path):
+    model.save(tmp_path / "with")
+    model.save(tmp_path / "without", training_rows=False)
+    assert_array_equal(
+        HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
+        model.predict_interval(X_NEW, 0.7),
+    )
+    others = [
+        HDIForestRegressor.load(tmp_path / "without"),
+        fresh(60).calibrate((0.5, 0.8, 0.9), mean="boosting", random_state=0),
+        fresh(60).calibrate((0.5, 0.8, 0.9), method="split", X=X_NEW, y=Y_NEW),
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match=r"was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
+            other.predict_interval(X_NEW, 0.7)
+
+
 def test_arguments_out_of_range_are_named(model):
     wrong = [
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
@@ -124,8 +155,8 @@ def test_arguments_out_of_range_are_named(model):
             fresh(60).calibrate(**options)
     with pytest.raises(ValueError, match="20 trees"):
         fresh(10).calibrate()
-    with pytest.raises(ValueError, match=r"one that was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
-        model.predict_interval(X_NEW, 0.7)
+    with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):
+        model.predict_interval(X_NEW, [0.9, 1])
     several = RandomForestRegressor(60, random_state=0).fit(X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
     two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
     with pytest.raises(ValueError, match="one target"):

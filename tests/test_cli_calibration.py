@@ -163,7 +163,9 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     folder, raw, tmp_path, capsys, name
 ):
     options = {"score": ["-o", tmp_path / "out.csv"], "check": ["--target", "target"]}[name]
-    call = [name, folder / "model", folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
+    bare = folder / f"bare_{name}"
+    HDIForestRegressor.load(folder / "model").save(bare, training_rows=False)
+    call = [name, bare, folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
     assert failure(capsys, call, code=2) == (
         "coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7"
     )
@@ -351,7 +353,10 @@ def test_fit_boosts(tmp_path, folder):
         (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
         (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),
-        (["--calibrate", "cv+", "--folds", 101, "--groups", "person"], "groups must be 101 or more"),
+        (
+            ["--calibrate", "cv+", "--folds", 101, "--groups", "person"],
+            "groups must be 101 or more",
+        ),
         (["--calibrate", "cv+", "--groups", "gaps"], "groups 'gaps' .* row 3 has none"),
     ],
 )

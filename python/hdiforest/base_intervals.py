@@ -118,6 +118,17 @@ class OutOfBagIntervals:
             )
         return np.stack(by_family)
 
+    def by_base(self, chosen: NDArray[np.intp], bases: Sequence[Base]) -> Array:
+        """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
+        ends = np.empty((len(chosen), 2, len(bases)))
+        for name in dict.fromkeys(base.kind for base in bases):
+            at = [j for j, base in enumerate(bases) if base.kind == name]
+            levels = [bases[j].level for j in at]
+            found = self.intervals(chosen, (cast("Kind", name),), levels)
+            for i, j in enumerate(at):
+                ends[..., j] = found[self.families.index(bases[j].family), 0, ..., i]
+        return ends
+
     def _raw(
         self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
     ) -> Array:

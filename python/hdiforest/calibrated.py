@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from hdiforest.base_intervals import base_intervals
-from hdiforest.calibrating import Settings, calibrated_by_split, calibrated_out_of_bag
+from hdiforest.calibrating import (
+    Settings,
+    calibrated_by_split,
+    calibrated_out_of_bag,
+    further_level,
+)
 from hdiforest.calibration import KINDS, Calibration, CrossCalibration
 from hdiforest.calibration.calibrate import checked_coverages
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names
@@ -151,8 +156,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         ----------
         X : (n, n_features) array or table
         coverage : float or list of k floats, default=0.9
-            In (0, 1]. Of "calibrated" intervals the share of targets to cover: one of those that
-            `calibrate` was given. Of the others the share of the conditional distribution to hold.
+            In (0, 1]. Of "calibrated" intervals the share of targets to cover, below 1: one of
+            those that `calibrate` was given; or another one if that was out of bag, without a
+            `mean`, and the training rows are there (it is then calibrated on them, once, without a
+            choice of its own). Of the others the share of the conditional distribution to hold.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
             By default "calibrated" after `calibrate`, and "hdi" before. "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
@@ -171,7 +178,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         AttributeError
             If kind is "calibrated" and the model is not.
         ValueError
-            If an argument is out of range, or a coverage was not calibrated.
+            If an argument is out of range, or a coverage was not calibrated and cannot be.
 
         Notes
         -----
@@ -182,10 +189,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind = "hdi" if fitted.calibration is None else "calibrated"
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        calibration = self.calibration_
         levels = np.asarray(coverage, dtype=np.float64)
         if levels.ndim > 1:
             raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
+        calibration = self._calibration_at(levels.reshape(-1).tolist())
         at = [calibration.position(level) for level in levels.reshape(-1)]
         # Intervals contain those of lower coverages; higher ones are not needed.
         calibration = calibration.first(max(at, default=0) + 1)
@@ -197,6 +204,24 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             ends = base_intervals(fitted, rows, calibration.bases, n_threads)
             intervals = calibration.intervals(ends)[..., at]
         return intervals if levels.ndim else intervals[..., 0]
+
+    def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:
+        """Return the calibration, with further coverages if they can be calibrated out of bag."""
+        fitted, calibration = self._require_fitted(), self.calibration_
+        rows = fitted.training_rows
+        if not isinstance(calibration, Calibration) or calibration.method != "oob" or rows is None:
+            return calibration
+        if any(base.family == "stacked" for base in calibration.bases):
+            return calibration  # what the other mean predicts out of fold is not kept
+        for coverage in coverages:
+            if not calibration.has(coverage) and coverage not in fitted.further_levels:
+                checked_coverages(coverage)
+                fitted.further_levels[coverage] = further_level(
+                    fitted, calibration, coverage, self._n_threads()
+                )
+        further = [fitted.further_levels[c] for c in set(coverages) if not calibration.has(c)]
+        levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
+        return replace(calibration, levels=tuple(levels))
 
     def _cross_fitted(
         self, fitted: FittedForest, settings: Settings, cv: int, groups: ArrayLike | None

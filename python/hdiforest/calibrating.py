@@ -16,9 +16,9 @@ from hdiforest.base_intervals import (
     OutOfBagIntervals,
     base_intervals,
 )
-from hdiforest.calibration import LEVELS, Calibration, calibrate_oob, calibrate_split
-from hdiforest.calibration.candidates import BaseKind
-from hdiforest.calibration.choice import Objective
+from hdiforest.calibration import LEVELS, Calibration, Level, calibrate_oob, calibrate_split
+from hdiforest.calibration.candidates import BaseKind, Candidates
+from hdiforest.calibration.choice import Objective, narrowest
 from hdiforest.fitted import FittedForest
 
 
@@ -50,10 +50,7 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
             f"{len(source.usable)} of {len(source.rows.y)} training rows have so many; use more "
             "trees that draw their rows, or method='split' or 'cv+'"
         )
-    chosen = source.usable
-    if len(chosen) > settings.max_rows:
-        rng = np.random.default_rng(settings.random_state)
-        chosen = np.sort(rng.choice(chosen, settings.max_rows, replace=False))
+    chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
     calibration = calibrate_oob(
@@ -73,6 +70,40 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
         centred=source.centred_forest() if needs_centred else None,
         folds=(),
     )
+
+
+def further_level(
+    fitted: FittedForest, calibration: Calibration, coverage: float, n_threads: int
+) -> Level:
+    """Calibrate one more coverage out of bag; nothing is chosen.
+
+    Its base is that of the next higher coverage, or of the highest, and its pad is no larger: so
+    it fits between the others, whose intervals stay as they are.
+
+    Parameters
+    ----------
+    fitted : FittedForest
+        With its training rows.
+    calibration : Calibration
+        Of `fitted`, out of bag, with raw and centred bases only.
+    coverage : float
+        Above 0 and below 1.
+    n_threads : int
+    """
+    n_lower = sum(each.coverage < coverage for each in calibration.levels)
+    higher = calibration.levels[n_lower] if n_lower < len(calibration.levels) else None
+    base = (higher or calibration.levels[-1]).choice.base
+    source = OutOfBagIntervals(fitted, n_threads)
+    rows = _chosen_rows(source.usable, calibration.n, 0)
+    ends = source.by_base(rows, [*calibration.bases[:n_lower], base])
+    finite = np.isfinite(ends).all(axis=(1, 2))
+    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[rows[finite]])
+    if n_lower > 0:
+        lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
+        candidates = replace(candidates, inner=lower[..., -1])
+    choice = narrowest(candidates, coverage, calibration.finish)
+    pad = choice.pad if higher is None else min(choice.pad, higher.choice.pad)
+    return Level(replace(choice, pad=pad, n=calibration.n), None)
 
 
 def calibrated_if_possible(
@@ -123,6 +154,14 @@ def calibrated_by_split(
         clip=settings.clip,
     )
     return replace(fitted, calibration=calibration)
+
+
+def _chosen_rows(
+    usable: NDArray[np.intp], max_rows: int, random_state: int | None
+) -> NDArray[np.intp]:
+    if len(usable) <= max_rows:
+        return usable
+    return np.sort(np.random.default_rng(random_state).choice(usable, max_rows, replace=False))
 
 
 def _refuse_training_rows(

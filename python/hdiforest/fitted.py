@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest.calibration import Calibration, CrossCalibration
+from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
 from hdiforest.text import alternatives
 
@@ -93,6 +93,8 @@ class FittedForest:
     calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
     folds: tuple[FittedForest, ...] = ()  # of a CrossCalibration: calibrated, without training rows
+    # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
+    further_levels: dict[float, Level] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 

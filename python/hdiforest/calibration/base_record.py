@@ -71,10 +71,14 @@ class Record(ABC):
             If it is not among them.
         """
         for position, known in enumerate(self.coverages):
-            if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-9):
+            if _same(known, coverage):
                 return position
         listed = ", ".join(f"{known:g}" for known in self.coverages)
         raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
+
+    def has(self, coverage: float) -> bool:
+        """Whether a coverage was calibrated."""
+        return any(_same(known, coverage) for known in self.coverages)
 
     def level(self, coverage: float) -> Any:
         """Return what is kept of a coverage, or raise ValueError as `position`."""
@@ -91,6 +95,10 @@ class Record(ABC):
 
     def _rows(self) -> Sequence[Row]:
         return [_row(level, self._chosen(i)) for i, level in enumerate(self.levels)]
+
+
+def _same(coverage: float, other: float) -> bool:
+    return math.isclose(coverage, other, rel_tol=0, abs_tol=1e-9)
 
 
 def _row(level: AnyLevel, chosen: str) -> Row:

@@ -38,7 +38,8 @@ def kind_and_levels(
     Raises
     ------
     ValueError
-        If the kind is "calibrated" and the model is not, or not at one of the levels.
+        If the kind is "calibrated" and the model is not, or not at one of the levels and has no
+        training rows to be calibrated on.
     """
     calibration = calibration_of(model)
     if kind is None:
@@ -51,6 +52,7 @@ def kind_and_levels(
         known = calibration.coverages
         usual = (level for level in known if math.isclose(level, USUAL_LEVEL, abs_tol=1e-9))
         return kind, [next(usual, known[0])]
+    calibration = model._calibration_at(levels)
     for level in levels:
         calibration.position(level)
     return kind, list(levels)
