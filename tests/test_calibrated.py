@@ -138,6 +138,32 @@ def test_further_coverages_need_the_training_rows(model, tmp_path):
             other.predict_interval(X_NEW, 0.7)
 
 
+def test_a_model_of_the_default_forest_is_calibrated():
+    model = HDIForestRegressor().fit(X_TRAIN, Y_TRAIN)
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95, 0.99)
+    lower, upper = model.predict_interval(X_NEW).T
+    assert 0.86 < ((lower <= Y_NEW) & (upper >= Y_NEW)).mean() < 0.95
+    raw = model.predict_interval(X_NEW, kind="hdi")
+    assert not hasattr(HDIForestRegressor(model.estimator_).fit(X_TRAIN, Y_TRAIN), "calibration_")
+    again = HDIForestRegressor.from_forest(model.estimator_, X_TRAIN, Y_TRAIN)
+    assert_array_equal(again.predict_interval(X_NEW), raw)
+    again.calibrate(random_state=0)
+    assert again.calibration_ == model.calibration_
+
+
+@pytest.mark.parametrize(("n", "coverages"), [(1, None), (3, (0.5,)), (12, (0.5, 0.8, 0.9))])
+def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
+    model = HDIForestRegressor().fit(X_TRAIN[:n], Y_TRAIN[:n])
+    assert getattr(getattr(model, "calibration_", None), "coverages", None) == coverages
+    assert np.isfinite(model.predict_interval(X_NEW[:3], 0.5)).all()
+
+
+def test_the_default_forest_of_two_targets_stays_raw():
+    model = HDIForestRegressor().fit(X_TRAIN, np.c_[Y_TRAIN, -Y_TRAIN])
+    assert not hasattr(model, "calibration_")
+    assert model.predict_interval(X_NEW[:3]).shape == (3, 2, 2)
+
+
 def test_arguments_out_of_range_are_named(model):
     wrong = [
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),

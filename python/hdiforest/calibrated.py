@@ -12,6 +12,8 @@ from sklearn.base import clone
 
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import (
+    DEFAULT_COVERAGES,
+    MAX_ROWS,
     Settings,
     calibrated_by_split,
     calibrated_out_of_bag,
@@ -46,7 +48,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
 
     def calibrate(
         self,
-        coverage: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
+        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
         *,
         method: Literal["oob", "split", "cv+"] = "oob",
         X: ArrayLike | None = None,
@@ -58,7 +60,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         objective: Objective = "width",
         confidence: float | None = None,
         cv: int = 10,
-        max_rows: int = 20_000,
+        max_rows: int = MAX_ROWS,
         random_state: int | None = None,
     ) -> Self:
         """Choose and pad intervals so that they cover what they say.

@@ -21,6 +21,7 @@ from hdiforest import model_file
 from hdiforest.arrow import as_table
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
+from hdiforest.calibrating import calibrated_by_default
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
@@ -46,7 +47,8 @@ class HDIForestRegressor(
     estimator : estimator, default=None
         The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
         ExtraTreeRegressor or BaggingRegressor of such trees. None means
-        ``RandomForestRegressor()``. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
+        ``RandomForestRegressor()``, and `fit` then calibrates its intervals as `calibrate` does
+        without arguments. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
         model that was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
@@ -65,7 +67,7 @@ class HDIForestRegressor(
     weights_ : str
         The `weights` it was made with.
     calibration_ : hdiforest.calibration.Calibration
-        What `calibrate` chose; absent before.
+        What `calibrate` chose, or `fit` without an `estimator`; absent before.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -213,6 +215,8 @@ class HDIForestRegressor(
             estimator.fit(X, targets, **options)
         self.estimator_ = estimator
         self._fitted = self._import(rows, targets, row_weights, allow_nan)
+        if self.estimator is None:
+            self._fitted = calibrated_by_default(self._fitted, self._n_threads())
         return self
 
     def _import(

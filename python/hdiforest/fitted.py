@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -106,6 +106,14 @@ class FittedForest:
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
+
+    def with_first_coverages(self, k: int) -> FittedForest:
+        """Return the forest with a calibration of its k lowest coverages."""
+        calibration = cast("Calibration", self.calibration).first(k)
+        needs_centred = any(base.family != "raw" for base in calibration.bases)
+        return replace(
+            self, calibration=calibration, centred=self.centred if needs_centred else None
+        )
 
     def _check_folds(self) -> None:
         expected = (
