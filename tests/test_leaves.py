@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 import hdicore
-from hdiforest import LeafModel, blocks, from_leaves, tensor_file
+from hdiforest import LeafModel, blocks, from_leaves, leaf_file, tensor_file
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)
@@ -301,7 +301,7 @@ def test_damaged_and_foreign_files(tmp_path):
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
     for facts, message in (
-        ({"format_version": 2, "hdicore": "9.0"}, "has format 2, written by hdicore 9.0"),
+        ({"format_version": 3, "hdicore": "9.0"}, "has format 3, written by hdicore 9.0"),
         ({"format_version": 1, "scalar_output": 1, "n_training_rows": 3}, "scalar_output must"),
         ({"format_version": 1, "scalar_output": True, "n_training_rows": "3"}, "n_training_rows"),
         ({"format_version": 1, "scalar_output": True}, "arrays must contain"),
@@ -319,3 +319,96 @@ def test_an_index_of_ones_own():
     model = LeafModel.from_index(FOREST.apply, index)
     assert model.n_training_rows_ is None
     assert_allclose(model.predict(X_NEW), from_leaves(FOREST.apply, X, Y).predict(X_NEW))
+
+
+def leaf_model():
+    return from_leaves(FOREST.apply, X, Y)
+
+
+Y_NEW = X_NEW[:, 0] + RNG.normal(size=150)
+X_LATER = RNG.normal(size=(2000, 3)).astype(np.float32)
+Y_LATER = X_LATER[:, 0] + RNG.normal(size=2000)
+
+
+def test_calibrated_intervals_are_padded_ones():
+    model = leaf_model()
+    raw = model.predict_interval(X_LATER, 0.8, kind="equal_tailed")
+    assert model.calibrate(X_NEW, Y_NEW, (0.5, 0.9)) is model
+    found = model.predict_interval(X_LATER, [0.9, 0.5])
+    pads = [level.choice.pad for level in model.calibration_.levels]
+    for j, pad in enumerate(reversed(pads)):
+        lower = np.maximum(raw[:, 0] - pad, Y.min())
+        assert_allclose(found[:, 0, j], np.minimum(lower, raw.mean(axis=1)), rtol=1e-12)
+    assert_array_equal(model.predict_interval(X_LATER), found[..., 0])
+    inside = (found[:, 0] <= Y_LATER[:, None]) & (Y_LATER[:, None] <= found[:, 1])
+    assert_allclose(inside.mean(axis=0), [0.9, 0.5], atol=0.08)
+    assert "exchangeable with the 150" in model.calibration_.guarantee
+    assert_array_equal(
+        model.predict_interval(X_LATER, kind="hdi"), leaf_model().predict_interval(X_LATER)
+    )
+
+
+def test_another_base_and_confidence():
+    model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6), confidence=0.95)
+    assert model.calibration_.bases == (("raw", "hdi", 0.6),)
+    plain = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6))
+    assert model.calibration_.levels[0].choice.pad >= plain.calibration_.levels[0].choice.pad
+
+
+def test_pads_are_stored_and_forgotten(tmp_path):
+    model = leaf_model().calibrate(X_NEW, Y_NEW, (0.5, 0.9))
+    found = model.predict_interval(X_LATER)
+    model.save(tmp_path / "m")
+    for copied in (
+        LeafModel.load(tmp_path / "m", FOREST.apply),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        assert_array_equal(copied.predict_interval(X_LATER), found)
+        assert copied.calibration_ == model.calibration_
+    assert not hasattr(model.fit(X, Y), "calibration_")
+    assert not hasattr(clone(model), "calibration_")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts: facts.update(calibration=None), "facts and the tensors of its calibration"),
+        (lambda facts: facts.update(calibration=[]), "facts and the tensors of its calibration"),
+        (lambda facts: facts["calibration"].update(method="oob"), "does not fit an index"),
+        (lambda facts: facts["calibration"].update(families=["centred"]), "does not fit an index"),
+        (lambda facts: facts["calibration"].update(n=0), "n must be a whole number"),
+    ],
+)
+def test_stored_pads_are_checked(tmp_path, change, message):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9)
+    indexed = leaf_file.Indexed(model.index_, 300, model.calibration_)
+    leaf_file.save(indexed, tmp_path / "m")
+    tensors = dict(safetensors.load_file(tmp_path / "m"))
+    facts = tensor_file.read_facts(tmp_path / "m", leaf_file.LEAF_INDEX)
+    change(facts)
+    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
+    safetensors.save_file(tensors, tmp_path / "m", metadata={leaf_file.LEAF_INDEX.key: text})
+    with pytest.raises(ValueError, match=message):
+        LeafModel.load(tmp_path / "m", FOREST.apply)
+
+
+def test_refused_calibrations():
+    wrong = [
+        ((X_NEW, Y_NEW[1:]), {}, "ends must have shape"),
+        ((X_NEW, Y_NEW, 90), {}, "coverage must be above 0 and below 1, got 90"),
+        ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi' or 'equal_tailed'"),
+        ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
+        ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "levels must lie between 0 and 1"),
+        ((X_NEW, Y_NEW), {"confidence": 2}, "confidence must be above 0"),
+    ]
+    for arguments, options, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            leaf_model().calibrate(*arguments, **options)
+    with pytest.raises(AttributeError, match="call calibrate first"):
+        leaf_model().predict_interval(X_NEW, kind="calibrated")
+    with pytest.raises(NotFittedError):
+        LeafModel(FOREST.apply).calibrate(X_NEW, Y_NEW)
+    two = from_leaves(FOREST.apply, X, np.c_[Y, Y])
+    with pytest.raises(ValueError, match="one target, got 2"):
+        two.calibrate(X_NEW, Y_NEW)

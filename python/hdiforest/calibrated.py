@@ -191,21 +191,16 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind = "hdi" if fitted.calibration is None else "calibrated"
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        levels = np.asarray(coverage, dtype=np.float64)
-        if levels.ndim > 1:
-            raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
-        calibration = self._calibration_at(levels.reshape(-1).tolist())
-        at = [calibration.position(level) for level in levels.reshape(-1)]
+        calibration = self._calibration_at(np.asarray(coverage, dtype=np.float64).ravel().tolist())
+        at = calibration.positions(coverage)
         # Intervals contain those of lower coverages; higher ones are not needed.
-        calibration = calibration.first(max(at, default=0) + 1)
+        calibration = calibration.first(int(at.max(initial=0)) + 1)
         rows = checked_rows(self, X, fitted)
         n_threads = self._n_threads(len(rows))
         if isinstance(calibration, CrossCalibration):
-            intervals = cross_intervals(calibration, fitted.folds, rows, n_threads)[..., at]
-        else:
-            ends = base_intervals(fitted, rows, calibration.bases, n_threads)
-            intervals = calibration.intervals(ends)[..., at]
-        return intervals if levels.ndim else intervals[..., 0]
+            return cross_intervals(calibration, fitted.folds, rows, n_threads)[..., at]
+        ends = base_intervals(fitted, rows, calibration.bases, n_threads)
+        return calibration.intervals(ends)[..., at]
 
     def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:
         """Return the calibration, with further coverages if they can be calibrated out of bag."""

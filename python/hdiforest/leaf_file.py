@@ -2,26 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hdicore import LeafIndex
 from hdiforest import tensor_file
+from hdiforest.calibration import Calibration, from_arrays, to_arrays
 from hdiforest.tensor_file import Facts, Tensors
 
-Indexed = tuple[LeafIndex, int | None]
+_PREFIX = "calibration."  # of the names of a calibration's arrays
 
 
-def save(index: LeafIndex, n_training_rows: int | None, path: Path) -> None:
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """What a file holds of a `LeafModel`."""
+
+    index: LeafIndex
+    n_training_rows: int | None
+    calibration: Calibration | None = None
+
+
+def save(indexed: Indexed, path: Path) -> None:
     """Write an index; see `LeafModel.save`."""
-    facts = {"scalar_output": index.scalar_output, "n_training_rows": n_training_rows}
+    index = indexed.index
+    facts: Facts = {
+        "scalar_output": index.scalar_output,
+        "n_training_rows": indexed.n_training_rows,
+        "calibration": None,
+    }
     tensors: dict[str, Any] = dict(index.arrays())
+    if indexed.calibration is not None:
+        arrays, facts["calibration"] = to_arrays(indexed.calibration)
+        tensors |= {f"{_PREFIX}{name}": array for name, array in arrays.items()}
     tensor_file.write(path, LEAF_INDEX, facts, tensors)
 
 
 def load(path: Path) -> Indexed:
-    """Return an index and its number of training rows; see `LeafModel.load`."""
+    """Return what `save` wrote; see `LeafModel.load`."""
     return tensor_file.load(path, LEAF_INDEX)
+
+
+def _read_version_2(facts: Facts, tensors: Tensors) -> Indexed:
+    stored = {name: array for name, array in tensors.items() if name.startswith(_PREFIX)}
+    arrays = {name.removeprefix(_PREFIX): array for name, array in stored.items()}
+    given = facts.get("calibration")
+    if not isinstance(given, dict | None) or (given is None) != (not arrays):
+        raise ValueError("the facts and the tensors of its calibration do not fit")
+    indexed = _read_version_1(facts, {k: v for k, v in tensors.items() if k not in stored})
+    if given is None:
+        return indexed
+    calibration = from_arrays(arrays, given)
+    check_leaf_calibration(indexed.index, calibration)
+    return replace(indexed, calibration=cast("Calibration", calibration))
+
+
+def check_leaf_calibration(index: LeafIndex, calibration: Any) -> None:
+    """Raise ValueError unless a `LeafModel` of the index can have the calibration."""
+    if (
+        not isinstance(calibration, Calibration)
+        or calibration.method != "split"
+        or index.n_outputs > 1
+        or calibration.bases[0].family != "raw"
+        or len(set(calibration.bases)) > 1
+    ):
+        raise ValueError("the calibration does not fit an index of leaves")
 
 
 def _read_version_1(facts: Facts, tensors: Tensors) -> Indexed:
@@ -31,12 +76,12 @@ def _read_version_1(facts: Facts, tensors: Tensors) -> Indexed:
     if n_training_rows is not None and not (type(n_training_rows) is int and n_training_rows >= 0):
         raise ValueError("n_training_rows must be null or a whole number")
     arrays: Any = tensors
-    return LeafIndex.from_arrays(arrays, scalar_output, copy=False), n_training_rows
+    return Indexed(LeafIndex.from_arrays(arrays, scalar_output, copy=False), n_training_rows)
 
 
 LEAF_INDEX = tensor_file.Format(
     noun="file of LeafModel.save",
     content="index",
     key="hdicore_leaf_index",
-    readers={1: _read_version_1},
+    readers={1: _read_version_1, 2: _read_version_2},
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from hdicore import LeafIndex
 from hdiforest import leaf_file
 from hdiforest.blocks import all_leaves, leaves_by_block, n_rows_of
-from hdiforest.conditional import ConditionalDistributions
+from hdiforest.calibrating import DEFAULT_COVERAGES
+from hdiforest.calibration import Base, calibrate_split, from_arrays, to_arrays
+from hdiforest.calibration.calibrate import checked_coverages
+from hdiforest.calibration.candidates import BaseKind, check_base
+from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.pickling import State, index_from_state, index_state
 from hdiforest.threads import thread_count
 
@@ -47,6 +51,8 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
     n_outputs_ : int
     n_training_rows_ : int or None
         None if made `from_index` without saying so.
+    calibration_ : hdiforest.calibration.Calibration
+        The pads of `calibrate`; absent before.
 
     Notes
     -----
@@ -122,8 +128,120 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
         self._keep(index, len(leaves))
         return self
 
+    def calibrate(
+        self,
+        X: Any,
+        y: ArrayLike,
+        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
+        *,
+        base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
+        clip: bool = True,
+        confidence: float | None = None,
+    ) -> Self:
+        """Pad intervals so that they cover what they say, on rows that took no part in the fit.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+        y : (n,) array
+            Their targets.
+        coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
+            Coverages that the intervals shall have, above 0 and below 1.
+        base : (kind, level), default=("equal_tailed", 0.8)
+            Intervals to pad: "hdi" or "equal_tailed", and the share of the distribution that they
+            hold. It must not be chosen by these rows.
+        clip : bool, default=True
+            Whether intervals end where the training targets do; never below 200 distinct ones.
+        confidence : float, optional
+            The probability, over calibration rows, of at least the coverage.
+
+        Returns
+        -------
+        LeafModel
+            The model itself. `calibration_` shows the pads and what is guaranteed.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is out of range, the model has several outputs, or a row has no interval.
+
+        Notes
+        -----
+        Split conformal prediction; see `HDIForestRegressor.calibrate`. Whether the rows took part
+        in the fit of the forest cannot be seen here.
+        """
+        check_is_fitted(self)
+        if self.n_outputs_ > 1:
+            raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
+        shares = checked_coverages(coverage)
+        if not (isinstance(base, tuple | list) and len(base) == 2):
+            raise ValueError(f"base must be a kind and a level, got {base!r}")
+        chosen = Base("raw", *base)
+        check_base(chosen)
+        ends = self._query(X, "intervals", [chosen.level], chosen.kind)
+        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
+        if n_empty > 0:
+            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        self.calibration_ = calibrate_split(
+            np.repeat(ends, len(shares), axis=2),
+            y,
+            self.index_.atoms(0),
+            shares,
+            bases=[chosen] * len(shares),
+            confidence=confidence,
+            clip=clip,
+        )
+        return self
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: Kind | Literal["calibrated"] | None = None,
+    ) -> NDArray[np.float64]:
+        """Prediction intervals.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+        coverage : float or list of k floats, default=0.9
+            Of "calibrated" intervals one of those that `calibrate` was given; of the others the
+            share in (0, 1] of the conditional distribution to hold.
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+            By default "calibrated" after `calibrate`, and "hdi" before. See
+            `HDIForestRegressor.predict_interval`.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64
+            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
+            NaN where all leaves of the row are empty: possible with `n_leaves` of `from_leaves`.
+
+        Raises
+        ------
+        AttributeError
+            If kind is "calibrated" and the model is not.
+        ValueError
+            If an argument is out of range, or a coverage was not calibrated.
+        """
+        check_is_fitted(self)
+        if kind is None:
+            kind = "calibrated" if hasattr(self, "calibration_") else "hdi"
+        if kind != "calibrated":
+            return self._query(X, "intervals", coverage, kind)
+        if not hasattr(self, "calibration_"):
+            raise AttributeError("this model has no calibration_; call calibrate first")
+        at = self.calibration_.positions(coverage)
+        base = self.calibration_.bases[0]  # of all levels
+        ends = self._query(X, "intervals", [base.level], base.kind)
+        intervals = self.calibration_.intervals(np.repeat(ends, len(self.calibration_.levels), 2))
+        return intervals[..., at]
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index of the training rows to a file in safetensors format.
+        """Write the index of the training rows, and pads, to a file in safetensors format.
 
         `apply` is not written, as that would need code in the file: save the forest with its own
         library, and give its function to `load`.
@@ -143,7 +261,9 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self)
-        leaf_file.save(self.index_, self.n_training_rows_, Path(path))
+        calibration = getattr(self, "calibration_", None)
+        indexed = leaf_file.Indexed(self.index_, self.n_training_rows_, calibration)
+        leaf_file.save(indexed, Path(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], apply: Apply, *, n_jobs: int | None = None) -> Self:
@@ -168,13 +288,19 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
         ValueError
             If it is not such a file, is damaged, or comes from a newer version.
         """
-        index, n_training_rows = leaf_file.load(Path(path))
-        return cls.from_index(apply, index, n_training_rows=n_training_rows, n_jobs=n_jobs)
+        stored = leaf_file.load(Path(path))
+        n = stored.n_training_rows
+        model = cls.from_index(apply, stored.index, n_training_rows=n, n_jobs=n_jobs)
+        if stored.calibration is not None:
+            model.calibration_ = stored.calibration
+        return model
 
     def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
         self.index_ = index
         self.n_outputs_ = index.n_outputs
         self.n_training_rows_ = n_training_rows
+        if hasattr(self, "calibration_"):
+            del self.calibration_  # of other rows
 
     def _query(
         self,
@@ -227,11 +353,16 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
         state: State = dict(super().__getstate__())
         if "index_" in state:
             state["index_"] = index_state(state["index_"])
+        if "calibration_" in state:
+            state["calibration_"] = to_arrays(state["calibration_"])
         return state
 
     def __setstate__(self, state: State) -> None:
         if "index_" in state:
             state = state | {"index_": index_from_state(state["index_"])}
+        if "calibration_" in state:
+            state = state | {"calibration_": from_arrays(*state["calibration_"])}
+            leaf_file.check_leaf_calibration(state["index_"], state["calibration_"])
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:

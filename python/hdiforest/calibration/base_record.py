@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.report import Row, html_table, text_table
 
@@ -75,6 +78,20 @@ class Record(ABC):
                 return position
         listed = ", ".join(f"{known:g}" for known in self.coverages)
         raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
+
+    def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
+        """Return the positions of a coverage, (), or of k of them, (k,).
+
+        Raises
+        ------
+        ValueError
+            If there are more dimensions, or as `position`.
+        """
+        levels = np.asarray(coverage, dtype=np.float64)
+        if levels.ndim > 1:
+            raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
+        at = [self.position(level) for level in levels.reshape(-1).tolist()]
+        return np.array(at, dtype=np.intp).reshape(levels.shape)
 
     def has(self, coverage: float) -> bool:
         """Whether a coverage was calibrated."""

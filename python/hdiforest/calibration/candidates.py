@@ -64,10 +64,7 @@ class Candidates:
             If a name is not known, shapes differ, or a value is out of range.
         """
         for base in bases:
-            check_name("family", base.family, FAMILIES)
-            check_name("kind", base.kind, KINDS)
-            if not 0 < base.level < 1:
-                raise ValueError(f"levels must lie between 0 and 1, got {base.level}")
+            check_base(base)
         targets = checked_targets("y", y)
         given = np.asarray(ends, dtype=np.float64)
         shape = (len(targets), 2, len(bases))
@@ -130,6 +127,14 @@ class Candidates:
             )
         ends: Array = self.ends[:, :, self.bases.index(base)]
         return ends
+
+
+def check_base(base: Base) -> None:
+    """Raise ValueError unless its names are known and its level is above 0 and below 1."""
+    check_name("family", base.family, FAMILIES)
+    check_name("kind", base.kind, KINDS)
+    if not 0 < base.level < 1:
+        raise ValueError(f"levels must lie between 0 and 1, got {base.level}")
 
 
 def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
