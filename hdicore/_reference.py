@@ -31,7 +31,7 @@ class Atoms(NamedTuple):
 
     values: NDArray[np.float64]  # (n_atoms,)
     masses: list[int]  # (n_atoms,)
-    n_trees: int  # trees that speak
+    n_trees: int  # trees that contribute
     shift: int
     observations: list[int]  # (n_atoms,) observations behind each atom
 
@@ -69,10 +69,10 @@ def apply_tree(
     return np.array(found, dtype=np.int64)
 
 
-def whole_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
+def integer_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
     """Scale weights by the power of two that brings their total to (2**50, 2**51], and round.
 
-    What weighs anything keeps at least the weight 1.
+    A positive weight stays at least 1.
     """
     weights = np.asarray(weights, dtype=np.float64)
     exponent = math.frexp(weights.max())[1]
@@ -81,7 +81,7 @@ def whole_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
     return [max(int(w > 0), math.floor(math.ldexp(w, scale) + 0.5)) for w in weights]
 
 
-def share(weights: list[int], shift: int, pool: int = 0) -> list[int]:
+def apportion(weights: list[int], shift: int, pool: int = 0) -> list[int]:
     """Units of neighbours in a leaf: differences of floor(2**shift * running sum / total).
 
     `pool` stands in for the total if it is not 0. Each has at least one unit.
@@ -140,7 +140,7 @@ def thin_out(
     return counts
 
 
-def gather(
+def merge(
     leaves: ArrayLike,
     y: ArrayLike,
     query: ArrayLike,
@@ -155,16 +155,16 @@ def gather(
     """Conditional distribution of one row: eq. (7), (12) and the atoms' weights of eq. (17).
 
     `leaves` (n, n_trees) and `y` (n,) are of the training rows, `query` (n_trees,) of the row; -1
-    silences a tree. `leave_out` is a training row to be treated as absent. `pooled` leaves count
-    by their size. Rows with one target are as many observations as lie in one leaf together, or
-    in all if leaves are pooled.
+    is a tree that does not contribute. `leave_out` is a training row to be treated as absent.
+    `pooled` leaves count by their size. Rows with one target are as many observations as lie in
+    one leaf together, or in all if leaves are pooled.
     """
     leaves, y, query = np.asarray(leaves), np.asarray(y, dtype=np.float64), np.asarray(query)
     n, n_trees = leaves.shape
     counts = np.ones_like(leaves) if counts is None else np.asarray(counts)
     rows = [1] * n
     if sample_weight is not None:
-        rows = whole_weights(sample_weight, max(1, int(counts.max())))
+        rows = integer_weights(sample_weight, max(1, int(counts.max())))
     if max_samples_leaf is not None:
         counts = thin_out(leaves, counts, rows, max_samples_leaf, seed)
     pool = 0
@@ -174,7 +174,7 @@ def gather(
     shift = choose_shift(leaves, counts, rows, pool)
     mass: dict[float, int] = {}
     observations: dict[float, int] = {}
-    n_speaking = 0
+    n_contributing = 0
     for t in range(n_trees):
         members: dict[float, int] = {}
         copies: dict[float, int] = {}
@@ -185,9 +185,9 @@ def gather(
                 copies[y[i] + 0.0] = copies.get(y[i] + 0.0, 0) + int(counts[i, t])
         if not members:
             continue
-        n_speaking += 1
+        n_contributing += 1
         targets = sorted(members)
-        units = share([members[z] for z in targets], shift, pool)
+        units = apportion([members[z] for z in targets], shift, pool)
         for target, share_of_target in zip(targets, units, strict=True):
             mass[target] = mass.get(target, 0) + share_of_target
             before = observations.get(target, 0)
@@ -197,7 +197,7 @@ def gather(
     return Atoms(
         np.array(values),
         [mass[z] for z in values],
-        n_speaking,
+        n_contributing,
         shift,
         [observations[z] for z in values],
     )
@@ -320,15 +320,15 @@ def draw(atoms: Atoms, u: float) -> float:
 def weighted_atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atoms:
     """Atoms of a weighted sample in any order."""
     values = np.asarray(values, dtype=np.float64)
-    whole = [1] * len(values) if weights is None else whole_weights(weights)
+    integers = [1] * len(values) if weights is None else integer_weights(weights)
     members: dict[float, int] = {}
     copies: dict[float, int] = {}
-    for value, weight in zip(values, whole, strict=True):
+    for value, weight in zip(values, integers, strict=True):
         if weight > 0:
             members[value + 0.0] = members.get(value + 0.0, 0) + weight
             copies[value + 0.0] = copies.get(value + 0.0, 0) + 1
     targets = sorted(members)
-    units = share([members[z] for z in targets], WIDE_SHIFT)
+    units = apportion([members[z] for z in targets], WIDE_SHIFT)
     return Atoms(np.array(targets), units, 1, WIDE_SHIFT, [copies[z] for z in targets])
 
 
@@ -377,7 +377,7 @@ def centred_atoms(
     """
     leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
     weight = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
-    others = gather(
+    others = merge(
         leaves,
         np.arange(len(y), dtype=np.float64),
         np.where(counts[row] > 0, -1, leaves[row]),

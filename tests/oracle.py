@@ -84,17 +84,17 @@ def one_leaf_index(y, **options):
 def exact_shares(leaves, y, query, counts=None):
     """Weights of the atoms, eq. (7) and (12), as fractions."""
     shares = {}
-    speaking = 0
+    n_contributing = 0
     for t, leaf in enumerate(query):
         rows = [i for i in range(len(y)) if leaves[i, t] == leaf]
         weights = [1 if counts is None else int(counts[i, t]) for i in rows]
         if sum(weights) == 0:
             continue
-        speaking += 1
+        n_contributing += 1
         for i, weight in zip(rows, weights, strict=True):
             if weight:
                 shares[y[i]] = shares.get(y[i], 0) + Fraction(weight, sum(weights))
-    return {z: share / speaking for z, share in sorted(shares.items())}
+    return {z: share / n_contributing for z, share in sorted(shares.items())}
 
 
 def damaged(rng, arrays):

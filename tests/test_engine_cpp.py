@@ -19,6 +19,8 @@ from .fuzz.engine import (
 )
 
 TESTS = sorted((ROOT / "tests" / "cpp").glob("test_*.cpp"))
+# Those that compare all instruction sets that can run.
+KERNEL_TESTS = ("test_kernels", "test_merger", "test_scorer", "test_rank_set", "test_bucket_masses")
 
 pytestmark = [
     pytest.mark.build,
@@ -57,7 +59,31 @@ def programs(sanitized_engine, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def emulating_programs(programs, sanitized_engine, tmp_path_factory):
+    """Folder with the programs of KERNEL_TESTS, with AVX-512 emulated in plain C++."""
+    folder = tmp_path_factory.mktemp("emulating_tests")
+    emulate = ("-O1", f"-I{ROOT}/tests/cpp/emulated", "-DHDICORE_TARGET=")
+    source = ROOT / "src_cpp" / "kernels" / "avx512.cpp"
+    (kernels,) = compile_all(COMPILER, [*STRICT, *SANITIZE, *emulate], [source], folder)
+    engine = [kernels, *(made for made in sanitized_engine if made.name != kernels.name)]
+    tests = {folder / name: [programs / f"{name}.o", *engine] for name in KERNEL_TESTS}
+    link_all(COMPILER, SANITIZE, tests)
+    return folder
+
+
+def output_of(program):
+    done = subprocess.run([program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("name", [path.stem for path in TESTS])
 def test_the_engine_passes_its_own_tests(programs, name):
-    done = subprocess.run([programs / name], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    output_of(programs / name)
+
+
+@pytest.mark.parametrize("name", KERNEL_TESTS)
+def test_emulated_avx512_kernels_pass(emulating_programs, name):
+    output = output_of(emulating_programs / name)
+    assert name != "test_kernels" or output.split() == ["portable", "avx512"]

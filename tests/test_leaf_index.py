@@ -79,7 +79,7 @@ def assert_same_arrays(a, b, but=frozenset()):
 def assert_like_reference(index, leaves, y, query, **options):
     """All that the index answers for one query row agrees with the reference."""
     out = options.get("leave_out")
-    atoms = _reference.gather(leaves, y, query, **options)
+    atoms = _reference.merge(leaves, y, query, **options)
     rows = {"leave_out": None if out is None else [out], "n_threads": 1}
     query = np.asarray(query)[None]
     if not len(atoms.values):
@@ -228,17 +228,17 @@ def test_every_interval_mass_is_within_one_unit_a_tree_of_the_exact_fraction(cou
         exact = exact_shares(leaves, y, query, counts)
         _, indices, data = index.weights(query[None])
         assert set(index.atoms()[indices]) == set(exact)
-        speaking = sum(
+        n_contributing = sum(
             1
             for t in range(n_trees)
             if np.any((leaves[:, t] == query[t]) & (counts is None or counts[:, t] > 0))
         )
-        total = speaking * 2**31
+        total = n_contributing * 2**31
         units = [Fraction(round(share * total)) for share in data]
         assert sum(units) == total
         shares = zip(units, exact.values(), strict=True)
         errors = [Fraction(0), *np.cumsum([held - share * total for held, share in shares])]
-        assert max(errors) - min(errors) < speaking
+        assert max(errors) - min(errors) < n_contributing
 
 
 def test_threads_blocks_and_orders_change_no_bit(set_block_rows):
@@ -416,7 +416,7 @@ def test_the_target_of_a_row_never_changes_its_own_left_out_interval():
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_row_alone_in_its_leaf_silences_the_tree_when_left_out():
+def test_a_leaf_of_the_left_out_row_alone_does_not_contribute():
     index = LeafIndex([[0, 0], [1, 0]], [1.0, 5.0], keep_row_weights=True)
     assert index.intervals([[0, 0]], 1.0, leave_out=[0]).tolist() == [[5.0, 5.0]]
     alone = LeafIndex([[0], [1]], [1.0, 5.0], keep_row_weights=True)
@@ -453,16 +453,16 @@ def test_leaf_ids_of_any_number_type_and_layout_are_accepted():
     assert_same_arrays(other, index)
 
 
-def test_a_row_for_which_no_tree_speaks_is_nan():
+def test_a_row_to_which_no_tree_contributes_is_nan():
     index = LeafIndex([[0, 1], [0, 1]], [1.0, 2.0], n_leaves=[3, 2])
-    silent = [[-1, -1], [2, 0], [-1, 0]]
-    assert np.all(np.isnan(index.intervals(silent, [0.5, 1.0])))
-    assert np.all(np.isnan(index.intervals(silent, 0.5, "lower")))
-    assert np.all(np.isnan(index.mean(silent)))
-    assert np.all(np.isnan(index.quantiles(silent, 0.5)))
-    assert np.all(np.isnan(index.cdf(silent, [0.0, 0.0, 0.0])))
-    assert np.all(np.isnan(index.draws(silent, [0.0, 0.5, 0.9])))
-    assert index.weights(silent)[0].tolist() == [0, 0, 0, 0]
+    empty = [[-1, -1], [2, 0], [-1, 0]]
+    assert np.all(np.isnan(index.intervals(empty, [0.5, 1.0])))
+    assert np.all(np.isnan(index.intervals(empty, 0.5, "lower")))
+    assert np.all(np.isnan(index.mean(empty)))
+    assert np.all(np.isnan(index.quantiles(empty, 0.5)))
+    assert np.all(np.isnan(index.cdf(empty, [0.0, 0.0, 0.0])))
+    assert np.all(np.isnan(index.draws(empty, [0.0, 0.5, 0.9])))
+    assert index.weights(empty)[0].tolist() == [0, 0, 0, 0]
     assert index.intervals([[-1, 1]], 1.0).tolist() == [[1.0, 2.0]]
 
 
@@ -535,7 +535,7 @@ def test_leaf_ids_of_other_libraries_need_not_follow_each_other(counted):
         ids[5, 2] -= 1
 
 
-def test_a_leaf_whose_rows_do_not_count_is_silent_and_not_unknown():
+def test_a_leaf_whose_rows_do_not_count_is_empty_and_not_unknown():
     index = LeafIndex.from_leaves([[0], [7], [7]], [1.0, 2.0, 3.0], counts=[[0], [1], [1]])
     assert np.isnan(index.intervals([[0]])).all()
     assert index.intervals([[7]], 1.0).tolist() == [[2.0, 3.0]]
@@ -682,6 +682,6 @@ def test_later_writes_to_given_arrays_change_nothing(name):
         assert index.mean(leaves).tolist() == [1.5, 1.5, 4.0]
 
 
-def test_weights_however_unequal_leave_no_leaf_silent():
+def test_weights_however_unequal_leave_no_leaf_empty():
     index = LeafIndex([[0], [0], [1]], [1.0, 3.0, 7.0], sample_weight=[1e-30, 1e-30, 1.0])
     assert index.mean([[0], [1]]).tolist() == [2.0, 7.0]

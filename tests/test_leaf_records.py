@@ -1,4 +1,4 @@
-"""Wrong rows are told from right ones by each leaf's own record, whatever the scale of targets."""
+"""Wrong rows are distinguished from right ones by each leaf's own record, at every scale of y."""
 
 import copy
 

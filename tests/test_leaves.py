@@ -261,10 +261,6 @@ def test_pickle(apply, protocol):
     assert loaded.n_training_rows_ == 300
 
 
-def test_pickles_of_version_0_1_find_the_class():
-    assert pickle.loads(b"chdiforest.leaves\nLeafModel\n.") is LeafModel
-
-
 @pytest.mark.parametrize("n_leaves", [None, [1000] * 20])
 @pytest.mark.parametrize("y", [Y, np.column_stack([Y, -Y])])
 def test_files(n_leaves, y, tmp_path):

@@ -103,7 +103,7 @@ def test_intervals_by_definition(weights):
     expected = []
     for i in range(N):
         leave_out = None if weights == "inbag" else i
-        atoms = _reference.gather(leaves, Y, query[i], counts=considered, leave_out=leave_out)
+        atoms = _reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
         expected.append(_reference.hdi(atoms, 0.8))
     assert_array_equal(imported(weights).oob_interval(0.8), expected)
 
@@ -185,19 +185,19 @@ METHODS = {
 def test_rows_that_every_tree_saw_warn_once(method, weights):
     forest = RandomForestRegressor(3, min_samples_leaf=3, random_state=0).fit(X, Y)
     dense = weights_by_definition(forest, weights)
-    silent = np.isnan(dense[:, 0])
-    assert 0 < silent.sum() < N
+    undefined = np.isnan(dense[:, 0])
+    assert 0 < undefined.sum() < N
     result = method.removeprefix("oob_")
-    message = f"^{silent.sum()} of 90 training rows have no out-of-bag {result}, because"
+    message = f"^{undefined.sum()} of 90 training rows have no out-of-bag {result}, because"
     with pytest.warns(UserWarning, match=message) as caught:
         found = getattr(imported(weights, forest), method)(*METHODS[method])
     assert len(caught) == 1
     assert caught[0].filename == __file__
     if method == "oob_weights":
-        assert_array_equal(np.diff(found.indptr) == 0, silent)
-        assert_allclose(found.toarray()[~silent], dense[~silent], atol=1e-7)
+        assert_array_equal(np.diff(found.indptr) == 0, undefined)
+        assert_allclose(found.toarray()[~undefined], dense[~undefined], atol=1e-7)
     else:
-        assert_array_equal(np.isnan(found.reshape(N, -1)).any(axis=1), silent)
+        assert_array_equal(np.isnan(found.reshape(N, -1)).any(axis=1), undefined)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -36,7 +36,7 @@ def random_index(rng):
     counts = rng.integers(0, 4, leaves.shape) if rng.random() < 0.5 else None
     index = LeafIndex(leaves, y, counts=counts, n_threads=1)
     query = leaves[rng.integers(n)]
-    return index, query[None], _reference.gather(leaves, y, query, counts=counts)
+    return index, query[None], _reference.merge(leaves, y, query, counts=counts)
 
 
 @settings(deadline=None, max_examples=200)

@@ -19,6 +19,13 @@ MARK = re.compile(r"^pytestmark = pytest\.mark\.engine$", re.MULTILINE)
 ENGINE_FILES = [path for path in TEST_FILES if MARK.search(path.read_text(encoding="utf-8"))]
 # What the wheel brings, and what the dependency group "engine" adds.
 ENGINE_MAY_IMPORT = {"numpy", "scipy", "sklearn", "joblib", "hdicore", "hypothesis", "pytest"}
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "bench").glob("*/README.md")),
+]
+# Folders that the pages take paths from.
+BASES = [ROOT / name for name in (".", "src_cpp", "src_cpp/include", "hdicore", "python", "tests")]
 
 
 def imported_modules(path):
@@ -69,6 +76,24 @@ def test_no_list_of_test_files_is_kept_by_hand():
     for path in (*WORKFLOWS, ROOT / "pyproject.toml", ROOT / "noxfile.py", ROOT / ".ci" / "run"):
         if path.exists():
             assert not re.search(r"test_\w+\.py", path.read_text(encoding="utf-8")), path
+
+
+def named_paths(page):
+    """Words in backticks that name a test file or begin with a folder of the repository."""
+    ignored = {"build", "dist"}
+    folders = {path.name for base in BASES for path in base.iterdir() if path.is_dir()} - ignored
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for word in " ".join(re.findall(r"`([^`]+)`", text)).split():
+        path = word.partition("::")[0]
+        first, slash, _ = path.partition("/")
+        if (slash and first in folders) or re.fullmatch(r"test_\w+\.\w+", path):
+            yield path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page):
+    absent = [p for p in named_paths(page) if not any((base / p).exists() for base in BASES)]
+    assert not absent
 
 
 def test_workflows_are_well_formed():

@@ -29,6 +29,7 @@ from sklearn.datasets import make_friedman1
 from tabulate import tabulate
 
 import hdicore
+from turns import seconds_in_turns
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -94,21 +95,15 @@ def measure(
     start = time.perf_counter()
     index = module.LeafQuantiles(targets, stored)
     building = time.perf_counter() - start
-    ways = {
+    calls = {
         "theirs": lambda: theirs.predict(LEVELS, leaves)[:, 0],
         "sorted": lambda: module.gather_and_sort(targets, stored, leaves, levels),
         "index": lambda: index.predict(leaves, levels),
     }
-    answers = {name: way() for name, way in ways.items()}
+    answers = {name: call() for name, call in calls.items()}
     apart = {name: np.abs(answers[name] - answers["theirs"]).max() for name in ("sorted", "index")}
     assert max(apart.values()) < 1e-8 * y.std(), f"other quantiles than quantile-forest's: {apart}"
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(turns):
-        for k in range(len(ways)):
-            name = list(ways)[(turn + k) % len(ways)]
-            start = time.perf_counter()
-            ways[name]()
-            seconds[name].append(time.perf_counter() - start)
+    seconds = seconds_in_turns(calls, turns)
     ratios = {name: np.array(seconds["theirs"]) / seconds[name] for name in ("sorted", "index")}
     return {
         "max_samples_leaf": most,
@@ -131,9 +126,9 @@ def table_of(found: list[dict[str, Any]]) -> str:
         speed = one["rows_per_second"]
         line = [str(one["max_samples_leaf"]), f"{one['samples_a_row']:,.0f}"]
         line += [f"{speed['theirs']:,.0f}"]
-        for way in ("sorted", "index"):
-            middle, low, high = one["times_as_fast"][way]
-            line += [f"{speed[way]:,.0f}", f"{middle:.1f} ({low:.1f}-{high:.1f})"]
+        for name in ("sorted", "index"):
+            middle, low, high = one["times_as_fast"][name]
+            line += [f"{speed[name]:,.0f}", f"{middle:.1f} ({low:.1f}-{high:.1f})"]
         line += [f"{one['index_build_seconds']:.2f} s", f"{max(one['apart'].values()):.0e}"]
         lines.append(line)
     return tabulate(lines, headers, tablefmt="github", disable_numparse=True)

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +29,7 @@ from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
 from tabulate import tabulate
 
 from hdiforest import LeafModel, from_leaves
+from turns import seconds_in_turns
 
 RESULTS = Path(__file__).parent / "results"
 N_TREES = 100
@@ -195,24 +195,18 @@ def predictor(forest: RandomForestQuantileRegressor) -> Any:
 
 
 def measure(entry: Entry, rows: Rows, turns: int) -> dict[str, Any]:
-    """Compare the answers, then time both ways in turns."""
+    """Compare the answers, then time both in turns."""
     unit = rows.y.std()
     apart = None
     if entry.mean is not None:
         apart = float(np.abs(entry.model.predict(rows.X_new) - entry.mean(rows.X_new)).max() / unit)
         assert apart < 1e-5, f"{entry.library} predicts another mean"
-    ways = {
+    calls = {
         "ours": lambda: entry.model.predict_interval(rows.X_new, 0.9),
         "leaves": lambda: entry.model.apply(rows.X_new),
         "own": lambda: entry.own(rows.X_new),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(turns):
-        for k in range(len(ways)):
-            name = list(ways)[(turn + k) % len(ways)]
-            start = time.perf_counter()
-            ways[name]()
-            seconds[name].append(time.perf_counter() - start)
+    seconds = seconds_in_turns(calls, turns)
     lower, upper = entry.model.predict_interval(rows.X_new, 0.9).T
     own_lower, own_upper = np.asarray(entry.own(rows.X_new)).reshape(len(rows.X_new), -1).T[[0, -1]]
     ratios = np.array(seconds["own"]) / seconds["ours"]

@@ -100,7 +100,7 @@ def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WO
         steps = [run(cxx, "-pthread", *objects, "-o", program)]
     for step in steps:
         if step.returncode:
-            lines = step.stderr.splitlines() or [f"{cxx} failed silently"]
+            lines = step.stderr.splitlines() or [f"{cxx} failed without a message"]
             first = next((line for line in lines if "error" in line), lines[0])
             raise CannotCountError(f"The driver does not build with the engine of {name}: {first}")
     return program

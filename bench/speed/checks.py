@@ -38,7 +38,7 @@ def check_answers(
     for i, query in enumerate(forest.apply(scored)):
         near = (leaves == query).any(axis=1)  # the others weigh nothing
         for output, target in enumerate(targets.T):
-            atoms = _reference.gather(leaves[near], target[near], query)
+            atoms = _reference.merge(leaves[near], target[near], query)
             expected = [hdi(atoms, level) for level in LEVELS]
             np.testing.assert_array_equal(intervals[i, output].T, expected)
             expected = [_reference.quantile(atoms, level) for level in QUANTILES]

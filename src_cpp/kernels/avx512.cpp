@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/kernels.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+// A test that emulates the instructions defines HDICORE_TARGET as nothing.
+#if defined(HDICORE_TARGET) || (defined(__x86_64__) && defined(__GNUC__))
 #include <immintrin.h>
 
 #include <algorithm>
 #include <numeric>
 
+#ifndef HDICORE_TARGET
 #define HDICORE_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
+#endif
 
 namespace hdicore {
 namespace {

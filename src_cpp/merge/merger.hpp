@@ -22,9 +22,10 @@ enum class Strategy {
     buckets,  // wherever that is sufficient and the index has bucket counts
 };
 
-// Answers a request row by row. Scratch memory of one thread: 30 bytes for each atom of an output
-// and some kB a tree, allocated at construction. Chooses the strategy, merges a row whole if less
-// turns out not to be sufficient, and gives a strategy up that often fails.
+// Answers a request row by row. Scratch memory of one thread, allocated at construction: 30 bytes
+// for each atom of an output and, if the index has bucket counts, 1.5 kB a tree. Chooses the
+// strategy, merges a row whole if less turns out not to be sufficient, and gives a strategy up that
+// often fails.
 class Merger {
   public:
     Merger(const LeafIndex& index, const Request& request, Strategy strategy,

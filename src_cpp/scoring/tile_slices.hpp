@@ -12,7 +12,7 @@
 
 namespace hdicore {
 
-// Scratch memory of one thread.
+// Scratch memory of one thread: 0.4 kB a tree.
 class TileSlices {
   public:
     explicit TileSlices(const LeafIndex& index)

@@ -208,7 +208,7 @@ void hostile_rows_and_queries_are_refused() {
     const Index real(rows);
     const double level = 0.9;
     double found[2];
-    const std::int32_t unseen[2]{-1, 17}, silent[2]{-1, -1};
+    const std::int32_t unseen[2]{-1, 17}, no_leaves[2]{-1, -1};
     const auto intervals = [&](const hdicore_index* of, const std::int32_t* leaves,
                                std::int64_t n_rows, int kind, double* to) {
         return [=, &level](hdicore_error* error) {
@@ -219,29 +219,29 @@ void hostile_rows_and_queries_are_refused() {
     refused("leaves[0, 1] must be a leaf of tree 1", intervals(real.handle, unseen, 1, 0, found));
     refused("leaves must not be null", intervals(real.handle, nullptr, 1, 0, found));
     refused("n_rows", intervals(real.handle, unseen, -1, 0, found));
-    refused("kind", intervals(real.handle, silent, 1, 4, found));
-    refused("intervals must not be null", intervals(real.handle, silent, 1, 0, nullptr));
+    refused("kind", intervals(real.handle, no_leaves, 1, 4, found));
+    refused("intervals must not be null", intervals(real.handle, no_leaves, 1, 0, nullptr));
     refused("points must not be null", [&](hdicore_error* error) {
-        return api.index_cdf(real.handle, silent, 1, nullptr, 1, 1, found, error);
+        return api.index_cdf(real.handle, no_leaves, 1, nullptr, 1, 1, found, error);
     });
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     refused("points must not hold NaN", [&](hdicore_error* error) {
-        return api.index_cdf(real.handle, silent, 1, &nan, 1, 1, found, error);
+        return api.index_cdf(real.handle, no_leaves, 1, &nan, 1, 1, found, error);
     });
     // Products that would wrap around to nothing.
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     refused("n_points must be at most", [&](hdicore_error* error) {
-        return api.index_cdf(real.handle, silent, 4, nullptr, huge, 1, nullptr, error);
+        return api.index_cdf(real.handle, no_leaves, 4, nullptr, huge, 1, nullptr, error);
     });
     refused("n_rows must be at most", intervals(real.handle, nullptr, huge, 0, nullptr));
     constexpr std::int64_t large = std::int64_t{1} << 40;
     refused("more than 2**48 elements", [&](hdicore_error* error) {
         return api.index_cdf(real.handle, nullptr, 0, nullptr, large, 1, nullptr, error) ==
                        hdicore_ok
-                   ? api.index_cdf(real.handle, silent, large, nullptr, large, 1, nullptr, error)
+                   ? api.index_cdf(real.handle, no_leaves, large, nullptr, large, 1, nullptr, error)
                    : -1;
     });
-    CHECK(intervals(real.handle, silent, 1, 0, found)(nullptr) == hdicore_ok);
+    CHECK(intervals(real.handle, no_leaves, 1, 0, found)(nullptr) == hdicore_ok);
     CHECK(std::isnan(found[0]) && std::isnan(found[1]));
     CHECK(intervals(real.handle, nullptr, 0, 0, nullptr)(nullptr) == hdicore_ok);
 }

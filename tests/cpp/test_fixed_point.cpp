@@ -62,7 +62,7 @@ void shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out() {
     }
 }
 
-void whole_weights_keep_ratios_and_bounds() {
+void integer_weights_keep_ratios_and_bounds() {
     const std::vector<double> threes{3, 1, 0, 2};
     const auto whole = integer_weights(threes);
     CHECK(whole[0] == 3 * whole[1] && whole[2] == 0 && whole[3] == 2 * whole[1]);
@@ -89,6 +89,6 @@ void whole_weights_keep_ratios_and_bounds() {
 int main() {
     shares_are_exact_floors();
     shares_of_a_leaf_sum_to_the_whole_and_leave_nobody_out();
-    whole_weights_keep_ratios_and_bounds();
+    integer_weights_keep_ratios_and_bounds();
     return check::finish();
 }

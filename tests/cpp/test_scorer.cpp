@@ -218,14 +218,14 @@ void errors_come_from_any_block() {
     CHECK_REFUSED(RoutedRows(*fixture.forest, {1, 4, rows.data(), nullptr}), "4 features");
 }
 
-void silent_rows_are_nan_and_no_rows_are_nothing() {
+void rows_without_leaves_are_nan_and_no_rows_are_nothing() {
     const Fixture fixture;
-    const std::vector<leaf_t> silent(2 * 12, no_leaf);
-    const GivenLeaves source(*fixture.index, silent.data(), 2);
+    const std::vector<leaf_t> no_leaves(2 * 12, no_leaf);
+    const GivenLeaves source(*fixture.index, no_leaves.data(), 2);
     for (const double x : answers(*fixture.index, source, nullptr, {1, 0})) CHECK(std::isnan(x));
     const auto none = atom_weights(*fixture.index, source, nullptr, {2, 1});
     CHECK(none.indptr == std::vector<std::int64_t>({0, 0, 0}) && none.data.empty());
-    const GivenLeaves empty(*fixture.index, silent.data(), 0);
+    const GivenLeaves empty(*fixture.index, no_leaves.data(), 0);
     CHECK(answers(*fixture.index, empty, nullptr, {0, 0}).empty());
     CHECK(atom_weights(*fixture.index, empty, nullptr, {0, 0}).indptr.size() == 1);
 }
@@ -307,7 +307,7 @@ int main() {
     little_work_starts_no_thread();
     node_ids_translate_leaves();
     errors_come_from_any_block();
-    silent_rows_are_nan_and_no_rows_are_nothing();
+    rows_without_leaves_are_nan_and_no_rows_are_nothing();
     weights_sum_to_one_and_make_the_mean();
     proximities_count_shared_leaves();
     runs_stop_when_asked();

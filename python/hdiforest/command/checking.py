@@ -95,14 +95,14 @@ def check(
         If the model has several targets, or no row has an interval.
     """
     intervals = model.predict_interval(X, levels, kind=kind)
-    finite = ~np.isnan(intervals).any(axis=(1, 2))
-    if not finite.any():
+    has_interval = ~np.isnan(intervals).any(axis=(1, 2))
+    if not has_interval.any():
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
-    y, intervals = y[finite], intervals[finite]
+    y, intervals = y[has_interval], intervals[has_interval]
     return Check(
         kind=kind,
         rows=len(y),
-        rows_without_interval=int((~finite).sum()),
+        rows_without_interval=int((~has_interval).sum()),
         levels=tuple(_measured(y, intervals[..., j], level) for j, level in enumerate(levels)),
     )
 

@@ -110,7 +110,7 @@ typedef struct hdicore_api {
     int64_t (*index_n_outputs)(const hdicore_index* index);
 
     // Queries read the conditional distribution of rows that lie in the given leaves, (n_rows,
-    // n_trees); -1 silences a tree. Where all are silent, results are NaN.
+    // n_trees); -1 is a tree that does not contribute. Results are NaN where none does.
 
     // Means, (n_rows, n_outputs).
     int (*index_mean)(const hdicore_index* index, const int32_t* leaves, int64_t n_rows,

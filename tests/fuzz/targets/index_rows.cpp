@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <optional>
 
+#include "array_copy.hpp"
 #include "queries.hpp"
 #include "training.hpp"
 

@@ -3,20 +3,20 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
-#include <variant>
+#include <string>
 #include <vector>
 
-#include "base/fixed_point.hpp"
 #include "index/leaf_index.hpp"
 #include "input.hpp"
 #include "scoring/leaf_source.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
+#include "slow_atoms.hpp"
 
 namespace fuzz {
 
@@ -115,90 +115,6 @@ inline Answers ask_ends(const LeafIndex& index, const LeafSource& source, const 
     score(index, source, nullptr, request, run);
     return answers;
 }
-
-// The distribution of one row and output, by the definition of the arrays.
-struct SlowAtoms {
-    std::vector<double> values;
-    std::vector<mass_t> cumulative{0};
-    std::vector<std::int64_t> counts;  // rows behind each value, over all trees
-    std::size_t n_trees = 0;
-    mass_t whole;
-
-    SlowAtoms(const LeafIndex& index, std::size_t output, const leaf_t* leaves) {
-        const std::span<const double> atoms = index.atoms(output);
-        std::vector<mass_t> mass(atoms.size(), 0);
-        std::vector<std::int64_t> copies(atoms.size(), 0);
-        for (std::size_t t = 0; t < index.n_trees(); ++t) {
-            if (leaves[t] == no_leaf) continue;
-            const EntrySlice slice = index.entries(output, t, leaves[t]);
-            n_trees += slice.n > 0;
-            for (std::size_t k = 0; k < slice.n; ++k) {
-                const std::size_t e = slice.begin + k;
-                mass[index.rank(e)] += units_of(index, e, k, slice.n);
-                copies[index.rank(e)] += static_cast<std::int64_t>(index.copies(e));
-            }
-        }
-        whole = static_cast<mass_t>(n_trees) << index.shift();
-        for (std::size_t k = 0; k < mass.size(); ++k) {
-            if (mass[k] == 0) continue;
-            values.push_back(atoms[k]);
-            cumulative.push_back(cumulative.back() + mass[k]);
-            counts.push_back(copies[k]);
-        }
-    }
-
-    std::size_t size() const { return values.size(); }
-    mass_t total() const { return cumulative.back(); }
-    // Two units a tree less than the share, as rounding may take them.
-    mass_t needed(double level) const {
-        if (level >= 1) return total();
-        const auto slack = 2 * static_cast<mass_t>(n_trees);
-        if (total() == whole) {
-            const auto trees = static_cast<mass_t>(n_trees);
-            return std::max<mass_t>(
-                1, trees * std::llround(level * static_cast<double>(whole / trees)) - slack);
-        }
-        return std::max<mass_t>(1, std::llround(level * static_cast<double>(total())) - slack);
-    }
-    double first_reaching(double level) const {
-        std::size_t k = 0;
-        while (cumulative[k + 1] < needed(level)) ++k;
-        return values[k];
-    }
-    bool holds(double value) const {
-        return std::binary_search(values.begin(), values.end(), value);
-    }
-    mass_t mass_between(double lower, double upper) const {
-        mass_t mass = 0;
-        for (std::size_t k = 0; k < size(); ++k) {
-            if (values[k] >= lower && values[k] <= upper) mass += cumulative[k + 1] - cumulative[k];
-        }
-        return mass;
-    }
-    double least_width(double coverage) const {
-        double least = std::numeric_limits<double>::infinity();
-        for (std::size_t i = 0, j = 0; i < size(); ++i) {
-            while (j < size() && cumulative[j + 1] - cumulative[i] < needed(coverage)) ++j;
-            if (j == size()) break;
-            least = std::min(least, values[j] - values[i]);
-        }
-        return least;
-    }
-
-  private:
-    static mass_t units_of(const LeafIndex& index, std::size_t entry, std::size_t k,
-                           std::size_t n) {
-        return std::visit(
-            [&]<class Units>(const Units& units) {
-                if constexpr (std::is_same_v<Units, std::monostate>) {
-                    return floor_units(k + 1, n, narrow_shift) - floor_units(k, n, narrow_shift);
-                } else {
-                    return static_cast<mass_t>(units[entry]);
-                }
-            },
-            index.arrays().units);
-    }
-};
 
 inline bool all_nan(std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
@@ -306,7 +222,7 @@ inline std::vector<leaf_t> some_leaves(Input& in, const LeafIndex& index) {
     return leaves;
 }
 
-// All ways of strategy must agree with each other, bit for bit, and with SlowAtoms.
+// All strategies must agree with each other, bit for bit, and with SlowAtoms.
 inline void check_queries(const LeafIndex& index, Input& in) {
     const Question question(in);
     const std::vector<leaf_t> leaves = some_leaves(in, index);
@@ -350,68 +266,5 @@ inline void check_queries(const LeafIndex& index, Input& in) {
     check_sparse(index, leaves, atom_weights(index, source, nullptr, other),
                  proximities(index, source, nullptr, other));
 }
-
-// The arrays of an index, to be changed. Units of a variant stand in the vector that is not empty.
-struct ArrayCopy {
-    std::vector<offset_t> leaf_offsets, atom_offsets, tree_begin;
-    std::vector<double> atoms;
-    std::vector<std::uint32_t> leaf_begin;
-    std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
-    std::variant<std::monostate, std::vector<std::uint32_t>, std::vector<std::uint64_t>> units;
-    std::variant<std::monostate, std::vector<std::uint8_t>, std::vector<std::uint32_t>> copies;
-    std::vector<std::uint64_t> known_leaves;
-    bool pooled;
-
-    explicit ArrayCopy(const LeafIndexArrays& from)
-        : leaf_offsets(copy(from.leaf_offsets)),
-          atom_offsets(copy(from.atom_offsets)),
-          tree_begin(copy(from.tree_begin)),
-          atoms(copy(from.atoms)),
-          leaf_begin(copy(from.leaf_begin)),
-          known_leaves(copy(from.known_leaves)),
-          pooled(from.pooled) {
-        std::visit([&](const auto& given) { ranks = copy(given); }, from.ranks);
-        const auto copy_to = [](auto& to) {
-            return [&]<class Given>(const Given& given) {
-                if constexpr (!std::is_same_v<Given, std::monostate>) to = copy(given);
-            };
-        };
-        std::visit(copy_to(units), from.units);
-        std::visit(copy_to(copies), from.copies);
-    }
-
-    LeafIndexArrays arrays() const {
-        LeafIndexArrays made;
-        made.leaf_offsets = Array(leaf_offsets);
-        made.atom_offsets = Array(atom_offsets);
-        made.atoms = Array(atoms);
-        made.tree_begin = Array(tree_begin);
-        made.leaf_begin = Array(leaf_begin);
-        made.known_leaves = Array(known_leaves);
-        made.pooled = pooled;
-        std::visit([&](const auto& values) { made.ranks = Array(values); }, ranks);
-        const auto move_to = [](auto& to) {
-            return [&]<class Values>(const Values& values) {
-                if constexpr (!std::is_same_v<Values, std::monostate>) to = Array(values);
-            };
-        };
-        std::visit(move_to(made.units), units);
-        std::visit(move_to(made.copies), copies);
-        return made;
-    }
-
-    friend bool operator==(const ArrayCopy& a, const ArrayCopy& b) {
-        return a.leaf_offsets == b.leaf_offsets && a.atom_offsets == b.atom_offsets &&
-               same_bits(a.atoms, b.atoms) && a.tree_begin == b.tree_begin &&
-               a.leaf_begin == b.leaf_begin && a.ranks == b.ranks && a.units == b.units &&
-               a.copies == b.copies && a.known_leaves == b.known_leaves && a.pooled == b.pooled;
-    }
-
-  private:
-    template <class T>
-    static std::vector<T> copy(const Array<T>& array) {
-        return {array.view().begin(), array.view().end()};
-    }
-};
 
 }  // namespace fuzz

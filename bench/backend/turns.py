@@ -1,0 +1,21 @@
+"""Times several calls in turns, so that a change of the machine's speed meets them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+
+def seconds_in_turns(
+    calls: Mapping[str, Callable[[], object]], n_turns: int
+) -> dict[str, list[float]]:
+    """Return the seconds of each call in each turn; every turn starts with another call."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for turn in range(n_turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            start = time.perf_counter()
+            calls[name]()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
