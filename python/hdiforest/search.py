@@ -65,10 +65,10 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     best_index_ : int
         Its position in the list of forests.
     results_ : dict of lists
-        "forest" (unfitted), "width" and "coverage" of its calibrated intervals out of bag, "audit"
-        (coverage of rows that neither chose nor padded; NaN if rows are too few), "seconds" of fit
-        and calibration, and "interval_score" if that is the objective. ``pandas.DataFrame`` makes
-        a table of it.
+        "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
+        calibrated intervals out of bag, "audit" (coverage of rows that neither chose nor padded;
+        NaN if rows are too few), "interval_score" if that is the objective, and "seconds" of fit
+        and calibration. ``pandas.DataFrame`` makes a table of it.
     calibration_ : hdiforest.calibration.Calibration
         That of `best_estimator_`.
     n_features_in_ : int
@@ -148,30 +148,16 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
             y = column_or_1d(y, warn=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
-        columns = ["forest", "width", "coverage", "audit", "seconds"]
-        if self.objective == "interval_score":
-            columns.append("interval_score")
-        results: dict[str, list[Any]] = {name: [] for name in columns}
-        best_index, best = -1, None
+        best_index = 0
+        table: list[dict[str, Any]] = []
         for index, given in enumerate(forests):
-            forest = self._prepared(given, seed)
-            start = time.perf_counter()
-            model = HDIForestRegressor(forest, n_jobs=self.n_jobs).fit(X, y, sample_weight)
-            self._calibrate(model, index, seed)
-            (level,) = model.calibration_.levels
-            results["forest"].append(forest)
-            results["width"].append(level.choice.mean_width)
-            results["coverage"].append(level.choice.realised)
-            results["audit"].append(np.nan if level.audit is None else level.audit.coverage)
-            results["seconds"].append(time.perf_counter() - start)
-            if self.objective == "interval_score":
-                results["interval_score"].append(_oob_interval_score(model, seed))
-            losses = results[self.objective]
-            if best is None or losses[index] < losses[best_index]:
-                best_index, best = index, model
+            model, entry = self._fitted(index, given, X, y, sample_weight, seed)
+            table.append(entry)
+            if index == 0 or entry[self.objective] < table[best_index][self.objective]:
+                best, best_index = model, index
             del model  # before the next is fitted
-        assert best is not None
-        self.best_estimator_, self.best_index_, self.results_ = best, best_index, results
+        self.best_estimator_, self.best_index_ = best, best_index
+        self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -265,14 +251,36 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         forest.set_params(**{name: ours[name] for name in missing})
         return forest
 
-    def _calibrate(self, model: HDIForestRegressor, index: int, seed: int) -> None:
+    def _fitted(
+        self,
+        index: int,
+        given: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        seed: int,
+    ) -> tuple[HDIForestRegressor, dict[str, Any]]:
+        """Return the calibrated model of a forest, and its entries in `results_`."""
+        start = time.perf_counter()
+        forest = self._prepared(given, seed)
+        model = HDIForestRegressor(forest, n_jobs=self.n_jobs).fit(X, y, sample_weight)
         try:
             model.calibrate(self.coverage, objective=self.objective, random_state=seed)
         except ValueError as error:
             raise ValueError(
-                f"forests[{index}], {model.estimator!r}, cannot be calibrated on "
+                f"forests[{index}], {given!r}, cannot be calibrated on "
                 f"{model.n_training_rows_} sample(s): {error}"
             ) from error
+        (level,) = model.calibration_.levels
+        entry = {
+            "forest": forest,
+            "width": level.choice.mean_width,
+            "coverage": level.choice.realised,
+            "audit": np.nan if level.audit is None else level.audit.coverage,
+        }
+        if self.objective == "interval_score":
+            entry["interval_score"] = _oob_interval_score(model, seed)
+        return model, entry | {"seconds": time.perf_counter() - start}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
