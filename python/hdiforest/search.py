@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -139,9 +140,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         """
         forests = self._candidates()
         _check_forests(forests)
-        if np.ndim(self.coverage) != 0:
-            raise ValueError(f"coverage must be one number, got {self.coverage!r}")
-        checked_coverages(self.coverage)
+        _check_coverage(self.coverage)
         check_name("objective", self.objective, OBJECTIVES)
         X = as_table(X)
         if y is not None:
@@ -229,8 +228,12 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         return names
 
     def _best(self) -> HDIForestRegressor:
-        check_is_fitted(self)
-        return self.best_estimator_
+        """Return the model that was kept, or raise NotFittedError."""
+        try:
+            return self.best_estimator_
+        except AttributeError:
+            check_is_fitted(self)
+            raise
 
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:
@@ -288,6 +291,13 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
             get_tags(forest).input_tags.allow_nan for forest in self._candidates()
         )
         return tags
+
+
+def _check_coverage(coverage: Any) -> None:
+    """Raise ValueError unless it is a number above 0 and below 1."""
+    if not isinstance(coverage, Real):
+        raise ValueError(f"coverage must be one number, got {coverage!r}")
+    checked_coverages(float(coverage))
 
 
 def _check_forests(forests: Any) -> None:
