@@ -3,5 +3,6 @@
 from hdicore import __version__
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.leaf_model import LeafModel, from_leaves
+from hdiforest.search import ForestSearchOOB
 
-__all__ = ["HDIForestRegressor", "LeafModel", "__version__", "from_leaves"]
+__all__ = ["ForestSearchOOB", "HDIForestRegressor", "LeafModel", "__version__", "from_leaves"]

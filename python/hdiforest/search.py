@@ -1,0 +1,331 @@
+"""ForestSearchOOB: keeps the forest of several whose calibrated intervals are the narrowest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, check_random_state, column_or_1d, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from hdiforest.arrow import as_table
+from hdiforest.base_intervals import OutOfBagIntervals
+from hdiforest.calibrated import Objective
+from hdiforest.calibration import KINDS, Calibration
+from hdiforest.calibration.calibrate import checked_coverages
+from hdiforest.calibration.candidates import check_name
+from hdiforest.calibration.choice import OBJECTIVES
+from hdiforest.conditional import Interpolation, Kind
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.metrics import interval_score
+from hdiforest.text import alternatives
+
+_FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
+_N_TREES = 300
+
+
+class ForestSearchOOB(RegressorMixin, BaseEstimator):
+    """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
+
+    Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``, so all
+    rows serve the fit, the calibration and the choice. No rows are held out.
+
+    Parameters
+    ----------
+    forests : list of estimators, default=None
+        What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
+        trees draw their rows, also fitted ones in a ``FrozenEstimator``. None means four forests of
+        300 trees: RandomForestRegressor fully grown with a third of the features, the same with
+        ``min_samples_leaf=5``, fully grown with all features, and
+        ``ExtraTreesRegressor(bootstrap=True)``.
+    coverage : float, default=0.9
+        The coverage of the intervals that are compared, above 0 and below 1.
+    objective : {"width", "interval_score"}, default="width"
+        What is least in the mean over the training rows, both in the choice among forests and in
+        the calibration of each. Widths are compared at equal coverage; the interval score also
+        counts how far targets lie outside.
+    n_jobs : int, default=None
+        Number of jobs for forests with ``n_jobs=None``, and threads used for scoring, as in
+        `HDIForestRegressor`. Forests are fitted one after another.
+    random_state : int, RandomState or None, default=None
+        Forests without a random_state get one seed, the same for all, so that they draw the same
+        rows as far as their kinds do; it also chooses the rows of the calibration if there are more
+        than 20,000.
+
+    Attributes
+    ----------
+    best_estimator_ : HDIForestRegressor
+        The calibrated model that was kept.
+    best_index_ : int
+        Its position in the list of forests.
+    results_ : dict of lists
+        "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
+        calibrated intervals out of bag, "audit" (coverage of rows that neither chose nor padded;
+        NaN if rows are too few), "interval_score" if that is the objective, and "seconds" of fit
+        and calibration. ``pandas.DataFrame`` makes a table of it.
+    calibration_ : hdiforest.calibration.Calibration
+        That of `best_estimator_`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if fitted on a table with column names.
+
+    Notes
+    -----
+    Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
+    of several widths is a little optimistic, and more so below 500 rows. The intervals of the model
+    are calibrated at `coverage` only; ``best_estimator_.calibrate`` adds others. It also has what
+    is not repeated here, such as ``save``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+    >>> from hdiforest import ForestSearchOOB
+    >>> X, y = make_regression(n_samples=600, n_features=4, noise=10, random_state=0)
+    >>> forests = [RandomForestRegressor(), ExtraTreesRegressor(bootstrap=True)]
+    >>> search = ForestSearchOOB(forests, random_state=0).fit(X, y)
+    >>> search.best_index_
+    1
+    >>> search.predict_interval(X[:3]).shape
+    (3, 2)
+    """
+
+    best_estimator_: HDIForestRegressor
+    best_index_: int
+    results_: dict[str, list[Any]]
+
+    def __init__(
+        self,
+        forests: Sequence[Any] | None = None,
+        coverage: float = 0.9,
+        *,
+        objective: Objective = "width",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.forests = forests
+        self.coverage = coverage
+        self.objective = objective
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit and calibrate every forest, and keep the best.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            See `HDIForestRegressor.fit`.
+
+        Returns
+        -------
+        ForestSearchOOB
+            The search itself.
+
+        Raises
+        ------
+        ImportError
+            If X is Arrow data or a dict of columns, and pyarrow is not installed.
+        ValueError
+            If an argument is out of range, or a forest cannot be calibrated out of bag.
+        """
+        forests = self._candidates()
+        _check_forests(forests)
+        _check_coverage(self.coverage)
+        check_name("objective", self.objective, OBJECTIVES)
+        X = as_table(X)
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+
+        best_index = 0
+        table: list[dict[str, Any]] = []
+        for index, given in enumerate(forests):
+            model, entry = self._fitted(index, given, X, y, sample_weight, seed)
+            table.append(entry)
+            if index == 0 or entry[self.objective] < table[best_index][self.objective]:
+                best, best_index = model, index
+            del model  # before the next is fitted
+        self.best_estimator_, self.best_index_ = best, best_index
+        self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Mean of the conditional distribution; see `HDIForestRegressor.predict`."""
+        return self._best().predict(X)
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: float | ArrayLike | None = None,
+        *,
+        kind: Kind | None = None,
+    ) -> NDArray[np.float64]:
+        """Calibrated prediction intervals.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+        coverage : float or list of k floats, optional
+            By default that of the search, the only one that is calibrated.
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+            By default "calibrated"; see `HDIForestRegressor.predict_interval`.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64
+            Lower and upper ends, in the unit of y.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or a coverage was not calibrated.
+        """
+        best = self._best()
+        asked = best.calibration_.coverages[0] if coverage is None else coverage
+        return best.predict_interval(X, asked, kind=kind)
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        quantiles: float | ArrayLike,
+        *,
+        interpolation: Interpolation = "inverted_cdf",
+    ) -> NDArray[np.float64]:
+        """Quantiles, not calibrated; see `HDIForestRegressor.predict_quantiles`."""
+        return self._best().predict_quantiles(X, quantiles, interpolation=interpolation)
+
+    def predict_cdf(
+        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True
+    ) -> NDArray[np.float64]:
+        """P(Y <= y given x), not calibrated; see `HDIForestRegressor.predict_cdf`."""
+        return self._best().predict_cdf(X, y, inclusive=inclusive)
+
+    @property
+    def calibration_(self) -> Calibration:
+        """What was chosen to calibrate the best model, its pad, and an audit."""
+        return self._best().calibration_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X in `fit`."""
+        n_features: int = self._best().n_features_in_
+        return n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns of X in `fit`, if it had names."""
+        names: NDArray[np.object_] = self._best().feature_names_in_
+        return names
+
+    def _best(self) -> HDIForestRegressor:
+        """Return the model that was kept, or raise NotFittedError."""
+        try:
+            return self.best_estimator_
+        except AttributeError:
+            check_is_fitted(self)
+            raise
+
+    def _candidates(self) -> Sequence[Any]:
+        if self.forests is not None:
+            return self.forests
+        return [
+            RandomForestRegressor(_N_TREES, max_features=1 / 3),
+            RandomForestRegressor(_N_TREES, max_features=1 / 3, min_samples_leaf=5),
+            RandomForestRegressor(_N_TREES),
+            ExtraTreesRegressor(_N_TREES, bootstrap=True),
+        ]
+
+    def _prepared(self, given: Any, seed: int) -> Any:
+        """Return a clone with the seed and n_jobs of the search where it has none."""
+        forest = clone(given)
+        own = forest.get_params(deep=False)
+        ours = {"random_state": seed, "n_jobs": self.n_jobs}
+        missing = [name for name in ours if name in own and own[name] is None]
+        forest.set_params(**{name: ours[name] for name in missing})
+        return forest
+
+    def _fitted(
+        self,
+        index: int,
+        given: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        seed: int,
+    ) -> tuple[HDIForestRegressor, dict[str, Any]]:
+        """Return the calibrated model of a forest, and its entries in `results_`."""
+        start = time.perf_counter()
+        forest = self._prepared(given, seed)
+        model = HDIForestRegressor(forest, n_jobs=self.n_jobs).fit(X, y, sample_weight)
+        try:
+            model.calibrate(self.coverage, objective=self.objective, random_state=seed)
+        except ValueError as error:
+            raise ValueError(
+                f"forests[{index}], {given!r}, cannot be calibrated on "
+                f"{model.n_training_rows_} sample(s): {error}"
+            ) from error
+        (level,) = model.calibration_.levels
+        entry = {
+            "forest": forest,
+            "width": level.choice.mean_width,
+            "coverage": level.choice.realised,
+            "audit": np.nan if level.audit is None else level.audit.coverage,
+        }
+        if self.objective == "interval_score":
+            entry["interval_score"] = _oob_interval_score(model, seed)
+        return model, entry | {"seconds": time.perf_counter() - start}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = all(
+            get_tags(forest).input_tags.allow_nan for forest in self._candidates()
+        )
+        return tags
+
+
+def _check_coverage(coverage: Any) -> None:
+    """Raise ValueError unless it is a number above 0 and below 1."""
+    if not isinstance(coverage, Real):
+        raise ValueError(f"coverage must be one number, got {coverage!r}")
+    checked_coverages(float(coverage))
+
+
+def _check_forests(forests: Any) -> None:
+    """Raise ValueError unless it is a list of forests whose trees draw their rows."""
+    if not isinstance(forests, Sequence) or len(forests) == 0:
+        raise ValueError(f"forests must be a list of one forest or more, got {forests!r}")
+    for index, given in enumerate(forests):
+        forest = given
+        while isinstance(forest, FrozenEstimator):
+            forest = forest.estimator
+        if not isinstance(forest, _FORESTS):
+            known = alternatives(kind.__name__ for kind in _FORESTS)
+            raise ValueError(f"forests[{index}] must be a {known}, got {given!r}")
+        if not (forest.bootstrap or isinstance(forest, BaggingRegressor)):
+            raise ValueError(
+                f"forests[{index}] must have bootstrap=True, because rows are predicted by trees "
+                f"that did not draw them, got {given!r}"
+            )
+
+
+def _oob_interval_score(model: HDIForestRegressor, seed: int) -> float:
+    """Return the mean interval score of the calibrated intervals of the training rows."""
+    source = OutOfBagIntervals(model._fitted, model._n_threads())
+    calibration = model.calibration_
+    (base,) = calibration.bases
+    rows = np.random.default_rng(seed).choice(source.usable, calibration.n, replace=False)
+    of_base = source.families.index(base.family), KINDS.index(base.kind)
+    intervals = calibration.intervals(source.intervals(rows, [base.level])[of_base])[..., 0]
+    told = ~np.isnan(intervals).any(axis=1)
+    scores = interval_score(source.rows.y[rows[told]], intervals[told], calibration.coverages[0])
+    return float(scores)
