@@ -94,7 +94,31 @@ def choose(ends, y, y_train, coverage, names, objective="width", n_rule=None, in
                     final = [(min(a, c), max(b, d)) for (a, b), (c, d) in pairs]
                 value = loss(final, y, coverage, objective)
                 table.append((value, -level, len(table), family, kind, level, q))
-    return min(table)[3:]
+    return min(table)[3:], min(table)[0]
+
+
+def choose_all(ends, y, y_train, coverages, names, objective, n_rule):
+    """Return a choice for each coverage, each knowing the intervals of the last, of one family."""
+    families, kinds, levels = names
+    if n_rule < 500:
+        options = (names, objective, n_rule)
+        return [choose(ends, y, y_train, c, *options)[0] for c in coverages]
+    found = []
+    for f, family in enumerate(families):
+        own, own_names = ends[f : f + 1], ((family,), kinds, levels)
+        choices, losses, inner = [], [], None
+        for c in coverages:
+            choice, value = choose(own, y, y_train, c, own_names, objective, n_rule, inner)
+            choices.append(choice)
+            losses.append(value)
+            inner = intervals(own, y_train, own_names, choices)[..., -1].tolist()
+        found.append((choices, losses))
+    totals = [sum(column) for column in zip(*(losses for _, losses in found), strict=True)]
+
+    def share(losses):
+        return sum(v / t for v, t in zip(losses, totals, strict=True) if 0 < t < math.inf)
+
+    return min(found, key=lambda one: share(one[1]))[0]
 
 
 def intervals(ends, y_train, names, choices):

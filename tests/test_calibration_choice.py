@@ -28,12 +28,9 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
     found = calibrate_oob(ends, y, y, coverages, objective=objective, **AXES)
 
     def expected(rows, to, n_rule):
-        choices, inner = [], None
         part, known = ends[:, :, rows], y.tolist()
-        for c in coverages:
-            options = (c, NAMES, objective, n_rule, inner)
-            choices.append(twin.choose(part, y[rows].tolist(), known, *options))
-            inner = twin.intervals(part, known, NAMES, choices)[..., -1].tolist()
+        options = (coverages, NAMES, objective, n_rule)
+        choices = twin.choose_all(part, y[rows].tolist(), known, *options)
         return choices, twin.intervals(ends[:, :, to], y.tolist(), NAMES, choices)
 
     everything = np.arange(n)
@@ -142,11 +139,28 @@ def test_ties_go_to_the_larger_level_and_then_to_the_first():
 
 
 def test_below_500_rows_there_is_no_choice():
-    for n, rule in [(499, "fixed"), (500, "narrowest")]:
+    for n, rule in [(499, "fixed"), (500, "narrowest_family")]:
         assert getattr(rule_for(n), "func", rule_for(n)).__name__ == rule
     ends, y = made(499)
     found = calibrate_oob(ends, y, y, (0.5, 0.9), **AXES)
     assert found.bases == (Base("centred", "equal_tailed", 0.8),) * 2
+
+
+def test_all_coverages_have_one_family():
+    """The raw family is half as wide at 0.5 and a little wider at the two others."""
+    n = 1000
+    y = np.random.default_rng(0).normal(size=n)
+    half = np.broadcast_to(np.array([1.0]), (n, 1))
+    exact = np.stack([y[:, None] - half / 100, y[:, None] + half / 100], axis=1)
+    near = y + np.where(np.arange(n) % 10 < 6, 0.0, 3.0)
+    rough = np.stack([near[:, None] - half / 1000, near[:, None] + half / 1000], axis=1)
+    ends = np.stack([rough, exact])[:, None]
+    axes = {"families": ("raw", "centred"), "kinds": ("hdi",), "levels": (0.5,)}
+    alone = calibrate_oob(ends[:1], y, y, (0.5, 0.8, 0.9), **axes | {"families": ("raw",)})
+    found = calibrate_oob(ends, y, y, (0.5, 0.8, 0.9), **axes)
+    assert {base.family for base in found.bases} == {"centred"}
+    assert alone.levels[0].mean_width < found.levels[0].mean_width
+    assert calibrate_oob(ends, y, y, 0.5, **axes).bases[0].family == "raw"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +174,8 @@ def test_below_500_rows_there_is_no_choice():
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
     ends, y = made(50, names=(families, kinds, levels))
     candidates = Candidates.of_grid(ends, y, families=families, kinds=kinds, levels=levels)
-    assert fixed(candidates, 0.9, Finish.of(y)).base == expected
+    (choice,) = fixed(candidates, [0.9], Finish.of(y))
+    assert choice.base == expected
 
 
 def test_negative_pads_narrow_the_intervals():

@@ -265,4 +265,4 @@ def test_records_are_checked():
     with pytest.raises(ValueError, match="n must be the same"):
         replace(RECORD, levels=(other, *RECORD.levels[1:]))
     with pytest.raises(ValueError, match="n must be positive"):
-        Choice(FAMILIES[0], KINDS[0], 0.5, 0.0, 0.5, 0.0, 1.0, 0)
+        Choice(FAMILIES[0], KINDS[0], 0.5, 0.0, 0.5, 0.0, 0.0, 1.0, 0)

@@ -106,7 +106,7 @@ ADDED_FACTS = {
 ADDED_TENSORS = {
     **{
         f"calibration.{name}": Tensor(("float64",), required=False)
-        for name in ("coverage", "level", "pad", "mean_width", "realised")
+        for name in ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
     },
     **{
         f"calibration.{name}": Tensor(("float64",), (2,), required=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +16,12 @@ from sklearn.utils import Tags, check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest.arrow import as_table
-from hdiforest.base_intervals import OutOfBagIntervals
-from hdiforest.calibrated import Objective
-from hdiforest.calibration import KINDS, Calibration
+from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.calibration.calibrate import checked_coverages
 from hdiforest.calibration.candidates import check_name
-from hdiforest.calibration.choice import OBJECTIVES
+from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.metrics import interval_score
 from hdiforest.text import alternatives
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -68,7 +65,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     results_ : dict of lists
         "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
         calibrated intervals out of bag, "audit" (coverage of rows that neither chose nor padded;
-        NaN if rows are too few), "interval_score" if that is the objective, and "seconds" of fit
+        NaN if rows are too few), "interval_score", and "seconds" of fit
         and calibration. ``pandas.DataFrame`` makes a table of it.
     calibration_ : hdiforest.calibration.Calibration
         That of `best_estimator_`.
@@ -211,7 +208,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         return self._best().predict_cdf(X, y, inclusive=inclusive)
 
     @property
-    def calibration_(self) -> Calibration:
+    def calibration_(self) -> Calibration | CrossCalibration:
         """What was chosen to calibrate the best model, its pad, and an audit."""
         return self._best().calibration_
 
@@ -274,15 +271,14 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
                 f"forests[{index}], {given!r}, cannot be calibrated on "
                 f"{model.n_training_rows_} sample(s): {error}"
             ) from error
-        (level,) = model.calibration_.levels
+        level = cast("Level", model.calibration_.levels[0])
         entry = {
             "forest": forest,
             "width": level.choice.mean_width,
+            "interval_score": level.choice.interval_score,
             "coverage": level.choice.realised,
             "audit": np.nan if level.audit is None else level.audit.coverage,
         }
-        if self.objective == "interval_score":
-            entry["interval_score"] = _oob_interval_score(model, seed)
         return model, entry | {"seconds": time.perf_counter() - start}
 
     def __sklearn_tags__(self) -> Tags:
@@ -316,16 +312,3 @@ def _check_forests(forests: Any) -> None:
                 f"forests[{index}] must have bootstrap=True, because rows are predicted by trees "
                 f"that did not draw them, got {given!r}"
             )
-
-
-def _oob_interval_score(model: HDIForestRegressor, seed: int) -> float:
-    """Return the mean interval score of the calibrated intervals of the training rows."""
-    source = OutOfBagIntervals(model._fitted, model._n_threads())
-    calibration = model.calibration_
-    (base,) = calibration.bases
-    rows = np.random.default_rng(seed).choice(source.usable, calibration.n, replace=False)
-    of_base = source.families.index(base.family), KINDS.index(base.kind)
-    intervals = calibration.intervals(source.intervals(rows, [base.level])[of_base])[..., 0]
-    told = ~np.isnan(intervals).any(axis=1)
-    scores = interval_score(source.rows.y[rows[told]], intervals[told], calibration.coverages[0])
-    return float(scores)

@@ -17,7 +17,7 @@ from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.finish import Finish, Lattice
 from hdiforest.calibration.record import Calibration, Level
 
-_COLUMNS = ("coverage", "level", "pad", "mean_width", "realised")  # of Choice
+_COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")  # of Choice
 N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
 _FACTS = (
     *("method", "confidence", "weighted", "n", "families", "kinds"),
@@ -36,8 +36,8 @@ def to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[str, Any
     Returns
     -------
     arrays : dict
-        coverage, level, pad, mean_width, realised, each (k,) float64, and audit, (k, 7) float64:
-        the numbers of `Audit` in their order, with NaN for None.
+        coverage, level, pad, mean_width, interval_score and realised, each (k,) float64; and audit,
+        (k, 7) float64: the numbers of `Audit` in their order, with NaN for None.
     facts : dict
         Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdiforest.calibration.candidates import Array, Candidates
-from hdiforest.calibration.choice import Rule, calibrated, choose
+from hdiforest.calibration.choice import Rule, calibrated
 from hdiforest.calibration.finish import Finish
 from hdiforest.metrics import coverage_by_width, coverage_score, mean_width_score
 
@@ -71,7 +71,7 @@ def audit(
     halves = order[: n // 2], order[n // 2 :]
     intervals = np.empty((n, 2, len(coverages)))
     for measured, fitted in (halves, halves[::-1]):
-        choices = choose(candidates.rows(fitted), coverages, finish, rule)
+        choices = rule(candidates.rows(fitted), coverages, finish)
         intervals[measured] = calibrated(candidates.rows(measured), choices, finish)
     return tuple(measure(candidates.y, ends) for ends in np.moveaxis(intervals, -1, 0))
 

@@ -17,14 +17,13 @@ from hdiforest.calibration.choice import (
     Objective,
     Rule,
     calibrated,
-    choose,
     padded_base,
     rule_for,
 )
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.pads import rows_needed
 from hdiforest.calibration.record import Calibration, Level, check_confidence
-from hdiforest.metrics import coverage_score, mean_width_score
+from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 from hdiforest.text import percentage_hint
 
 
@@ -151,10 +150,10 @@ def calibrate_split(
     shares = checked_coverages(coverages)
     if len(shares) != len(bases) or list(shares) != np.ravel(coverages).tolist():
         raise ValueError(f"coverages must be {len(bases)} that ascend, got {coverages!r}")
-    base_of = dict(zip(shares, bases, strict=True))
 
-    def rule(rows: Candidates, coverage: float, finish: Finish) -> Choice:
-        return padded_base(rows, base_of[coverage], coverage, finish, confidence=confidence)
+    def rule(rows: Candidates, coverages: Sequence[float], finish: Finish) -> list[Choice]:
+        pairs = zip(bases, coverages, strict=True)
+        return [padded_base(rows, base, c, finish, confidence=confidence) for base, c in pairs]
 
     finish = Finish.of(y_train, clip=clip)
     return _calibration("split", candidates, shares, finish, rule, confidence)
@@ -168,15 +167,24 @@ def _calibration(
     rule: Rule,
     confidence: float | None = None,
 ) -> Calibration:
-    choices = choose(candidates, coverages, finish, rule)
+    choices = rule(candidates, coverages, finish)
     intervals = calibrated(candidates, choices, finish)
     widths = np.asarray(mean_width_score(intervals))
+    scores = np.asarray(interval_score(candidates.y, intervals, coverages))
     shares = np.asarray(coverage_score(candidates.y, intervals))
     audits = audit(candidates, coverages, finish, rule)
     levels = tuple(
         # Of the intervals as they are used, that is nested.
-        Level(replace(choice, mean_width=float(width), realised=float(share)), audited)
-        for choice, width, share, audited in zip(choices, widths, shares, audits, strict=True)
+        Level(
+            replace(
+                choice,
+                mean_width=float(widths[j]),
+                interval_score=float(scores[j]),
+                realised=float(shares[j]),
+            ),
+            audits[j],
+        )
+        for j, choice in enumerate(choices)
     )
     _warn_of_infinite(choices, confidence)
     return Calibration(method, levels, finish, confidence, candidates.weights is not None)

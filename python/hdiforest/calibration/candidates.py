@@ -119,6 +119,12 @@ class Candidates:
         inner = None if self.inner is None else self.inner[chosen]
         return Candidates(self.bases, self.ends[chosen], self.y[chosen], weights, inner)
 
+    def of_family(self, family: str) -> Candidates:
+        """Return the candidates of one family."""
+        own = [j for j, base in enumerate(self.bases) if base.family == family]
+        bases = tuple(self.bases[j] for j in own)
+        return Candidates(bases, self.ends[..., own], self.y, self.weights, self.inner)
+
     def ends_of(self, base: Base) -> Array:
         """Return the ends of one base, (n, 2), or raise ValueError."""
         if base not in self.bases:

@@ -33,6 +33,7 @@ class Choice:
     pad: float  # infinite: too few rows
     coverage: float  # asked for
     mean_width: float  # of the calibrated intervals
+    interval_score: float  # of the same, mean
     realised: float  # share of the calibration rows that they cover
     n: int  # calibration rows
 
@@ -44,8 +45,9 @@ class Choice:
                 raise ValueError(f"{name} must be above 0 and below 1, got {getattr(self, name)}")
         if not self.pad > -np.inf:
             raise ValueError(f"pad must be a number or infinite, got {self.pad}")
-        if not self.mean_width >= 0:
-            raise ValueError(f"mean_width must not be negative, got {self.mean_width}")
+        for name in ("mean_width", "interval_score"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 <= self.realised <= 1:
             raise ValueError(f"realised must be in [0, 1], got {self.realised}")
         if self.n < 1:
@@ -57,14 +59,45 @@ class Choice:
         return Base(self.family, self.kind, self.level)
 
 
-# Chooses a base for a coverage and pads it, on the rows of the candidates.
-Rule = Callable[[Candidates, float, Finish], Choice]
+# Chooses and pads a base for each of the coverages, which ascend, on the rows of the candidates.
+Rule = Callable[[Candidates, Sequence[float], Finish], list[Choice]]
 
 
 def rule_for(n_rows: int, objective: Objective = "width") -> Rule:
-    """Return the rule for so many calibration rows: `narrowest`, or below 500 `fixed`."""
+    """Return the rule for so many calibration rows: `narrowest_family`, or below 500 `fixed`."""
     check_name("objective", objective, OBJECTIVES)
-    return fixed if n_rows < MIN_ROWS_TO_CHOOSE else partial(narrowest, objective=objective)
+    if n_rows < MIN_ROWS_TO_CHOOSE:
+        return fixed
+    return partial(narrowest_family, objective=objective)
+
+
+def narrowest_family(
+    candidates: Candidates,
+    coverages: Sequence[float],
+    finish: Finish,
+    *,
+    objective: Objective = "width",
+) -> list[Choice]:
+    """Choose the `narrowest` base of each coverage, all of one family.
+
+    Intervals of one family come from one merge of a row's leaves, and differ less from coverage to
+    coverage. Each coverage knows the intervals of the last. Of several families the one is taken
+    whose objective, as a share of the sum over the families, is least in the sum over coverages;
+    ties go to the first.
+    """
+    by_family: list[list[Choice]] = []
+    for family in dict.fromkeys(base.family for base in candidates.bases):
+        own = candidates.of_family(family)
+        choices: list[Choice] = []
+        for coverage in coverages:
+            choices.append(narrowest(own, coverage, finish, objective=objective))
+            own = replace(own, inner=calibrated(own, choices, finish)[..., -1])
+        by_family.append(choices)
+    name = "mean_width" if objective == "width" else objective
+    losses = np.array([[getattr(choice, name) for choice in choices] for choices in by_family])
+    totals = losses.sum(axis=0)
+    counts = np.isfinite(totals) & (totals > 0)
+    return by_family[int(np.argmin((losses[:, counts] / totals[counts]).sum(axis=1)))]
 
 
 def narrowest(
@@ -86,22 +119,19 @@ def narrowest(
     If the candidates have inner intervals, width, score and pad are those of the hulls with these:
     targets inside need no pad. O(n m) time and memory for n rows and m candidates.
     """
-    scores = conformity_scores(candidates.ends, candidates.y, finish)
+    missed = conformity_scores(candidates.ends, candidates.y, finish)
     if candidates.inner is not None:
         covered = (candidates.inner[:, 0] <= candidates.y) & (
             candidates.y <= candidates.inner[:, 1]
         )
-        scores = np.where(covered[:, np.newaxis], scores.min(axis=0), scores)
-    pads = pad(scores.T, coverage, weights=candidates.weights)
+        missed = np.where(covered[:, np.newaxis], missed.min(axis=0), missed)
+    pads = pad(missed.T, coverage, weights=candidates.weights)
     intervals = padded(candidates.ends, pads, finish)
     if candidates.inner is not None:
         intervals = hull(intervals, candidates.inner[..., np.newaxis])
     widths = np.asarray(mean_width_score(intervals))
-    if objective == "width":
-        losses = widths
-    else:
-        shares = np.full(len(pads), coverage)
-        losses = np.asarray(interval_score(candidates.y, intervals, shares))
+    scores = np.asarray(interval_score(candidates.y, intervals, np.full(len(pads), coverage)))
+    losses = widths if objective == "width" else scores
     bases = candidates.bases
     best = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
     return Choice(
@@ -109,18 +139,19 @@ def narrowest(
         pad=float(pads[best]),
         coverage=coverage,
         mean_width=float(widths[best]),
+        interval_score=float(scores[best]),
         realised=float(coverage_score(candidates.y, intervals[..., best])),
         n=len(candidates.y),
     )
 
 
-def fixed(candidates: Candidates, coverage: float, finish: Finish) -> Choice:
+def fixed(candidates: Candidates, coverages: Sequence[float], finish: Finish) -> list[Choice]:
     """Pad the equal-tailed base at level 0.8, not a raw one, or the candidate nearest to that."""
     base = min(
         candidates.bases,
         key=lambda b: (b.family == "raw", b.kind != FIXED_KIND, abs(b.level - FIXED_LEVEL)),
     )
-    return padded_base(candidates, base, coverage, finish)
+    return [padded_base(candidates, base, coverage, finish) for coverage in coverages]
 
 
 def padded_base(
@@ -157,21 +188,10 @@ def padded_base(
         pad=float(q),
         coverage=coverage,
         mean_width=float(mean_width_score(intervals)),
+        interval_score=float(interval_score(y, intervals, coverage)),
         realised=float(coverage_score(y, intervals)),
         n=len(y),
     )
-
-
-def choose(
-    candidates: Candidates, coverages: Sequence[float], finish: Finish, rule: Rule
-) -> list[Choice]:
-    """Apply a rule to each of the coverages, which ascend; each knows the intervals of the last."""
-    choices: list[Choice] = []
-    for coverage in coverages:
-        choices.append(rule(candidates, coverage, finish))
-        inner = calibrated(candidates, choices, finish)[..., -1]
-        candidates = replace(candidates, inner=inner)
-    return choices
 
 
 def calibrated(candidates: Candidates, choices: Sequence[Choice], finish: Finish) -> Array:
