@@ -155,12 +155,13 @@ class LeafIndex:
         self,
         leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
         coverage: ArrayLike = 0.9,  # () or (k,)
-        kind: _Kind = "hdi",
+        kind: _Kind | Sequence[_Kind] = "hdi",  # one, or (k,)
         *,
         mean: _Floats | None = None,  # (n,) or (n, n_outputs)
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         out: _Floats | None = None,
+        centres: ArrayLike | None = None,  # (n_leaves.sum(),)
     ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
     def quantiles(
         self,
@@ -231,12 +232,13 @@ class Scorer:
         self,
         X: ArrayLike,  # (n, n_features)
         coverage: ArrayLike = 0.9,  # () or (k,)
-        kind: _Kind = "hdi",
+        kind: _Kind | Sequence[_Kind] = "hdi",  # one, or (k,)
         *,
         mean: _Floats | None = None,  # (n,) or (n, n_outputs)
         leave_out: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
         out: _Floats | None = None,
+        centres: ArrayLike | None = None,  # (n_leaves.sum(),)
     ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
     def quantiles(
         self,

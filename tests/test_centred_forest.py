@@ -25,37 +25,25 @@ def centres_of(n_trees=60, sample_weight=None, **options):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_centres_are_the_forests_own_means(weighted):
     weights = np.random.default_rng(2).random(len(Y)) if weighted else None
-    forest, model, centres = centres_of(sample_weight=weights, oob_score=True)
+    forest, _, centres = centres_of(sample_weight=weights, oob_score=True)
     assert_allclose(centres.centres, forest.oob_prediction_, rtol=1e-10)
     centred = centres.forest_of(None, 1)
-    found = centred.centres(X_NEW, forest_leaves(model), 1)
-    assert_allclose(found, forest.predict(X_NEW), rtol=1e-10)
+    found = centred.intervals(X_NEW, [0.9], ["hdi"], 1) - centred.scorer.intervals(X_NEW, [0.9])
+    assert_allclose(found, np.tile(forest.predict(X_NEW)[:, None, None], (1, 2, 1)), atol=1e-10)
 
 
-def forest_leaves(model):
-    return model.scorer_.forest.leaves(X_NEW)
-
-
-@pytest.mark.parametrize("coverage", [0.8, [0.5, 0.9]])
-def test_intervals_are_those_of_the_weighted_residuals(coverage):
+def test_intervals_are_those_of_the_weighted_residuals():
     forest, model, centres = centres_of()
-    compiled = model.scorer_.forest
-    centred = centres.forest_of(None, 1)
-    found = centred.intervals(compiled, X_NEW, coverage, "hdi", 2)
+    levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
+    found = centres.forest_of(None, 1).intervals(X_NEW, levels, ["hdi", "equal_tailed"], 2)
     weights = model.predict_weights(X_NEW).toarray()
     for i, mean in enumerate(forest.predict(X_NEW)):
         atoms = mean + Y - centres.centres
-        expected = weighted_hdi(atoms, weights[i], coverage)
-        assert_allclose(found[i], expected, rtol=1e-7)
-
-
-def test_blocks_of_rows_change_no_bit(monkeypatch):
-    _, model, centres = centres_of()
-    compiled = model.scorer_.forest
-    centred = centres.forest_of(None, 1)
-    whole = centred.intervals(compiled, X_NEW, 0.9, "hdi", 2)
-    monkeypatch.setattr("hdiforest.centred._LEAVES_AT_ONCE", 60 * 7)
-    assert_array_equal(centred.intervals(compiled, X_NEW, 0.9, "hdi", 1), whole)
+        assert_allclose(found[i, :, 0], weighted_hdi(atoms, weights[i], levels[0]), rtol=1e-7)
+        order = np.argsort(atoms)
+        reached = np.cumsum(weights[i][order])
+        tails = [np.searchsorted(reached, (1 + side * levels[1]) / 2) for side in (-1, 1)]
+        assert_allclose(found[i, :, 1], atoms[order][tails], rtol=1e-7)
 
 
 def test_rows_that_every_tree_drew_have_no_atom():

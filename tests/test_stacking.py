@@ -92,10 +92,10 @@ def test_weights_take_part_in_the_share():
 def test_intervals_are_those_of_residuals_around_stacked_centres(mean):
     source = stacked_source(mean)
     stacking, centred = source.stacking, source.centred_forest()
-    a, forest = stacking.share, MODEL.scorer_.forest
+    a = stacking.share
     assert centred.family == "stacked"
     levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
-    found = centred.intervals(forest, X_NEW, levels, "hdi", 1)
+    found = centred.intervals(X_NEW, levels, ["hdi", "hdi"], 1)
     residuals = Y - (1 - a) * source.centres.centres - a * stacking.out_of_fold
     means = MODEL.estimator_.predict(X_NEW)
     if a > 0:

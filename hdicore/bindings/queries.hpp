@@ -69,16 +69,43 @@ py::object mean(const Self& self, const py::object& rows, const py::object& leav
     return result;
 }
 
+// One kind for all levels, or a list of one for each.
+inline std::vector<Kind> kinds_of(const py::object& kind, std::size_t n_levels) {
+    if (py::isinstance<py::str>(kind) || !py::isinstance<py::sequence>(kind)) {
+        return std::vector<Kind>(n_levels, kind_named(kind));
+    }
+    std::vector<Kind> kinds;
+    for (const py::handle name : kind) {
+        kinds.push_back(kind_named(py::reinterpret_borrow<py::object>(name)));
+    }
+    if (kinds.size() != n_levels) {
+        throw py::value_error("kind must be one name, or one for each of " +
+                              std::to_string(n_levels) + " coverages, got " +
+                              std::to_string(kinds.size()));
+    }
+    return kinds;
+}
+
 template <class Self>
 py::object intervals(const Self& self, const py::object& rows, const py::object& coverage,
                      const py::object& kind, const py::object& mean, const py::object& leave_out,
-                     const py::object& n_threads, const py::object& out) {
+                     const py::object& n_threads, const py::object& out,
+                     const py::object& centres) {
     Query query(self, rows, leave_out, n_threads);
     const Levels levels = levels_of(coverage, "coverage", false);
+    const std::vector<Kind> kinds = kinds_of(kind, levels.values.size());
     Shape ends{2};
     if (!levels.is_scalar) ends.push_back(axis_of(levels)[0]);
     auto result = query.output(out, ends);
-    Request request{.intervals = {levels.values, kind_named(kind), result.mutable_data()}};
+    Request request{.intervals = {.coverages = levels.values,
+                                  .results = result.mutable_data(),
+                                  .kinds = kinds}};
+    py::array_t<double> of_leaves;
+    if (!centres.is_none()) {
+        of_leaves = query.of_leaves(centres, "centres");
+        check_disjoint(result, "out", of_leaves, "centres");
+        request.intervals.centres = of_leaves.data();
+    }
     if (!mean.is_none()) {
         auto means = query.output(mean, {}, "mean");
         check_disjoint(means, "mean", result, "out");
@@ -160,14 +187,17 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
             "Mean of the conditional distribution of each row, (n,) or (n, n_outputs).");
     cls.def("intervals", &intervals<Self>, py::arg(rows), py::arg("coverage") = 0.9,
             py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads, out,
+            py::arg("centres") = py::none(),
             R"(Prediction intervals, (n, 2) for one coverage, (n, 2, k) for a list of k.
 
 With several outputs their axis stands behind n. One merge of the row's leaves serves
 all levels. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower' ([bound, inf]) or
-'upper' ([-inf, bound]). `mean`, an array (n,) or (n, n_outputs), is filled in the
+'upper' ([-inf, bound]), for all levels or one for each. `mean`, an array (n,) or (n, n_outputs), is filled in the
 same pass. For query row i, training row leave_out[i] is excluded; it must lie, once,
 in each leaf given, and -1 stands for a tree where it does not. Rows to which no tree
-contributes are NaN.)");
+contributes are NaN. `centres`, (n_leaves.sum(),) floats, tree after tree, are numbers of
+leaves: the mean of those of a row is added to both its ends, for an index of residuals
+of one output.)");
     cls.def(
         "quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
         py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,

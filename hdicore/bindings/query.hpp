@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -74,6 +75,21 @@ class Query {
         n_points = 1;
         if (extra == 1) n_points = static_cast<std::size_t>(array.shape(array.ndim() - 1));
         check_shape(array, name, extra == 1 ? shape({static_cast<py::ssize_t>(n_points)}) : one);
+        return array;
+    }
+
+    // A finite number for each leaf of the index.
+    py::array_t<double> of_leaves(const py::object& object, const char* name) const {
+        if (index_.engine->n_outputs() != 1) {
+            throw py::value_error(std::string(name) + " needs an index of one output");
+        }
+        auto array = reals(object, name);
+        check_shape(array, name, {static_cast<py::ssize_t>(index_.engine->n_leaves())});
+        for (py::ssize_t i = 0; i < array.size(); ++i) {
+            if (!std::isfinite(array.data()[i])) {
+                throw py::value_error(std::string(name) + " must be finite");
+            }
+        }
         return array;
     }
 

@@ -33,19 +33,18 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    Those of one family and kind are read at once. All but raw ones need `fitted.centred`.
+    Those of one family are read at once. All but raw ones need `fitted.centred`.
     """
     ends = np.empty((len(X), 2, len(bases)))
-    for family, name in dict.fromkeys((base.family, base.kind) for base in bases):
-        at = [j for j, base in enumerate(bases) if (base.family, base.kind) == (family, name)]
-        kind = cast("Kind", name)
+    for family in dict.fromkeys(base.family for base in bases):
+        at = [j for j, base in enumerate(bases) if base.family == family]
         levels = [bases[j].level for j in at]
+        kinds = [cast("Kind", bases[j].kind) for j in at]
         if family == "raw":
-            ends[..., at] = fitted.scorer.intervals(X, levels, kind, n_threads=n_threads)
+            ends[..., at] = fitted.scorer.intervals(X, levels, kinds, n_threads=n_threads)
         else:
             centred = cast("CentredForest", fitted.centred)
-            forest = fitted.scorer.forest
-            ends[..., at] = centred.intervals(forest, X, levels, kind, n_threads)
+            ends[..., at] = centred.intervals(X, levels, kinds, n_threads)
     return ends
 
 
@@ -141,11 +140,11 @@ class OutOfBagIntervals:
         counts = cast("NDArray[np.unsignedinteger]", self.rows.counts)
         leaves[counts[chosen] > 0] = -1
         leave_out = chosen if own else None
-        return np.stack(
-            [
-                index.intervals(
-                    leaves, levels, kind, leave_out=leave_out, n_threads=self._n_threads
-                )
-                for kind in kinds
-            ]
+        ends = index.intervals(
+            leaves,
+            [*levels] * len(kinds),
+            [kind for kind in kinds for _ in levels],
+            leave_out=leave_out,
+            n_threads=self._n_threads,
         )
+        return ends.reshape(len(chosen), 2, len(kinds), -1).transpose(2, 0, 1, 3)

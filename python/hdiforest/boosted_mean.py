@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from hdicore import Forest
-from hdiforest.leaf_values import values_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +71,7 @@ class BoostedMean:
     def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
         """Predictions for the rows of X, (n,). O(depth) for each tree."""
         leaves = self.forest.leaves(X, n_threads=n_threads)
-        sums: NDArray[np.float64]
-        sums = values_at(self.leaf_values, self.forest.n_leaves, leaves).sum(axis=1)
-        return self.baseline + sums
+        first = np.cumsum(self.forest.n_leaves) - self.forest.n_leaves
+        values: NDArray[np.float64] = self.leaf_values[leaves + first]
+        predictions: NDArray[np.float64] = self.baseline + values.sum(axis=1)
+        return predictions

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.conditional import Kind
-from hdiforest.leaf_values import values_at
 
-# Rows are routed in blocks of about so many leaf ids, so that memory stays flat.
-_LEAVES_AT_ONCE = 1 << 22
+_ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
 
 
 class Mean(Protocol):
@@ -36,7 +35,7 @@ class CentredForest:
     rows g comes from a fit without the row.
     """
 
-    residuals: LeafIndex  # its targets are y_j minus the centre of row j
+    scorer: Scorer  # of the residuals: its targets are y_j minus the centre of row j
     leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
     mean: Mean | None = None
     share: float = 0.0  # of the mean in the centres
@@ -51,45 +50,35 @@ class CentredForest:
         share: float = 0.0,
     ) -> CentredForest:
         """Return the parts together, or raise ValueError if they are not of one forest."""
-        Scorer(forest, residuals)  # raises unless they have the same leaves
+        scorer = Scorer(forest, residuals)  # raises unless they have the same leaves
         n_leaves = int(forest.n_leaves.sum())
         means = np.asarray(leaf_means)
         if means.dtype != np.float64 or means.shape != (n_leaves,) or not np.isfinite(means).all():
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
         if not 0 <= share <= 1 or (mean is None and share != 0):
             raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
-        return cls(residuals, means, mean, share)
+        return cls(scorer, means, mean, share)
 
     @property
     def family(self) -> str:
         """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
         return "centred" if self.mean is None else "stacked"
 
-    def centres(
-        self, X: NDArray[Any], leaves: NDArray[np.int32], n_threads: int
-    ) -> NDArray[np.float64]:
-        """Centres of the rows of X, which lie in the given leaves (n, n_trees), (n,)."""
-        means: NDArray[np.float64]
-        means = values_at(self.leaf_means, self.residuals.n_leaves, leaves).mean(axis=1)
-        if self.mean is None:
-            return means
-        return (1 - self.share) * means + self.share * self.mean.predict(X, n_threads)
-
     def intervals(
         self,
-        forest: Forest,
         X: NDArray[np.float32] | NDArray[np.float64],
-        coverage: ArrayLike,
-        kind: Kind,
+        coverage: Sequence[float],
+        kinds: Sequence[Kind],
         n_threads: int,
     ) -> NDArray[np.float64]:
-        """Intervals of the rows of X, (n, 2) or (n, 2, k). O(depth + entries) for each tree."""
-        ends = np.empty((len(X), 2, *np.shape(coverage)))
-        step = max(1, _LEAVES_AT_ONCE // forest.n_trees)
-        for begin in range(0, len(X), step):
-            part = slice(begin, begin + step)
-            leaves = forest.leaves(X[part], n_threads=n_threads)
-            centres = self.centres(X[part], leaves, n_threads)
-            self.residuals.intervals(leaves, coverage, kind, n_threads=n_threads, out=ends[part])
-            ends[part] += centres.reshape(-1, *[1] * (ends.ndim - 1))
+        """Intervals of the rows of X, (n, 2, k), each coverage of its own kind.
+
+        One merge of a row's leaves serves all, and its centre. O(depth + entries) for each tree.
+        """
+        centres = self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
+        ends = self.scorer.intervals(X, coverage, kinds, centres=centres, n_threads=n_threads)
+        if self.mean is not None:
+            for begin in range(0, len(X), _ROWS_AT_ONCE):
+                part = slice(begin, begin + _ROWS_AT_ONCE)
+                ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
         return ends

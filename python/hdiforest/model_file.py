@@ -78,7 +78,7 @@ def _parts(fitted: FittedForest) -> tuple[Tensors, Facts]:
         arrays, facts["calibration"] = to_arrays(fitted.calibration)
         tensors |= _named("calibration", arrays)
     if centred is not None:
-        tensors |= _named("residuals", _arrays(centred.residuals))
+        tensors |= _named("residuals", _arrays(centred.scorer.index))
         tensors["centred.leaf_means"] = centred.leaf_means
     if centred is not None and centred.mean is not None:
         if not isinstance(centred.mean, BoostedMean):

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import Forest, LeafIndex, centred_oob_intervals
+from hdicore import Forest, LeafIndex, Scorer, centred_oob_intervals
 from hdiforest.centred import CentredForest
 from hdiforest.conditional import Kind
 from hdiforest.fitted import TrainingRows
@@ -82,9 +82,10 @@ class OutOfBagCentres:
             n_leaves=self.forest.n_leaves,
             n_threads=n_threads,
         )
+        scorer = Scorer(self.forest, residuals)
         if stacking is None:
-            return CentredForest(residuals, self.leaf_means)
-        return CentredForest(residuals, self.leaf_means, stacking.mean, stacking.share)
+            return CentredForest(scorer, self.leaf_means)
+        return CentredForest(scorer, self.leaf_means, stacking.mean, stacking.share)
 
     def intervals(
         self,

@@ -115,7 +115,7 @@ def _centred_state(centred: CentredForest) -> State:
             "baseline": mean.baseline,
         }
     return {
-        "residuals": index_state(centred.residuals),
+        "residuals": index_state(centred.scorer.index),
         "leaf_means": np.asarray(centred.leaf_means),
         "mean": mean,
         "share": centred.share,

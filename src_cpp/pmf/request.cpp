@@ -48,13 +48,13 @@ void IntervalRequest::fill(std::size_t at, double value) const noexcept {
 
 void IntervalRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        write(at, k, interval(pmf, coverages[k], kind));
+        write(at, k, interval(pmf, coverages[k], kind_of(k)));
     }
 }
 
 bool IntervalRequest::read_partial(const PartialPmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        const std::optional<Interval> one = interval(pmf, coverages[k], kind);
+        const std::optional<Interval> one = interval(pmf, coverages[k], kind_of(k));
         if (!one) return false;
         write(at, k, *one);
     }
@@ -63,14 +63,21 @@ bool IntervalRequest::read_partial(const PartialPmf& pmf, std::size_t at) const 
 
 double IntervalRequest::min_share() const noexcept {
     double share = 1;
-    for (const double coverage : coverages) {
-        share = std::min(share, hdicore::min_share(coverage, kind));
+    for (std::size_t k = 0; k < coverages.size(); ++k) {
+        share = std::min(share, hdicore::min_share(coverages[k], kind_of(k)));
     }
     return share;
 }
 
 void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const noexcept {
-    for (const double coverage : coverages) mark_interval(masses, coverage, kind, marked);
+    for (std::size_t k = 0; k < coverages.size(); ++k) {
+        mark_interval(masses, coverages[k], kind_of(k), marked);
+    }
+}
+
+void IntervalRequest::shift(std::size_t at, double by) const noexcept {
+    const std::size_t n_ends = 2 * coverages.size();
+    for (std::size_t k = at * n_ends; k < (at + 1) * n_ends; ++k) results[k] += by;
 }
 
 void QuantileRequest::fill(std::size_t at, double value) const noexcept {

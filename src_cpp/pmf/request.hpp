@@ -32,7 +32,9 @@ struct MeanRequest {
 struct IntervalRequest {
     std::span<const double> coverages{};  // (n_levels,) in (0, 1]
     Kind kind = Kind::hdi;
-    double* results = nullptr;  // (n_rows, n_outputs, 2, n_levels)
+    double* results = nullptr;        // (n_rows, n_outputs, 2, n_levels)
+    std::span<const Kind> kinds{};    // (n_levels,) or none: `kind` for all
+    const double* centres = nullptr;  // (n_leaves,) or none; see `score`
 
     bool is_empty() const noexcept { return coverages.empty(); }
     void fill(std::size_t at, double value) const noexcept;
@@ -40,8 +42,11 @@ struct IntervalRequest {
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+    // Adds a number to the ends of row and output number `at`.
+    void shift(std::size_t at, double by) const noexcept;
 
   private:
+    Kind kind_of(std::size_t level) const noexcept { return kinds.empty() ? kind : kinds[level]; }
     void write(std::size_t at, std::size_t level, const Interval& interval) const noexcept;
 };
 

@@ -13,6 +13,14 @@
 
 namespace hdicore {
 
+// The leaf of one row in each tree.
+struct RowLeaves {
+    const leaf_t* first;  // in tree 0
+    std::size_t stride;   // from tree to tree
+
+    leaf_t operator[](std::size_t tree) const noexcept { return first[tree * stride]; }
+};
+
 // Scratch memory of one thread.
 class RowReader {
   public:
@@ -27,8 +35,8 @@ class RowReader {
         source.reserve(max_rows, block_);
     }
 
-    // Calls use(row, output, slices, next) for each row of [begin, end) and each output; `next` are
-    // the slices of the row that follows, or none.
+    // Calls use(row, output, slices, next, leaves) for each row of [begin, end) and each output;
+    // `next` are the slices of the row that follows, or none.
     template <class Use>
     void read(std::size_t begin, std::size_t end, const Use& use) {
         source_.leaves(begin, end, block_, interruption_);
@@ -40,7 +48,8 @@ class RowReader {
                 for (std::size_t k = 0; k < n; ++k) {
                     if (k % rows_between_checks_ == 0) interruption_.check();
                     const RowSlices next = k + 1 < n ? slices_.row(k + 1) : RowSlices();
-                    use(begin + block_.order[first + k], o, slices_.row(k), next);
+                    use(begin + block_.order[first + k], o, slices_.row(k), next,
+                        RowLeaves{block_.leaves.data() + first + k, stride});
                 }
             }
         }

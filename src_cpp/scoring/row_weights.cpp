@@ -42,7 +42,8 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source, const std::u
             Accumulator& accumulator = scratch->accumulator;
             scratch->reader.read(
                 begin, end,
-                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next) {
+                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
+                    RowLeaves) {
                     accumulator.prefetch(next);
                     if (leave_out == nullptr) {
                         use(*scratch, row, merge_whole(accumulator, output, slices), slices,
@@ -124,19 +125,20 @@ void count_samples(const LeafIndex& index, const LeafSource& source, const Execu
         const auto reader =
             std::make_shared<RowReader>(index, source, execution.interruption, max_rows);
         return [&, reader](std::size_t begin, std::size_t end) {
-            reader->read(begin, end,
-                         [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices) {
-                             if (output > 0) return;
-                             std::size_t n = 0;
-                             for (const EntrySlice& slice : slices) {
-                                 n += slice.n;
-                                 if (!has_copies) continue;
-                                 for (std::uint32_t e = 0; e < slice.n; ++e) {
-                                     n += index.copies(slice.begin + e) - 1;
-                                 }
-                             }
-                             counts[row] = static_cast<std::int64_t>(n);
-                         });
+            reader->read(
+                begin, end,
+                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices, RowLeaves) {
+                    if (output > 0) return;
+                    std::size_t n = 0;
+                    for (const EntrySlice& slice : slices) {
+                        n += slice.n;
+                        if (!has_copies) continue;
+                        for (std::uint32_t e = 0; e < slice.n; ++e) {
+                            n += index.copies(slice.begin + e) - 1;
+                        }
+                    }
+                    counts[row] = static_cast<std::int64_t>(n);
+                });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);

@@ -10,6 +10,22 @@
 #include "scoring/row_reader.hpp"
 
 namespace hdicore {
+namespace {
+
+// The mean of the numbers of a row's leaves; NaN where no tree contributes.
+double centre_of(const LeafIndex& index, const double* centres, RowLeaves leaves) noexcept {
+    double sum = 0, n = 0;
+    for (std::size_t t = 0; t < index.n_trees(); ++t) {
+        const leaf_t leaf = leaves[t];
+        if (leaf == no_leaf) continue;
+        sum += centres[static_cast<std::size_t>(index.arrays().leaf_offsets[t]) +
+                       static_cast<std::size_t>(leaf)];
+        ++n;
+    }
+    return sum / n;
+}
+
+}  // namespace
 
 void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
            const Request& request, const Execution& execution) {
@@ -20,17 +36,21 @@ void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t
         const auto merger =
             std::make_shared<Merger>(index, request, execution.strategy, execution.kernels);
         return [&, reader, merger](std::size_t begin, std::size_t end) {
-            reader->read(
-                begin, end,
-                [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next) {
-                    const std::size_t at = row * index.n_outputs() + output;
-                    if (leave_out == nullptr) {
-                        merger->prefetch(next);
-                        merger->evaluate(output, slices, at);
-                    } else {
-                        merger->evaluate_without(output, slices, leave_out[row], at);
-                    }
-                });
+            reader->read(begin, end,
+                         [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
+                             RowLeaves leaves) {
+                             const std::size_t at = row * index.n_outputs() + output;
+                             if (leave_out == nullptr) {
+                                 merger->prefetch(next);
+                                 merger->evaluate(output, slices, at);
+                             } else {
+                                 merger->evaluate_without(output, slices, leave_out[row], at);
+                             }
+                             if (request.intervals.centres != nullptr) {
+                                 request.intervals.shift(
+                                     at, centre_of(index, request.intervals.centres, leaves));
+                             }
+                         });
         };
     };
     for_each_block(source.n_rows(), index.n_trees(), source.block_rows(), execution, make_worker);
