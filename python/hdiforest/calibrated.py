@@ -191,15 +191,26 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind = "hdi" if fitted.calibration is None else "calibrated"
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
+        return self._calibrated_intervals(fitted, checked_rows(self, X, fitted), coverage)
+
+    def _calibrated_intervals(
+        self,
+        fitted: FittedForest,
+        rows: NDArray[np.float32] | NDArray[np.float64],
+        coverage: ArrayLike,
+        mean: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return intervals of checked rows; `mean` (n,) is filled with their means."""
         calibration = self._calibration_at(np.asarray(coverage, dtype=np.float64).ravel().tolist())
         at = calibration.positions(coverage)
         # Intervals contain those of lower coverages; higher ones are not needed.
         calibration = calibration.first(int(at.max(initial=0)) + 1)
-        rows = checked_rows(self, X, fitted)
         n_threads = self._n_threads(len(rows))
         if isinstance(calibration, CrossCalibration):
+            if mean is not None:
+                fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
             return cross_intervals(calibration, fitted.folds, rows, n_threads)[..., at]
-        ends = base_intervals(fitted, rows, calibration.bases, n_threads)
+        ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
         return calibration.intervals(ends)[..., at]
 
     def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:

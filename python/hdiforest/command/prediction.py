@@ -88,14 +88,14 @@ def with_names(X: Array, names: Sequence[str]) -> Any:
 
 
 def mean_and_intervals(
-    model: HDIForestRegressor, X: Array, features: list[str], levels: list[float], kind: AnyKind
+    model: HDIForestRegressor, X: Array, levels: list[float], kind: AnyKind
 ) -> tuple[Array, Array]:
     """Return means (n,) and intervals (n, 2, k) of the rows of a model of one target."""
-    n_threads = thread_count(model.n_jobs)
+    shape = (len(X),) if model.scorer_.index.scalar_output else (len(X), 1)
+    mean = np.empty(shape)
     if kind == "calibrated":
-        rows = with_names(X, features) if has_names(model) else X
-        intervals = model.predict_interval(rows, levels, kind=kind)
-        return model.scorer_.mean(X, n_threads=n_threads).reshape(-1), intervals
-    mean = np.empty((len(X),) if model.scorer_.index.scalar_output else (len(X), 1))
-    intervals = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
+        intervals = model._calibrated_intervals(model._require_fitted(), X, levels, mean)
+    else:
+        n_threads = thread_count(model.n_jobs)
+        intervals = model.scorer_.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))

@@ -91,7 +91,7 @@ def score_table(
             for batch in chain([first], batches):
                 X = numbers(batch, len(features))
                 checked_features(X, features, source, n_done)
-                scored = _scored(model, X, features, list(coverage), kind)
+                scored = _scored(model, X, list(coverage), kind)
                 write(pa.table([*batch.columns[len(features) :], *scored], schema=schema))
                 n_done += len(X)
                 advance(len(X))
@@ -107,11 +107,10 @@ def result_columns(kind: AnyKind, coverage: Sequence[float]) -> list[str]:
 def _scored(
     model: HDIForestRegressor,
     X: NDArray[np.float64],
-    features: list[str],
     levels: list[float],
     kind: AnyKind,
 ) -> list[NDArray[np.float64]]:
-    mean, intervals = mean_and_intervals(model, X, features, levels, kind)
+    mean, intervals = mean_and_intervals(model, X, levels, kind)
     ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
     return [np.ascontiguousarray(column) for column in (mean, *ends)]
 
