@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
@@ -47,9 +47,10 @@ class HDIForestRegressor(
     estimator : estimator, default=None
         The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
         ExtraTreeRegressor or BaggingRegressor of such trees. None means
-        ``RandomForestRegressor()``, and `fit` then calibrates its intervals as `calibrate` does
-        without arguments. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
-        model that was loaded from a file, a description of its forest.
+        ``ExtraTreesRegressor(300, bootstrap=True)``, and `fit` then calibrates its intervals as
+        `calibrate` does without arguments: of the forests that were compared it has the narrowest
+        calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model
+        that was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
         tree's bootstrap drew it (then `predict` equals the forest's), or only those that the tree
@@ -102,7 +103,7 @@ class HDIForestRegressor(
     Examples
     --------
     >>> from sklearn.datasets import make_regression
-    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from sklearn.ensemble import ExtraTreesRegressor
     >>> from hdiforest import HDIForestRegressor
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
@@ -192,7 +193,7 @@ class HDIForestRegressor(
                 "loaded model in a sklearn.frozen.FrozenEstimator"
             )
         X = as_table(X)
-        estimator = RandomForestRegressor() if self.estimator is None else clone(self.estimator)
+        estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
         frozen = isinstance(estimator, FrozenEstimator)
         while isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator
@@ -218,6 +219,9 @@ class HDIForestRegressor(
         if self.estimator is None:
             self._fitted = calibrated_by_default(self._fitted, self._n_threads())
         return self
+
+    def _default_forest(self) -> ExtraTreesRegressor:
+        return ExtraTreesRegressor(300, bootstrap=True, n_jobs=getattr(self, "n_jobs", None))
 
     def _import(
         self,
@@ -327,7 +331,7 @@ class HDIForestRegressor(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         given = getattr(self, "estimator", None)
-        inner = RandomForestRegressor() if given is None else given
+        inner = self._default_forest() if given is None else given
         tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags
