@@ -167,7 +167,7 @@ def test_the_default_forest_of_two_targets_stays_raw():
 def test_arguments_out_of_range_are_named(model):
     wrong = [
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
-        ({"method": "cv"}, "method must be 'oob', 'split' or"),
+        ({"method": "cv"}, "method must be 'oob', 'split', 'cv"),
         ({"method": "split"}, "X and y must be given"),
         ({"X": X_NEW}, "must be None with method='oob'"),
         ({"confidence": 0.9}, "must be None with method='oob'"),

@@ -129,7 +129,7 @@ def test_a_model_covers_and_its_intervals_are_nested(model):
 
 def test_blocks_and_threads_change_no_bit(model, monkeypatch):
     whole = model.predict_interval(X_NEW, COVERAGES)
-    monkeypatch.setattr("hdiforest.cross_fit._ROWS_AT_ONCE", 77)
+    monkeypatch.setattr("hdiforest.cross_fit._ENDS_AT_ONCE", 4 * 77)
     model.n_jobs = 2
     assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
 
@@ -267,7 +267,7 @@ def test_hostile_arrays_get_one_sentence(change, message):
         ({"method": "split", "X": X, "y": Y, "groups": Y}, "groups must be None .* 'split' with"),
         ({"X": X, "y": Y}, r"X, y and confidence must be None with method='cv\+'"),
         ({"confidence": 0.9}, "X, y and confidence must be None"),
-        ({"method": "cv"}, r"method must be 'oob', 'split' or 'cv\+', got 'cv'"),
+        ({"method": "cv"}, r"method must be 'oob', 'split', 'cv\+' or 'jackknife\+', got 'cv'"),
         ({"kinds": ("lower",)}, "kinds must be some of hdi, equal_tailed"),
     ],
 )
@@ -275,3 +275,77 @@ def test_refused_arguments(options, message):
     model = fitted()
     with pytest.raises(ValueError, match=message):
         model.calibrate(0.9, **{"method": "cv+"} | options)
+
+
+@pytest.fixture(scope="module")
+def jackknifed():
+    return fitted().calibrate(COVERAGES, method="jackknife+", max_rows=60, random_state=0)
+
+
+def test_the_jackknife_leaves_each_row_out(jackknifed):
+    """By definition: for row i a forest of the trees that did not draw it, read by numpy."""
+    forest, calibration = jackknifed.estimator_, jackknifed.calibration_
+    drawn = jackknifed._fitted.jackknife.drawn
+    counts = np.array([np.bincount(bag, minlength=400) for bag in forest.estimators_samples_]).T
+    rows = [int(np.flatnonzero(((counts > 0) == own).all(axis=1))[0]) for own in drawn]
+    assert len(set(rows)) == calibration.n == 60
+    train, new = forest.apply(X), forest.apply(X_NEW[:5])
+    order = np.argsort(Y)
+
+    def base(leaves, trees):
+        weights = np.zeros(400)
+        for t in trees:
+            members = counts[:, t] * (train[:, t] == leaves[t])
+            weights += members / members.sum()
+        reached = np.cumsum(weights[order]) / weights.sum() + 1e-12
+        return Y[order][[np.searchsorted(reached, p) for p in (0.1, 0.9)]]
+
+    scores, ends = [], []
+    for i in rows:
+        trees = np.flatnonzero(counts[i] == 0)
+        lower, upper = base(train[i], trees)
+        scores.append(max(lower - Y[i], Y[i] - upper))
+        ends.append([base(leaves, trees) for leaves in new])
+    found = jackknifed.predict_interval(X_NEW[:5], 0.9)
+    for j in range(5):
+        own = [ends[i][j] for i in range(60)]
+        expected = slow_interval(own, [[e] for e in scores], 0.9)
+        assert_allclose(found[j], np.clip(expected, Y.min(), Y.max()), atol=1e-9)
+
+
+def test_the_jackknife_covers_and_is_stored(jackknifed, tmp_path):
+    intervals = jackknifed.predict_interval(X_NEW, COVERAGES)
+    inside = (intervals[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= intervals[:, 1])
+    assert 0.85 < inside[:, 1].mean() < 0.99
+    assert "probability 2c - 1 a new row" in jackknifed.calibration_.guarantee
+    assert "by 60 rows" in repr(jackknifed.calibration_)
+    jackknifed.save(tmp_path / "m.hdi", training_rows=False)
+    for copy in (
+        pickle.loads(pickle.dumps(jackknifed)),
+        HDIForestRegressor.load(tmp_path / "m.hdi"),
+    ):
+        assert_array_equal(copy.predict_interval(X_NEW, COVERAGES), intervals)
+    other = fitted(weights="oob")
+    other.calibrate(0.9, method="jackknife+", max_rows=60, random_state=0)
+    assert_array_equal(other.predict_interval(X_NEW), intervals[..., 1])
+
+
+def test_a_jackknife_needs_trees_that_leave_rows_out():
+    forest = ExtraTreesRegressor(30, random_state=0)
+    with pytest.raises(ValueError, match=r"method='jackknife\+' needs at least 20 trees"):
+        HDIForestRegressor(forest).fit(X, Y).calibrate(method="jackknife+")
+
+
+def test_a_stored_jackknife_is_checked(jackknifed):
+    state = jackknifed.__getstate__()
+    stored = state["_calibration"]
+    wrong = [
+        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][:, 1:]}, "drawn must be"),
+        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][1:]}, "does not fit"),
+        (stored["jackknife"] | {"drawn": np.ones((60, 60))}, "drawn must be bool"),
+        (None, "does not fit the folds"),
+    ]
+    for changed, message in wrong:
+        damaged = state | {"_calibration": stored | {"jackknife": changed}}
+        with pytest.raises(ValueError, match=message):
+            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)

@@ -19,8 +19,6 @@ from hdiforest.stacking import Stacking
 
 Array = NDArray[np.float64]
 
-# Padded where too few trees leave rows out for a choice.
-FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_OOB_TREES = 20
 

@@ -15,6 +15,7 @@ from hdiforest.calibrating import (
     DEFAULT_COVERAGES,
     MAX_ROWS,
     Settings,
+    calibrated_by_jackknife,
     calibrated_by_split,
     calibrated_out_of_bag,
     further_level,
@@ -31,7 +32,7 @@ from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.rows import checked_rows
 from hdiforest.stacking import check_mean
 
-METHODS = ("oob", "split", "cv+")
+METHODS = ("oob", "split", "cv+", "jackknife+")
 
 
 class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
@@ -50,7 +51,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         self,
         coverage: float | Sequence[float] = DEFAULT_COVERAGES,
         *,
-        method: Literal["oob", "split", "cv+"] = "oob",
+        method: Literal["oob", "split", "cv+", "jackknife+"] = "oob",
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -69,12 +70,15 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         ----------
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1.
-        method : {"oob", "split", "cv+"}, default="oob"
+        method : {"oob", "split", "cv+", "jackknife+"}, default="oob"
             "oob" needs no new rows: the trees that did not draw a training row predict its
             interval. No guarantee holds for every distribution. "split" pads on rows X, y that
             took no part in the fit; the coverage is then guaranteed on average over such rows.
             "cv+" fits the forest again without each fold of the training rows, and predicts with
             all these forests; a coverage of about 2c - 1 is guaranteed, and c is usual.
+            "jackknife+" has nearly that guarantee without another fit, from 1000 training rows at
+            most: each makes a forest of the trees that did not draw it, and for each row to predict
+            all these are merged.
         X : (n_calibration, n_features) array or table, optional
             Rows for "split".
         y : (n_calibration,) array, optional
@@ -133,6 +137,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         )
         if method == "oob":
             self._fitted = calibrated_out_of_bag(fitted, settings, self._n_threads())
+        elif method == "jackknife+":
+            self._fitted = calibrated_by_jackknife(fitted, settings, self._n_threads())
         elif method == "cv+":
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
@@ -209,7 +215,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if isinstance(calibration, CrossCalibration):
             if mean is not None:
                 fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
-            return cross_intervals(calibration, fitted.folds, rows, n_threads)[..., at]
+            return cross_intervals(calibration, fitted, rows, n_threads)[..., at]
         ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
         return calibration.intervals(ends)[..., at]
 
@@ -250,7 +256,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         calibration, forests = cross_fitted(
             new_model, rows, settings, folds, groups is not None, self._n_threads()
         )
-        return replace(fitted, calibration=calibration, centred=None, folds=forests)
+        return fitted.uncalibrated(calibration=calibration, folds=forests)
 
 
 def _check_arguments(

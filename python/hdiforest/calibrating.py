@@ -11,18 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.base_intervals import (
-    FIXED_RAW,
     MIN_OOB_TREES,
     OutOfBagIntervals,
     base_intervals,
 )
-from hdiforest.calibration import KINDS, LEVELS, Calibration, Level, calibrate_oob, calibrate_split
+from hdiforest.calibration import (
+    FIXED_RAW,
+    KINDS,
+    LEVELS,
+    Calibration,
+    Finish,
+    Level,
+    calibrate_oob,
+    calibrate_split,
+    cross_calibration,
+)
 from hdiforest.calibration.candidates import BaseKind, Candidates
 from hdiforest.calibration.choice import Objective, narrowest
 from hdiforest.fitted import FittedForest
+from hdiforest.jackknife import Jackknife
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 MAX_ROWS = 20_000  # whose coverage has a standard error of 0.2 %
+MAX_JACKKNIFE_ROWS = 1000  # each costs a merge for each row to predict
 
 
 @dataclass(frozen=True)
@@ -48,11 +59,7 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if not source.has_enough:
-        raise ValueError(
-            f"method='oob' needs at least {MIN_OOB_TREES} trees that did not draw a row, and "
-            f"{len(source.usable)} of {len(source.rows.y)} training rows have so many; use more "
-            "trees that draw their rows, or method='split' or 'cv+'"
-        )
+        raise _too_few_trees("oob", source)
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
@@ -67,12 +74,8 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
         objective=settings.objective,
     )
     needs_centred = any(base.family != "raw" for base in calibration.bases)
-    return replace(
-        fitted,
-        calibration=calibration,
-        centred=source.centred_forest() if needs_centred else None,
-        folds=(),
-    )
+    centred = source.centred_forest() if needs_centred else None
+    return fitted.uncalibrated(calibration=calibration, centred=centred)
 
 
 def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
@@ -133,7 +136,7 @@ def calibrated_if_possible(
     Without a calibration if too few trees leave rows out.
     """
     if not OutOfBagIntervals(fitted, n_threads).has_enough:
-        return replace(fitted, calibration=None, centred=None, folds=())
+        return fitted.uncalibrated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
         return calibrated_out_of_bag(fitted, settings, n_threads)
@@ -173,6 +176,52 @@ def calibrated_by_split(
         clip=settings.clip,
     )
     return replace(fitted, calibration=calibration)
+
+
+def calibrated_by_jackknife(
+    fitted: FittedForest, settings: Settings, n_threads: int
+) -> FittedForest:
+    """Return the forest with the scores of some training rows, each by trees that did not draw it.
+
+    Raises
+    ------
+    ValueError
+        If fewer than half of the rows have 20 trees that did not draw them.
+
+    Notes
+    -----
+    Kim, Xu and Barber, "Predictive inference is free with the jackknife+-after-bootstrap", NeurIPS
+    2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
+    a row has no part in the forest that is used for it.
+    """
+    forest = fitted.scorer.forest
+    source = OutOfBagIntervals(fitted, n_threads)
+    rows = source.rows
+    if not source.has_enough:
+        raise _too_few_trees("jackknife+", source)
+    n = min(settings.max_rows, MAX_JACKKNIFE_ROWS)
+    chosen = _chosen_rows(source.usable, n, settings.random_state)
+    jackknife = Jackknife(
+        rows.index(forest, source.leaves, "inbag", n_threads=n_threads),
+        np.asarray(cast("NDArray[Any]", rows.counts)[chosen] > 0),
+    )
+    ends = jackknife.own_intervals(source.leaves[chosen], n_threads)
+    calibration = cross_calibration(
+        list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
+        list(rows.y[chosen, np.newaxis]),
+        settings.coverages,
+        Finish.of(rows.y[rows.has_weight], clip=settings.clip),
+        method="jackknife+",
+    )
+    return fitted.uncalibrated(calibration=calibration, jackknife=jackknife)
+
+
+def _too_few_trees(method: str, source: OutOfBagIntervals) -> ValueError:
+    return ValueError(
+        f"method={method!r} needs at least {MIN_OOB_TREES} trees that did not draw a row, and "
+        f"{len(source.usable)} of {len(source.rows.y)} training rows have so many; use more "
+        "trees that draw their rows, or method='split' or 'cv+'"
+    )
 
 
 def _chosen_rows(

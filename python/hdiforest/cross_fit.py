@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 
-from hdiforest.base_intervals import FIXED_RAW, base_intervals
+from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import Settings, calibrated_if_possible
-from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
+from hdiforest.calibration import (
+    FIXED_RAW,
+    Calibration,
+    CrossCalibration,
+    Finish,
+    cross_calibration,
+)
 from hdiforest.fitted import FittedForest, TrainingRows
 
-_ROWS_AT_ONCE = 1 << 16  # bounds the ends by all folds
+_ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
 
 def fold_rows(
@@ -86,7 +92,7 @@ def cross_fitted(
         model.fit(rows.X[fit], rows.y[fit], None if weights is None else weights[fit])
         forest = calibrated_if_possible(model._fitted, settings, n_threads)
         if _has_infinite_pads(forest):
-            forest = replace(forest, calibration=None, centred=None)
+            forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
         measured = held_out[rows.has_weight[held_out]]
         own = _fold_intervals(forests[-1], rows.X[measured], len(settings.coverages), n_threads)
@@ -102,17 +108,23 @@ def cross_fitted(
 
 def cross_intervals(
     calibration: CrossCalibration,
-    folds: tuple[FittedForest, ...],
+    fitted: FittedForest,
     X: NDArray[np.float32] | NDArray[np.float64],
     n_threads: int,
 ) -> NDArray[np.float64]:
     """Return the calibrated intervals of the rows of X, (n, 2, k)."""
-    found = np.empty((len(X), 2, len(calibration.levels)))
-    for begin in range(0, len(X), _ROWS_AT_ONCE):
-        part = slice(begin, begin + _ROWS_AT_ONCE)
-        k = len(calibration.levels)
-        ends = [_fold_intervals(fold, X[part], k, n_threads) for fold in folds]
-        found[part] = calibration.intervals(np.stack(ends))
+    k = len(calibration.levels)
+    found = np.empty((len(X), 2, k))
+    step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
+    for begin in range(0, len(X), step):
+        part = X[begin : begin + step]
+        if fitted.jackknife is not None:
+            leaves = fitted.scorer.forest.leaves(part, n_threads=n_threads)
+            own = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
+            ends = np.broadcast_to(own, (*own.shape[:3], k))
+        else:
+            ends = np.stack([_fold_intervals(fold, part, k, n_threads) for fold in fitted.folds])
+        found[begin : begin + step] = calibration.intervals(ends)
     return found
 
 

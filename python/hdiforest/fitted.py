@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
+from hdiforest.jackknife import Jackknife
 from hdiforest.text import alternatives
 
 Weighting = Literal["all", "inbag", "oob"]
@@ -92,7 +93,8 @@ class FittedForest:
     training_rows: TrainingRows | None  # None: the model was saved without them
     calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
-    folds: tuple[FittedForest, ...] = ()  # of a CrossCalibration: calibrated, without training rows
+    folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
+    jackknife: Jackknife | None = None  # of the jackknife+
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
     further_levels: dict[float, Level] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
@@ -107,6 +109,11 @@ class FittedForest:
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
 
+    def uncalibrated(self, **parts: Any) -> FittedForest:
+        """Return the forest without its calibration, but with the given parts of another."""
+        none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
+        return replace(self, **(none | parts))
+
     def with_first_coverages(self, k: int) -> FittedForest:
         """Return the forest with a calibration of its k lowest coverages."""
         calibration = cast("Calibration", self.calibration).first(k)
@@ -116,10 +123,10 @@ class FittedForest:
         )
 
     def _check_folds(self) -> None:
-        expected = (
-            len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
-        )
-        if len(self.folds) != expected:
+        n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
+        jackknifes = n > 0 and cast("CrossCalibration", self.calibration).method == "jackknife+"
+        n_left_out = 0 if self.jackknife is None else len(self.jackknife.drawn)
+        if (len(self.folds), n_left_out) != ((0, n) if jackknifes else (n, 0)):
             raise ValueError("the calibration does not fit the folds of the model")
         for fold in self.folds:
             same = (fold.n_features, fold.n_outputs) == (self.n_features, self.n_outputs)

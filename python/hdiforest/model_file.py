@@ -19,6 +19,7 @@ from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.jackknife import Jackknife
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
 from hdiforest.tensor_file import Facts, Tensors
 
@@ -77,6 +78,9 @@ def _parts(fitted: FittedForest) -> tuple[Tensors, Facts]:
     if fitted.calibration is not None:
         arrays, facts["calibration"] = to_arrays(fitted.calibration)
         tensors |= _named("calibration", arrays)
+    if fitted.jackknife is not None:
+        tensors |= _named("inbag", _arrays(fitted.jackknife.index))
+        tensors["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
     if centred is not None:
         tensors |= _named("residuals", _arrays(centred.scorer.index))
         tensors["centred.leaf_means"] = centred.leaf_means
@@ -145,7 +149,19 @@ def _read_part(facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...]) 
         calibration = from_arrays(groups["calibration"], facts["calibration"])
     elif groups["calibration"]:
         raise ValueError("it has tensors of a calibration, but no facts of one")
-    return replace(fitted, calibration=calibration, centred=centred, folds=folds)
+    jackknife = _jackknife(fitted.scorer.forest, groups)
+    return replace(
+        fitted, calibration=calibration, centred=centred, folds=folds, jackknife=jackknife
+    )
+
+
+def _jackknife(forest: Forest, groups: dict[str, Any]) -> Jackknife | None:
+    if not groups["jackknife"] and not groups["inbag"]:
+        return None
+    if not groups["jackknife"]:
+        raise ValueError("the tensor jackknife.drawn is missing")
+    index = LeafIndex.from_arrays(groups["inbag"], True, copy=False)
+    return Jackknife.checked(forest, index, groups["jackknife"]["drawn"] != 0)
 
 
 def _centred_forest(

@@ -95,9 +95,9 @@ TENSORS = {
     "training.sample_weight": Tensor(("float64",), required=False),
     "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
 }
-# What version 2 adds: a calibration; the index of residuals, if it needs one, and the boosted trees
-# whose mean is in the centres, if there is one; and the same of the forests of folds, in tensors
-# whose names begin with fold0, fold1, ...
+# What version 2 adds: a calibration, and what its intervals need: the index of residuals, the
+# boosted trees whose mean is in their centres, the index and the draws of the jackknife+, and all
+# this for the forests of folds, in tensors whose names begin with fold0, fold1, ...
 ADDED_FACTS = {
     "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
     "mean": Fact("null, or a share and a baseline", _is_mean),
@@ -114,9 +114,14 @@ ADDED_TENSORS = {
     },
     "centred.leaf_means": Tensor(("float64",), required=False),
     "centred.mean_values": Tensor(("float64",), required=False),
+    "jackknife.drawn": Tensor(("uint8",), (2,), required=False),
     **{
         name.replace(of, to): entry._replace(required=False)
-        for of, to in (("index.", "residuals."), ("forest.", "mean_forest."))
+        for of, to in (
+            ("index.", "residuals."),
+            ("index.", "inbag."),
+            ("forest.", "mean_forest."),
+        )
         for name, entry in TENSORS.items()
         if name.startswith(of)
     },

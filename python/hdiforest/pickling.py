@@ -13,6 +13,7 @@ from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
 from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.jackknife import Jackknife
 
 State = dict[str, Any]
 
@@ -103,7 +104,12 @@ def _calibration_state(fitted: FittedForest) -> State | None:
         "facts": facts,
         "centred": None if centred is None else _centred_state(centred),
         "folds": [fitted_state(fold) for fold in fitted.folds],
+        "jackknife": None if fitted.jackknife is None else _jackknife_state(fitted.jackknife),
     }
+
+
+def _jackknife_state(jackknife: Jackknife) -> State:
+    return {"index": index_state(jackknife.index), "drawn": np.asarray(jackknife.drawn)}
 
 
 def _centred_state(centred: CentredForest) -> State:
@@ -135,11 +141,14 @@ def _calibration_from_state(forest: Forest, state: State | None) -> dict[str, An
     """Return what a `FittedForest` has of a calibration."""
     if state is None:
         return {}
-    centred = state["centred"]
+    centred, jackknife = state["centred"], state["jackknife"]
     return {
         "calibration": from_arrays(state["arrays"], state["facts"]),
         "centred": None if centred is None else _centred_from_state(forest, centred),
         "folds": tuple(pop_fitted(dict(fold)) for fold in state["folds"]),
+        "jackknife": None
+        if jackknife is None
+        else Jackknife.checked(forest, index_from_state(jackknife["index"]), jackknife["drawn"]),
     }
 
 

@@ -27,6 +27,10 @@ class Base(NamedTuple):
     level: float  # the share of the distribution that the interval holds
 
 
+# Padded where nothing is chosen and there are no centres.
+FIXED_RAW = Base("raw", "equal_tailed", 0.8)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Base intervals of calibration rows, and the targets that these intervals should cover."""

@@ -1,4 +1,4 @@
-"""Cross-conformal calibration (CV+): pads of held-out rows, each added to its own fold's forest."""
+"""CV+ and jackknife+: scores of held-out rows, each added to the intervals of its own forest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 
 from hdiforest.calibration.audit import Audit, measure
 from hdiforest.calibration.base_record import Record
-from hdiforest.calibration.candidates import Array
+from hdiforest.calibration.candidates import Array, check_name
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
 from hdiforest.calibration.pads import conformity_scores, pad, rank
+
+METHODS = ("cv+", "jackknife+")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class CrossLevel:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CrossCalibration(Record):
-    """Scores of the training rows by K forests, each fitted and calibrated without a fold of them.
+    """Scores of training rows by K forests, each of which knows nothing of its rows.
 
     Parameters
     ----------
@@ -47,16 +49,19 @@ class CrossCalibration(Record):
     finish : Finish
     grouped : bool
         Whether folds kept groups of rows together.
+    method : {"cv+", "jackknife+"}
+        Whether each forest was fitted without a fold of rows, or is made of the trees that did not
+        draw one row.
     """
 
     levels: tuple[CrossLevel, ...]
     scores: tuple[Array, ...]
     finish: Finish
     grouped: bool = False
-
-    method = "cv+"
+    method: str = "cv+"
 
     def __post_init__(self) -> None:
+        check_name("method", self.method, METHODS)
         self._check_coverages()
         k = len(self.levels)
         if len(self.scores) < 2:
@@ -82,6 +87,13 @@ class CrossCalibration(Record):
                 "shows what to expect of new groups."
             )
         clipped = f", less {2 / (self.n + 1):.2g} for the clipping" if self.finish.clip else ""
+        if self.method == "jackknife+":
+            return (
+                f"At least with probability 2c - 1 a new row is covered{clipped}, if it is "
+                "exchangeable with the training rows and the number of trees was drawn from a "
+                "binomial distribution; a given number comes close, and the audit shows what to "
+                "expect."
+            )
         return (
             f"At least with probability 2c - 1 - {self._loss():.2g} a new row is covered{clipped}, "
             f"if it is exchangeable with the {self.n} training rows and folds are of one size; the "
@@ -131,7 +143,8 @@ class CrossCalibration(Record):
         return nested(np.stack([lower, upper], axis=1))
 
     def _chosen(self, position: int) -> str:  # noqa: ARG002 (each fold chose its own)
-        return f"by {len(self.scores)} folds"
+        what = "folds" if self.method == "cv+" else "rows"
+        return f"by {len(self.scores)} {what}"
 
 
 def cross_calibration(
@@ -141,6 +154,7 @@ def cross_calibration(
     finish: Finish,
     *,
     grouped: bool = False,
+    method: str = "cv+",
 ) -> CrossCalibration:
     """Score the rows of each fold by the forest that was fitted without them.
 
@@ -155,6 +169,7 @@ def cross_calibration(
     finish : Finish
     grouped : bool, default=False
         Whether folds kept groups of rows together.
+    method : {"cv+", "jackknife+"}, default="cv+"
 
     Notes
     -----
@@ -174,6 +189,7 @@ def cross_calibration(
         scores=tuple(np.sort(own, axis=0) for own in scores),
         finish=finish,
         grouped=grouped,
+        method=method,
     )
 
 
@@ -196,11 +212,15 @@ def kth_shifted(shifts: Array, scores: Sequence[Array], k: int) -> Array:
     Notes
     -----
     Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
-    as many steps as a float has bits.
+    as many steps as a float has bits. O(n K) if each f has one score.
     """
     together = np.concatenate(scores)
     if k > len(together):
         return np.full(shifts.shape[1], np.inf)
+    if all(len(own) == 1 for own in scores):
+        shifted = shifts + together[:, np.newaxis]
+        kth = np.partition(shifted, k - 1, axis=0)[k - 1]
+        return np.where(np.isnan(shifted).any(axis=0), np.nan, kth)
     middle = np.partition(together, k - 1)[k - 1]
     rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
     lower = shifts.min(axis=0) + middle - rounding

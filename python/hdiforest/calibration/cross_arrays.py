@@ -89,4 +89,5 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
         scores=tuple(np.split(arrays["scores"], np.cumsum(sizes)[:-1])),
         finish=finish_of(facts),
         grouped=facts["grouped"],
+        method=facts["method"],
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hdiforest.calibration import arrays as padded_arrays
 from hdiforest.calibration import cross_arrays
 from hdiforest.calibration.candidates import Array
-from hdiforest.calibration.cross import CrossCalibration
+from hdiforest.calibration.cross import METHODS, CrossCalibration
 from hdiforest.calibration.record import Calibration
 
 
@@ -33,6 +33,6 @@ def from_arrays(
     ValueError
         If an entry is missing, not known, of another type or shape, or out of range.
     """
-    if facts.get("method") == CrossCalibration.method:
+    if facts.get("method") in METHODS:
         return cross_arrays.from_arrays(arrays, facts)
     return padded_arrays.from_arrays(arrays, facts)
