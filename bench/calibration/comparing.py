@@ -43,7 +43,7 @@ def ratios(scores: pd.DataFrame, system: str, others: pd.Series, measure: str) -
 
 
 def against_reference(scores: pd.DataFrame, system: str, measure: str) -> pd.Series:
-    """Return a measure of a system over that of QOOB by data set."""
+    """Return a measure of a system over that of the reference by data set."""
     names = scores["set"].unique()
     return ratios(scores, system, pd.Series(REFERENCE, index=names), measure)
 

@@ -26,15 +26,15 @@ def realised_coverage(scores: pd.DataFrame) -> Figure:
         for name, colour in zip(names, colours, strict=True):
             mean = rows[rows["set"] == name].groupby("nominal")["coverage"].mean()
             axes.plot(mean.index, mean, "o-", color=colour, linewidth=1, markersize=4, label=name)
-        axes.set(title=system, xlabel="nominal coverage", xlim=(0.45, 1.01), ylim=(0.3, 1.01))
-        axes.set_xticks(COVERAGES)
+        axes.set(title=system, xlabel="nominal coverage", xlim=(0.45, 1.01), ylim=(0, 1.02))
+        axes.set_xticks(COVERAGES, [f"{level:g}" for level in COVERAGES], rotation=60)
     panels[0].set_ylabel("realised coverage, mean of the splits")
     panels[1].legend(frameon=False, fontsize=8, loc="lower right")
     return figure
 
 
 def widths(scores: pd.DataFrame, nominals: tuple[float, ...]) -> Figure:
-    """Draw every system's mean width over that of QOOB, a row for each data set."""
+    """Draw every system's mean width over that of the reference, a row for each data set."""
     figure = Figure(figsize=(11, 5), layout="constrained")
     panels = figure.subplots(1, len(nominals), sharey=True)
     names = list(scores["set"].cat.categories)
@@ -45,7 +45,9 @@ def widths(scores: pd.DataFrame, nominals: tuple[float, ...]) -> Figure:
             heights = [names.index(name) for name in ratio.index]
             axes.plot(ratio, heights, linestyle="", label=system, **style)
         axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
-        axes.set(xscale="log", xlabel=f"mean width / {REFERENCE}'s", title=f"nominal {nominal:.2f}")
+        axes.set(
+            xscale="log", xlabel=f"mean width / that of {REFERENCE}", title=f"nominal {nominal:.2f}"
+        )
         axes.set_xticks([0.25, 0.5, 1, 2, 4], ["¼", "½", "1", "2", "4"])
         axes.minorticks_off()
     panels[0].set_yticks(range(len(names)), names)

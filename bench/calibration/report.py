@@ -29,7 +29,8 @@ means over data sets, of means over the splits that both systems have. Valid: a 
 least the nominal one less 0.02; (short) marks the others. The best valid peer is that of each data
 set, known afterwards; ours are not among them. Worst fifth: the least coverage of a fifth by width,
 or of the intervals of width zero where they are at least 2 % of the rows; test rows of all splits
-together. Seconds are of one core, on a machine that did other work as well."""
+together. Where all intervals are equally wide (split conformal), all are one fifth. Seconds are of
+one core, on a machine that did other work as well."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
