@@ -22,6 +22,7 @@ from systems.ours import UNCALIBRATED
 
 # What "width" and "interval score" are compared by.
 _MEASURES = {"width": "width", "interval score": "interval_score"}
+_ROUNDED_AWAY = 0.005  # of a ratio with two decimals
 
 
 def headline(scores: pd.DataFrame, nominal: float) -> pd.DataFrame:
@@ -88,12 +89,19 @@ def plain_words(scores: pd.DataFrame, nominal: float) -> list[str]:
         for title, measure in _MEASURES.items():
             best = best_peers(means, nominal, measure)
             ratio = ratios(scores, system, best, measure)
-            worse = ratio[ratio > 1].sort_values(ascending=False)
+            worse = ratio[ratio >= 1 + _ROUNDED_AWAY].sort_values(ascending=False)
             peers = [f"{name} ({best[name]}: {value:.2f})" for name, value in worse.items()]
             lines.append(
                 f"* larger {title} than the best valid peer on {len(worse)} of {len(ratio)} sets "
                 f"(peer: ours over its): {_listed(peers)}"
             )
+        fifths = means["worst fifth"].unstack().reindex(columns=[system, REFERENCE])
+        lower = fifths[fifths[system] < fifths[REFERENCE] - TOLERANCE]
+        shown = [f"{name} ({own:.2f} for {other:.2f})" for name, own, other in lower.itertuples()]
+        lines.append(
+            f"* worst fifth by width covers more than {TOLERANCE} less than that of {REFERENCE} "
+            f"on {len(shown)} of {len(mine)} sets: {_listed(shown)}"
+        )
         said.append("\n".join([f"**{system}, nominal {nominal:.2f}**", "", *lines]))
     return said
 
