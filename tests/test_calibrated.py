@@ -164,6 +164,22 @@ def test_the_default_forest_of_two_targets_stays_raw():
     assert model.predict_interval(X_NEW[:3]).shape == (3, 2, 2)
 
 
+@pytest.mark.slow
+def test_targets_that_are_noise_are_covered_as_often_as_asked():
+    """200 forests of features that say nothing; the choice among candidates takes nothing away."""
+    shares = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        rows, targets = rng.normal(size=(1000, 4)), rng.normal(size=1000)
+        forest = RandomForestRegressor(60, max_features=1, random_state=seed)
+        model = HDIForestRegressor(forest, n_jobs=1).fit(rows[:600], targets[:600])
+        intervals = model.calibrate((0.5, 0.9)).predict_interval(rows[600:], [0.5, 0.9])
+        new = targets[600:, np.newaxis]
+        shares.append(((intervals[:, 0] <= new) & (new <= intervals[:, 1])).mean(axis=0))
+    error = np.std(shares, axis=0) / np.sqrt(200)
+    assert (np.abs(np.mean(shares, axis=0) - [0.5, 0.9]) < 3 * error).all()
+
+
 def test_arguments_out_of_range_are_named(model):
     wrong = [
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),

@@ -1,125 +1,112 @@
-"""Coverage and width of calibrated intervals on the paper's data, before and after.
+"""Compare calibrated intervals with those of other libraries and papers, then make the report.
 
-    python bench/calibration/run.py [--sets NAME ...] [--seeds N]
+    python bench/calibration/run.py               # what is missing of the evaluation
+    python bench/calibration/run.py --quick       # a small run of everything
+    python bench/calibration/run.py --full-size   # the larger sets with up to 10,000 training rows
 
-Each unit is a data set and a split: 2,000 random training rows (or four fifths of a smaller set),
-up to 5,000 others as test rows. Units that are in `results` are not run again. Prints the tables.
+Each finished unit of work (a system on one split of one data set) is written at once and skipped
+when present, so that a run can be stopped and started again.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
-from collections.abc import Sequence
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
-from sklearn.ensemble import RandomForestRegressor
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "paper")]
-
-import store  # noqa: E402
-from datasets import NAMES, load  # noqa: E402
-from hdiforest import HDIForestRegressor  # noqa: E402
-from hdiforest.metrics import (  # noqa: E402
-    coverage_by_width,
-    coverage_score,
-    interval_score,
-    mean_width_score,
-)
-
-RESULTS = HERE / "results"
-MAX_TRAINING = 2000
-MAX_TEST = 5000
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
-# Forests by name: scikit-learn's default, and the paper's least leaf.
-FORESTS = {"default": {}, "leaf 5": {"min_samples_leaf": 5, "max_features": 1 / 3}}
+import report
+import store
+from protocol import EVALUATION, FULL_SIZE, QUICK, Scale, measure
+from systems import SYSTEMS
+from systems.interface import System
 
 
-def measure(name: str, seed: int) -> dict[str, object]:
-    """Fit, calibrate and score one split."""
-    data = load(name)
-    order = np.random.default_rng(seed).permutation(len(data.y))
-    n_train = min(MAX_TRAINING, round(0.8 * len(order)))
-    train, test = order[:n_train], order[n_train : n_train + MAX_TEST]
-    results: dict[str, object] = {"n_train": len(train), "n_test": len(test)}
-    scale = float(data.y[train].std())
-    for forest_name, options in FORESTS.items():
-        forest = RandomForestRegressor(300, random_state=seed, n_jobs=2, **options)
-        forest.fit(data.X[train], data.y[train])
-        model = HDIForestRegressor.from_forest(forest, data.X[train], data.y[train])
-        found = {"raw": model.predict_interval(data.X[test], COVERAGES, kind="hdi")}
-        model.calibrate(COVERAGES)
-        found["calibrated"] = model.predict_interval(data.X[test], COVERAGES)
-        for kind, intervals in found.items():
-            y = data.y[test]
-            worst = [
-                float(np.nanmin(coverage_by_width(y, intervals[..., j], n_strata=5).coverage))
-                for j in range(len(COVERAGES))
-            ]
-            results[f"{forest_name}, {kind}"] = {
-                "coverage": np.asarray(coverage_score(y, intervals)).tolist(),
-                "width": (np.asarray(mean_width_score(intervals)) / scale).tolist(),
-                "interval_score": (
-                    np.asarray(interval_score(y, intervals, COVERAGES)) / scale
-                ).tolist(),
-                "worst_of_five": worst,
-            }
-        results[f"{forest_name}, chosen"] = [
-            [*level.choice.base] for level in model.calibration_.levels
-        ]
-    return results
+class Unit(NamedTuple):
+    """A system on one split of one data set."""
+
+    system: System
+    task: str
+    seed: int
+
+    def is_done(self, results: dict[store.Key, dict]) -> bool:
+        """Whether its result is there, of the same version."""
+        found = results.get((self.system.name, self.seed))
+        return found is not None and found["version"] == self.system.version
+
+    def __str__(self) -> str:
+        return f"{self.system.name}, {self.task} {self.seed}"
 
 
-def frame(sets: Sequence[str]) -> pd.DataFrame:
-    """One line for each data set, split, forest, kind and coverage."""
-    lines = []
-    for name in sets:
-        for (_, seed), result in store.read(RESULTS / f"{name}.jsonl").items():
-            for key, values in result.items():
-                if not isinstance(values, dict):
-                    continue
-                forest, kind = key.split(", ")
-                for j, coverage in enumerate(COVERAGES):
-                    entry = {measure: column[j] for measure, column in values.items()}
-                    lines.append(
-                        {"set": name, "seed": seed, "forest": forest, "kind": kind}
-                        | {"nominal": coverage, **entry}
-                    )
-    return pd.DataFrame(lines)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    scale = QUICK if options.quick else FULL_SIZE if options.full_size else EVALUATION
+    folder = options.results or store.RESULTS / scale.name
+    planned = list(_planned(options, scale))
+    present = {task: store.read(store.path_of(folder, task)) for task in scale.sets}
+    left = [unit for unit in planned if not unit.is_done(present[unit.task])]
+    print(f"{len(left)} of {len(planned)} units are left", flush=True)
+    failures = []
+    attempts = (delayed(_attempt)(unit, folder, scale) for unit in left)
+    done = Parallel(options.jobs, return_as="generator_unordered")(attempts)
+    for number, (unit, seconds, failure) in enumerate(done, 1):
+        print(f"{number}/{len(left)}: {unit}: {seconds:.1f} s", flush=True)
+        if failure:
+            failures.append(str(unit))
+            print(f"{unit} failed:\n{failure}", file=sys.stderr)
+    print(f"tables and pictures: {report.write(folder)}")
+    if failures:
+        sys.exit(f"{len(failures)} of {len(left)} units failed: {'; '.join(failures)}")
 
 
-def tables(results: pd.DataFrame) -> str:
-    """Means over splits, a line for each data set."""
-    texts = []
-    for (forest, nominal), part in results.groupby(["forest", "nominal"]):
-        means = part.groupby(["set", "kind"])[
-            ["coverage", "width", "interval_score", "worst_of_five"]
-        ].mean()
-        texts.append(f"Forest: {forest}; nominal {nominal:g}\n\n{means.unstack().round(3)}\n")
-        off = (means["coverage"].unstack() - nominal).abs().mean()
-        texts.append(f"mean |coverage - nominal|: {off.round(4).to_dict()}\n")
-    return "\n".join(texts)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="few rows, one split")
+    size.add_argument("--full-size", action="store_true", help="more rows of the larger sets")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--sets", nargs="+", choices=EVALUATION.sets, default=EVALUATION.sets)
+    parser.add_argument("--splits", type=int, help="at most so many of each data set")
+    parser.add_argument("--jobs", type=int, default=1, help="processes of one thread")
+    parser.add_argument("--results", type=Path, help="folder for the results")
+    return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", choices=NAMES, default=NAMES)
-    parser.add_argument("--seeds", type=int, default=5, metavar="N")
-    options = parser.parse_args(arguments)
-    for name in options.sets:
-        path = RESULTS / f"{name}.jsonl"
-        done = store.read(path)
-        for seed in range(options.seeds):
-            if (name, seed) not in done:
-                store.add(path, {(name, seed): measure(name, seed)})
-                print(name, seed, file=sys.stderr, flush=True)
-    with pd.option_context("display.width", 200, "display.max_columns", 20):
-        print(tables(frame(options.sets)))
-    return 0
+def _planned(options: argparse.Namespace, scale: Scale) -> Iterator[Unit]:
+    """Every unit that was asked for, all data sets before the next split."""
+    for seed in range(min(options.splits or scale.n_splits, scale.n_splits)):
+        for name in options.systems:
+            for task in scale.sets:
+                if task in options.sets:
+                    yield Unit(SYSTEMS[name], task, seed)
+
+
+def _attempt(unit: Unit, folder: Path, scale: Scale) -> tuple[Unit, float, str]:
+    """Measure one unit with one thread and write its result; say what went wrong."""
+    start = time.perf_counter()
+    failure = ""
+    logging.disable(logging.INFO)  # MAPIE notes quantiles that cross
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            # LightGBM names the columns of an array, and scikit-learn misses these names.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            found = measure(unit.system, unit.task, unit.seed, scale)
+        result = {"version": unit.system.version, **found}
+        store.add(store.path_of(folder, unit.task), {(unit.system.name, unit.seed): result})
+    except Exception:  # the other units are worth their time whatever happened to this one
+        failure = traceback.format_exc()
+    return unit, time.perf_counter() - start, failure
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,0 +1,84 @@
+"""Tables and pictures from the results that are there.
+
+    python bench/calibration/report.py [FOLDER]
+
+Writes tables.md and three pictures into the subfolder "report".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import figures
+import store
+import tables
+from frames import at, read_scores
+from protocol import EVALUATION
+from systems.interface import COMPARED
+
+_HOW_TO_READ = """\
+Made by `python bench/calibration/report.py` from the results in this folder's parent.
+
+Means over random splits; every choice was made on the training rows. Widths and interval scores are
+in standard deviations of the target, unless they are relative to its range. Ratios are geometric
+means over data sets, of means over the splits that both systems have. Valid: a mean coverage of at
+least the nominal one less 0.02; (short) marks the others. The best valid peer is that of each data
+set, known afterwards; ours are not among them. Worst fifth: the least coverage of a fifth by width,
+or of the intervals of width zero where they are at least 2 % of the rows; test rows of all splits
+together. Where all intervals are equally wide (split conformal), all are one fifth. Seconds are of
+one core, on a machine that did other work as well."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    folder = store.RESULTS / EVALUATION.name
+    parser.add_argument("folder", nargs="?", type=Path, default=folder)
+    write(parser.parse_args(arguments).folder)
+
+
+def write(folder: Path) -> Path:
+    """Render all results of a folder and return where."""
+    scores = read_scores(folder)
+    shown = folder / "report"
+    shown.mkdir(exist_ok=True)
+    parts = [f"## {title}\n\n{body}" for title, body in _sections(scores).items()]
+    text = "\n\n".join([_HOW_TO_READ, *parts]) + "\n"
+    (shown / "tables.md").write_text(text, encoding="utf-8")
+    figures.realised_coverage(scores).savefig(shown / "coverage.png", dpi=120)
+    figures.widths(scores, COMPARED).savefig(shown / "widths.png", dpi=110)
+    figures.by_width(scores, COMPARED).savefig(shown / "by_width.png", dpi=110)
+    return shown
+
+
+def _sections(scores: pd.DataFrame) -> dict[str, str]:
+    compared = {nominal: at(scores, nominal) for nominal in COMPARED}
+    sections = {
+        f"All data sets, nominal coverage {nominal:.2f}": _markdown(tables.headline(rows, nominal))
+        for nominal, rows in compared.items()
+    }
+    sections["Where peers are better"] = "\n\n".join(
+        text for nominal, rows in compared.items() for text in tables.plain_words(rows, nominal)
+    )
+    for nominal, rows in compared.items():
+        sections[f"Mean width @ coverage, {nominal:.2f}"] = _markdown(tables.widths(rows, nominal))
+    for title, measure in {
+        "Interval score": "interval_score",
+        "Coverage of the worst fifth by width": "worst fifth",
+        "Mean width relative to the range": "width_of_range",
+    }.items():
+        for nominal, rows in compared.items():
+            sections[f"{title}, {nominal:.2f}"] = _markdown(tables.one_measure(rows, measure))
+    sections["Seconds to fit"] = _markdown(tables.one_measure(compared[COMPARED[0]], "fit_seconds"))
+    return sections
+
+
+def _markdown(frame: pd.DataFrame) -> str:
+    return frame.to_markdown(index=False, disable_numparse=True)
+
+
+if __name__ == "__main__":
+    main()
