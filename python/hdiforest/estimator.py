@@ -103,7 +103,7 @@ class HDIForestRegressor(
     Examples
     --------
     >>> from sklearn.datasets import make_regression
-    >>> from sklearn.ensemble import ExtraTreesRegressor
+    >>> from sklearn.ensemble import RandomForestRegressor
     >>> from hdiforest import HDIForestRegressor
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)

@@ -1,10 +1,12 @@
-"""hdiforest with scikit-learn's default forest: its HDIs as they are, and calibrated out of bag."""
+"""hdiforest: the HDIs of a forest as they are, and intervals calibrated in all ways it offers."""
 
 from __future__ import annotations
 
-from sklearn.ensemble import RandomForestRegressor
+from typing import Any
 
-from hdiforest import HDIForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest import ForestSearchOOB, HDIForestRegressor
 
 from .interface import Intervals, System, Training
 
@@ -19,17 +21,54 @@ def fitted(training: Training) -> HDIForestRegressor:
     return HDIForestRegressor(forest, n_jobs=1).fit(training.X, training.y)
 
 
+def extra_trees(training: Training) -> HDIForestRegressor:
+    """Fit the forest of `HDIForestRegressor()`."""
+    forest = ExtraTreesRegressor(**training.forest_options(), bootstrap=True)
+    return HDIForestRegressor(forest, n_jobs=1).fit(training.X, training.y)
+
+
+def searched(training: Training) -> HDIForestRegressor:
+    """Keep the one of four forests that is narrowest at 0.9, out of bag."""
+    options = training.forest_options()
+    forests = [
+        RandomForestRegressor(**options, max_features=1 / 3),
+        RandomForestRegressor(**options, max_features=1 / 3, min_samples_leaf=5),
+        RandomForestRegressor(**options),
+        ExtraTreesRegressor(**options, bootstrap=True),
+    ]
+    search = ForestSearchOOB(forests, 0.9, random_state=training.seed)
+    return search.fit(training.X, training.y).best_estimator_
+
+
+def calibrated(model: HDIForestRegressor, training: Training, **options: Any) -> Intervals:
+    """Return the calibrated intervals of a fitted model."""
+    model.calibrate(training.coverages, random_state=training.seed, **options)
+    return lambda X: model.predict_interval(X, training.coverages)
+
+
 def raw(training: Training) -> Intervals:
     model = fitted(training)
     return lambda X: model.predict_interval(X, training.coverages, kind="hdi")
 
 
-def calibrated(training: Training) -> Intervals:
-    model = fitted(training).calibrate(training.coverages)
-    return lambda X: model.predict_interval(X, training.coverages)
+def by_split(training: Training) -> Intervals:
+    kept, held_out = training.split()
+    return calibrated(extra_trees(kept), training, method="split", X=held_out.X, y=held_out.y)
 
 
-SYSTEMS = (
-    System(UNCALIBRATED, 1, raw, COVERAGES, is_ours=True),
-    System(CALIBRATED, 1, calibrated, COVERAGES, is_ours=True),
-)
+SYSTEMS = tuple(
+    System(name, version, fit, COVERAGES, is_ours=True)
+    for name, version, fit in (
+        (UNCALIBRATED, 1, raw),
+        (CALIBRATED, 2, lambda t: calibrated(fitted(t), t)),
+        ("HDI, extra trees", 1, lambda t: calibrated(extra_trees(t), t)),
+        ("HDI, extra trees, by score", 1,
+         lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
+        ("HDI, tuned", 1, lambda t: calibrated(searched(t), t)),
+        ("HDI, extra trees, boosted", 1, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
+        ("HDI, tuned, boosted", 1, lambda t: calibrated(searched(t), t, mean="boosting")),
+        ("HDI, extra trees, split", 1, by_split),
+        ("HDI, extra trees, CV+", 1,
+         lambda t: calibrated(extra_trees(t), t, method="cv+", cv=5)),
+    )
+)  # fmt: skip
