@@ -66,7 +66,11 @@ class OutOfBagIntervals:
         self._mean = mean
         self._random_state = random_state
         self.rows: TrainingRows = fitted.require_training_rows()
-        self.leaves = fitted.scorer.forest.leaves(self.rows.X, n_threads=n_threads)
+
+    @cached_property
+    def leaves(self) -> NDArray[np.int32]:
+        """Leaves of the training rows, (n, n_trees)."""
+        return self._fitted.scorer.forest.leaves(self.rows.X, n_threads=self._n_threads)
 
     @property
     def families(self) -> tuple[str, ...]:
