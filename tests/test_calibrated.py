@@ -158,6 +158,29 @@ def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
     assert np.isfinite(model.predict_interval(X_NEW[:3], 0.5)).all()
 
 
+def test_a_coverage_that_rows_are_too_few_for():
+    model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:40], Y_TRAIN[:40])
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
+    with pytest.raises(ValueError, match=r"coverage 0.99 needs 99 calibration rows, and there are"):
+        model.predict_interval(X_NEW, 0.99)
+    assert model.predict_interval(X_NEW[:2], np.float32(0.9)).shape == (2, 2)
+    with pytest.raises(ValueError, match=r"coverage must be a number or a list of them, got \[\]"):
+        model.predict_interval(X_NEW, [])
+
+
+def test_the_default_forest_has_the_seed_of_the_model():
+    one, other = (HDIForestRegressor(random_state=3).fit(X_TRAIN, Y_TRAIN) for _ in range(2))
+    assert_array_equal(one.predict_interval(X_NEW), other.predict_interval(X_NEW))
+
+
+def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
+    """Eight targets, whose sum is finite, while the sum over the trees is not."""
+    model = HDIForestRegressor(random_state=0).fit(X_TRAIN, Y_TRAIN)
+    largest = Y_TRAIN >= np.sort(Y_TRAIN)[-8]
+    model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
+    assert not hasattr(model, "calibration_")
+
+
 def test_the_default_forest_of_two_targets_stays_raw():
     model = HDIForestRegressor().fit(X_TRAIN, np.c_[Y_TRAIN, -Y_TRAIN])
     assert not hasattr(model, "calibration_")

@@ -22,6 +22,7 @@ from hdiforest.calibration import (
 )
 from hdiforest.calibration.cross import kth_shifted
 from hdiforest.cross_fit import fold_rows
+from hdiforest.fitted import TrainingRows
 
 X, Y = make_friedman1(400, 5, noise=1, random_state=0)
 X_NEW, Y_NEW = make_friedman1(300, 5, noise=1, random_state=1)
@@ -83,7 +84,16 @@ def test_intervals_are_those_of_the_definition():
     y = [rng.normal(size=n) for n in sizes]
     ends = [np.sort(rng.normal(size=(n, 2, 4)), axis=1) for n in sizes]
     finish = Finish.of(np.concatenate(y), clip=False)
-    calibration = cross_calibration(ends, y, coverages, finish)
+    coverages = (*coverages, 0.97)
+    with pytest.warns(
+        UserWarning, match="0.97 are infinite: 23 .* needed are 33 for 0.97"
+    ) as warned:
+        calibration = cross_calibration(
+            [np.concatenate([e, e[..., :1]], axis=2) for e in ends], y, coverages, finish
+        )
+    assert warned[0].filename == __file__
+    calibration = calibration.first(4)
+    coverages = coverages[:4]
     assert calibration.n == 23
     new = np.sort(rng.normal(size=(3, 20, 2, 4)), axis=2)
     found = calibration.intervals(new)
@@ -166,12 +176,25 @@ def test_groups_make_intervals_that_cover_new_groups():
     assert model._fitted.folds == ()
 
 
-def test_folds_keep_groups_together():
-    names = np.array(list("abcabcabcd"))
-    held_out = [test for _, test in fold_rows(10, 4, names, 0)]
+def rows_of(n, weight=None):
+    return TrainingRows(np.zeros((n, 1), np.float32), np.zeros(n), weight, None, True)
+
+
+@pytest.mark.parametrize("names", [list("abcabcabcd"), [1, 2, 3, 1, 2, 3, 1, 2, 3, "x"]])
+def test_folds_keep_groups_together(names):
+    held_out = [test for _, test in fold_rows(rows_of(10), 4, names, 0)]
     assert sorted(np.concatenate(held_out)) == list(range(10))
     for test in held_out:
-        assert len(set(names[test])) == 1
+        assert len({names[i] for i in test}) == 1
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 4])
+def test_folds_are_of_rows_with_weight(groups):
+    weight = np.where(np.arange(40) < 16, 1.0, 0.0)
+    folds = list(fold_rows(rows_of(40, weight), 4, groups, 0))
+    assert [len(test) for _, test in folds] == [4] * 4
+    for fit, test in folds:
+        assert sorted([*fit, *test]) == list(range(16))
 
 
 @pytest.mark.parametrize("weights", ["all", "inbag"])
@@ -210,6 +233,7 @@ def test_pickles_and_files_hold_all_folds(tmp_path, mean):
 
 
 @pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.filterwarnings("ignore:intervals of coverage 0.95 are infinite")
 def test_arrays_hold_all(grouped):
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
@@ -262,6 +286,8 @@ def test_hostile_arrays_get_one_sentence(change, message):
         ({"cv": 2.5}, "cv must be a whole number"),
         ({"cv": 401}, "cv must be at most the number of training rows, 400, got 401"),
         ({"groups": np.zeros(3)}, r"groups must have shape \(400,\), got \(3,\)"),
+        ({"groups": [None, *range(399)]}, "groups must name a group for every row, and row 0"),
+        ({"groups": [1.5, math.nan] * 200}, "groups must name .* row 1 has nan"),
         ({"groups": np.arange(400) % 3}, "groups must be 10 or more, as many as cv, got 3"),
         ({"method": "oob", "groups": Y}, r"groups must be None with method='oob'.*'cv\+'"),
         ({"method": "split", "X": X, "y": Y, "groups": Y}, "groups must be None .* 'split' with"),
@@ -275,6 +301,22 @@ def test_refused_arguments(options, message):
     model = fitted()
     with pytest.raises(ValueError, match=message):
         model.calibrate(0.9, **{"method": "cv+"} | options)
+
+
+def test_a_missing_group_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    groups = pandas.Series(["a", pandas.NA, "b", "c"] * 100, dtype="string")
+    with pytest.raises(ValueError, match="groups must name a group for every row, and row 1"):
+        fitted().calibrate(0.9, method="cv+", cv=2, groups=groups)
+
+
+def test_another_mean_needs_rows_out_of_bag():
+    forest = ExtraTreesRegressor(30, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, Y)
+    with pytest.raises(ValueError, match="mean must be None where fewer than half"):
+        model.calibrate(0.9, method="cv+", mean="boosting")
+    with pytest.raises(ValueError, match="mean must be None where fewer than half"):
+        model.calibrate(0.9, method="split", X=X_NEW, y=Y_NEW, mean="boosting")
 
 
 @pytest.fixture(scope="module")

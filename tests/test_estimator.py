@@ -42,7 +42,7 @@ EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootst
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [HDIForestRegressor(RandomForestRegressor(10, random_state=0))],
+    [HDIForestRegressor(RandomForestRegressor(10, random_state=0)), HDIForestRegressor()],
     expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
 )
 def test_scikit_learn_checks(estimator, check):

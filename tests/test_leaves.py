@@ -391,7 +391,8 @@ def test_stored_pads_are_checked(tmp_path, change, message):
 
 def test_refused_calibrations():
     wrong = [
-        ((X_NEW, Y_NEW[1:]), {}, "ends must have shape"),
+        ((X_NEW, Y_NEW[1:]), {}, r"y must have shape \(150,\), got \(149,\)"),
+        ((X_NEW, np.full(150, np.nan)), {}, "y must be finite"),
         ((X_NEW, Y_NEW, 90), {}, "coverage must be above 0 and below 1, got 90"),
         ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi' or 'equal_tailed'"),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),

@@ -11,6 +11,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
@@ -168,6 +169,7 @@ class Broken(RegressorMixin, BaseEstimator):
         (3, {}, "mean must be"),
         ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
         (Broken(), {}, "must predict one finite number for each row"),
+        (KNeighborsRegressor(0), {}, "the regressor given as mean cannot be fitted: .*n_neighbors"),
     ],
 )
 def test_refused_means(mean, options, message):
@@ -176,6 +178,24 @@ def test_refused_means(mean, options, message):
         model.calibrate(0.9, mean=mean)
     with pytest.raises(AttributeError):
         _ = model.calibration_
+
+
+def test_a_weighted_forest_needs_a_mean_that_takes_weights():
+    model = HDIForestRegressor(RandomForestRegressor(80, random_state=0)).fit(X, Y, np.ones(len(Y)))
+    with pytest.raises(ValueError, match="mean must be a regressor whose fit takes sample_weight"):
+        model.calibrate(0.9, mean=KNeighborsRegressor())
+
+
+def test_targets_far_from_zero_lose_no_digits():
+    """Linear models of scikit-learn reduce y to the type of X."""
+    y = X @ np.arange(1.0, 7.0)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest, n_jobs=1).fit(X, y)
+    near = model.calibrate(0.9, mean=LinearRegression(), random_state=0).calibration_
+    model.fit(X, y + 1e7)
+    far = model.calibrate(0.9, mean=LinearRegression(), random_state=0).calibration_
+    assert near.level(0.9).mean_width < 1e-3
+    assert far.level(0.9).mean_width < 1e-3
 
 
 def test_a_given_regressor_is_not_changed():

@@ -119,21 +119,25 @@ class OutOfBagIntervals:
         """Return intervals of some training rows, (families, kinds, rows, 2, levels)."""
         by_family = [self._raw(chosen, kinds, levels)]
         if len(self.families) > 1:
-            by_family.append(
-                self.centres.intervals(chosen, levels, kinds, self.stacking, self._n_threads)
-            )
+            by_family.append(self._centred(chosen, kinds, levels))
         return np.stack(by_family)
 
     def by_base(self, chosen: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
         ends = np.empty((len(chosen), 2, len(bases)))
-        for name in dict.fromkeys(base.kind for base in bases):
-            at = [j for j, base in enumerate(bases) if base.kind == name]
-            levels = [bases[j].level for j in at]
-            found = self.intervals(chosen, (cast("Kind", name),), levels)
-            for i, j in enumerate(at):
-                ends[..., j] = found[self.families.index(bases[j].family), 0, ..., i]
+        for family, name in dict.fromkeys((base.family, base.kind) for base in bases):
+            at = [j for j, base in enumerate(bases) if (base.family, base.kind) == (family, name)]
+            kinds, levels = (cast("Kind", name),), [bases[j].level for j in at]
+            if family == "raw":
+                ends[..., at] = self._raw(chosen, kinds, levels)[0]
+            else:
+                ends[..., at] = self._centred(chosen, kinds, levels)[0]
         return ends
+
+    def _centred(
+        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
+    ) -> Array:
+        return self.centres.intervals(chosen, levels, kinds, self.stacking, self._n_threads)
 
     def _raw(
         self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]

@@ -21,9 +21,9 @@ from hdiforest.calibrating import (
     further_level,
 )
 from hdiforest.calibration import KINDS, Calibration, CrossCalibration
-from hdiforest.calibration.calibrate import checked_coverages
-from hdiforest.calibration.candidates import BaseKind, check_name, check_names
+from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
+from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.calibration.record import check_confidence
 from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
@@ -89,7 +89,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's;
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
-            six times: in five folds, and on all training rows. Needs ``weights="all"``.
+            six times, in five folds and on all training rows, as arrays without names. Needs
+            ``weights="all"``.
         kinds : sequence of {"hdi", "equal_tailed"}, default=("hdi", "equal_tailed")
             Kinds of intervals to choose among.
         clip : bool, default=True
@@ -143,7 +144,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
             rows = checked_rows(self, cast("ArrayLike", X), fitted)
-            targets = np.asarray(y, dtype=np.float64)
+            targets = checked_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrated_by_split(
@@ -247,7 +248,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
                 "none to fit; calibrate before saving"
             )
         rows = fitted.require_training_rows()
-        folds = list(fold_rows(len(rows.y), cv, groups, settings.random_state))
+        folds = list(fold_rows(rows, cv, groups, settings.random_state))
 
         def new_model() -> Any:
             kind: Any = type(self)
@@ -274,7 +275,7 @@ def _check_arguments(
     checked_coverages(coverage)
     check_names("kinds", kinds, KINDS)
     check_name("objective", objective, OBJECTIVES)
-    check_mean(mean)
+    check_mean(mean, fitted.training_rows)
     if mean is not None and fitted.weights != "all":
         raise ValueError(f"mean must be None with weights={fitted.weights!r}")
     if not isinstance(max_rows, int | np.integer) or max_rows < 1:

@@ -28,6 +28,7 @@ from hdiforest.calibration import (
 )
 from hdiforest.calibration.candidates import BaseKind, Candidates
 from hdiforest.calibration.choice import Objective, narrowest
+from hdiforest.calibration.pads import rows_needed
 from hdiforest.fitted import FittedForest
 from hdiforest.jackknife import Jackknife
 
@@ -82,12 +83,15 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
     """Return the forest with `DEFAULT_COVERAGES` calibrated out of bag, as far as possible.
 
     Coverages for which there are too few rows are left out. A forest of several targets, or with
-    too few trees that leave rows out, stays as it is.
+    too few trees that leave rows out, or of targets too large to be averaged, stays as it is.
     """
     if fitted.n_outputs > 1:
         return fitted
     settings = Settings(DEFAULT_COVERAGES, KINDS, True, "width", None, MAX_ROWS, 0)
-    result = calibrated_if_possible(fitted, settings, n_threads)
+    try:
+        result = calibrated_if_possible(fitted, settings, n_threads)
+    except ValueError:  # targets too large to be averaged
+        return fitted
     if not isinstance(result.calibration, Calibration):
         return fitted
     n_finite = sum(np.isfinite(level.choice.pad) for level in result.calibration.levels)
@@ -111,6 +115,11 @@ def further_level(
     coverage : float
         Above 0 and below 1.
     n_threads : int
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows for it.
     """
     n_lower = sum(each.coverage < coverage for each in calibration.levels)
     higher = calibration.levels[n_lower] if n_lower < len(calibration.levels) else None
@@ -124,6 +133,11 @@ def further_level(
         lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
         candidates = replace(candidates, inner=lower[..., -1])
     choice = narrowest(candidates, coverage, calibration.finish)
+    if not np.isfinite(choice.pad):
+        raise ValueError(
+            f"coverage {coverage:g} needs {rows_needed(coverage)} calibration rows, and there are "
+            f"{choice.n}"
+        )
     pad = choice.pad if higher is None else min(choice.pad, higher.choice.pad)
     return Level(replace(choice, pad=pad, n=calibration.n), None)
 
@@ -134,8 +148,18 @@ def calibrated_if_possible(
     """Return the forest as `calibrated_out_of_bag` does, without its errors and warnings.
 
     Without a calibration if too few trees leave rows out.
+
+    Raises
+    ------
+    ValueError
+        If another mean is given and too few trees leave rows out.
     """
     if not OutOfBagIntervals(fitted, n_threads).has_enough:
+        if settings.mean is not None:
+            raise ValueError(
+                f"mean must be None where fewer than half of the training rows have "
+                f"{MIN_OOB_TREES} trees that did not draw them"
+            )
         return fitted.uncalibrated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")

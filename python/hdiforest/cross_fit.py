@@ -25,30 +25,52 @@ _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
 
 def fold_rows(
-    n: int, cv: int, groups: ArrayLike | None, random_state: int | None
+    rows: TrainingRows, cv: int, groups: ArrayLike | None, random_state: int | None
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows to fit on and the rows held out, `cv` times.
+    """Yield the rows to fit on and the rows held out, `cv` times; those of weight 0 are neither.
 
     Raises
     ------
     ValueError
         If there are fewer rows or groups than folds, or groups do not fit the rows.
     """
+    weighted = np.flatnonzero(rows.has_weight)
+    n = len(weighted)
     if not isinstance(cv, int | np.integer) or cv < 2:
         raise ValueError(f"cv must be a whole number from 2 on, got {cv!r}")
     if groups is None:
         if n < cv:
             raise ValueError(f"cv must be at most the number of training rows, {n}, got {cv}")
-        yield from KFold(cv, shuffle=True, random_state=random_state).split(np.empty(n))
-        return
+        splits = KFold(cv, shuffle=True, random_state=random_state).split(weighted)
+    else:
+        numbers = _group_numbers(groups, len(rows.y))[weighted]
+        n_groups = len(np.unique(numbers))
+        if n_groups < cv:
+            raise ValueError(f"groups must be {cv} or more, as many as cv, got {n_groups}")
+        splitter = GroupKFold(cv, shuffle=True, random_state=random_state)
+        splits = splitter.split(weighted, groups=numbers)
+    for fit, held_out in splits:
+        yield weighted[fit], weighted[held_out]
+
+
+def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Return a number for each of n rows, the same for rows of one group."""
     names = np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    n_groups = len(np.unique(names))
-    if n_groups < cv:
-        raise ValueError(f"groups must be {cv} or more, as many as cv, got {n_groups}")
-    splitter = GroupKFold(cv, shuffle=True, random_state=random_state)
-    yield from splitter.split(np.empty(n), groups=names)
+    known: dict[Any, int] = {}
+    for row, name in enumerate(names.tolist()):
+        if _is_missing(name):
+            raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
+        known.setdefault(name, len(known))
+    return np.array([known[name] for name in names.tolist()], dtype=np.intp)
+
+
+def _is_missing(name: Any) -> bool:
+    try:
+        return name is None or bool(name != name)
+    except TypeError:  # pandas.NA
+        return True
 
 
 def cross_fitted(
@@ -94,13 +116,12 @@ def cross_fitted(
         if _has_infinite_pads(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        measured = held_out[rows.has_weight[held_out]]
-        own = _fold_intervals(forests[-1], rows.X[measured], len(settings.coverages), n_threads)
+        own = _fold_intervals(forests[-1], rows.X[held_out], len(settings.coverages), n_threads)
         finite = np.isfinite(own).all(axis=(1, 2))
         if not finite.any():
             raise ValueError("cv must be smaller: a fold holds out no row with an interval")
         ends.append(own[finite])
-        targets.append(rows.y[measured[finite]])
+        targets.append(rows.y[held_out[finite]])
     finish = Finish.of(rows.y[rows.has_weight], clip=settings.clip)
     calibration = cross_calibration(ends, targets, settings.coverages, finish, grouped=grouped)
     return calibration, tuple(forests)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
@@ -58,6 +59,8 @@ class HDIForestRegressor(
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the default forest; an `estimator` has its own.
 
     Attributes
     ----------
@@ -67,7 +70,7 @@ class HDIForestRegressor(
         The compiled model.
     weights_ : str
         The `weights` it was made with.
-    calibration_ : hdiforest.calibration.Calibration
+    calibration_ : hdiforest.calibration.Calibration or CrossCalibration
         What `calibrate` chose, or `fit` without an `estimator`; absent before.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -119,10 +122,12 @@ class HDIForestRegressor(
         *,
         weights: Weighting = "all",
         n_jobs: int | None = None,
+        random_state: int | RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.weights = weights
         self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @classmethod
     def from_forest(
@@ -215,13 +220,15 @@ class HDIForestRegressor(
             options = {} if row_weights is None else {"sample_weight": row_weights}
             estimator.fit(X, targets, **options)
         self.estimator_ = estimator
-        self._fitted = self._import(rows, targets, row_weights, allow_nan)
+        fitted = self._import(rows, targets, row_weights, allow_nan)
         if self.estimator is None:
-            self._fitted = calibrated_by_default(self._fitted, self._n_threads())
+            fitted = calibrated_by_default(fitted, self._n_threads())
+        self._fitted = fitted
         return self
 
     def _default_forest(self) -> ExtraTreesRegressor:
-        return ExtraTreesRegressor(300, bootstrap=True, n_jobs=getattr(self, "n_jobs", None))
+        options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
+        return ExtraTreesRegressor(300, bootstrap=True, **options)
 
     def _import(
         self,

@@ -19,8 +19,8 @@ from hdiforest import leaf_file
 from hdiforest.blocks import all_leaves, leaves_by_block, n_rows_of
 from hdiforest.calibrating import DEFAULT_COVERAGES
 from hdiforest.calibration import Base, calibrate_split, from_arrays, to_arrays
-from hdiforest.calibration.calibrate import checked_coverages
-from hdiforest.calibration.candidates import BaseKind, check_base
+from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
+from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.pickling import State, index_from_state, index_state
 from hdiforest.threads import thread_count
@@ -169,24 +169,28 @@ class LeafModel(ConditionalDistributions, RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        Split conformal prediction; see `HDIForestRegressor.calibrate`. Whether the rows took part
+        Split conformal prediction; see `HDIForestRegressor.calibrate`. The index knows no counts of
+        targets, so intervals are not snapped to a lattice. Whether the rows took part
         in the fit of the forest cannot be seen here.
         """
         check_is_fitted(self)
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
-        shares = checked_coverages(coverage)
+        shares, targets = checked_coverages(coverage), checked_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         chosen = Base("raw", *base)
         check_base(chosen)
+        n = n_rows_of(X)
+        if n is not None and n != len(targets):
+            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
         ends = self._query(X, "intervals", [chosen.level], chosen.kind)
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
         self.calibration_ = calibrate_split(
             np.repeat(ends, len(shares), axis=2),
-            y,
+            targets,
             self.index_.atoms(0),
             shares,
             bases=[chosen] * len(shares),

@@ -39,15 +39,16 @@ class OutOfBagCentres:
             raise ValueError("every tree was fitted on all rows, so none is out of bag")
         sums = np.zeros(len(leaves))
         means, totals = [], []
-        for tree, n_leaves in enumerate(forest.n_leaves):
-            drawn = rows.in_bag_weights(tree)
-            total = np.bincount(leaves[:, tree], drawn, n_leaves)
-            sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
-            mean = sum_y / np.where(total > 0, total, 1)
-            out = counts[:, tree] == 0
-            sums[out] += mean[leaves[out, tree]]
-            means.append(mean)
-            totals.append(total)
+        with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums
+            for tree, n_leaves in enumerate(forest.n_leaves):
+                drawn = rows.in_bag_weights(tree)
+                total = np.bincount(leaves[:, tree], drawn, n_leaves)
+                sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
+                mean = sum_y / np.where(total > 0, total, 1)
+                out = counts[:, tree] == 0
+                sums[out] += mean[leaves[out, tree]]
+                means.append(mean)
+                totals.append(total)
         n_trees = (counts == 0).sum(axis=1)
         if not np.isfinite(sums).all():
             raise ValueError("the targets of the training rows are too large to be averaged")

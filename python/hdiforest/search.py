@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdiforest.arrow import as_table
 from hdiforest.calibration import Calibration, CrossCalibration, Level
-from hdiforest.calibration.calibrate import checked_coverages
 from hdiforest.calibration.candidates import check_name
 from hdiforest.calibration.choice import OBJECTIVES, Objective
+from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.text import alternatives
@@ -76,9 +76,10 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     Notes
     -----
     Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
-    of several widths is a little optimistic, and more so below 500 rows. The intervals of the model
-    are calibrated at `coverage` only; ``best_estimator_.calibrate`` adds others. It also has what
-    is not repeated here, such as ``save``.
+    of several widths is a little optimistic, and more so below 500 rows. The bases of the model are
+    chosen for `coverage`; other coverages are calibrated with these when they are asked for, and
+    ``best_estimator_.calibrate`` chooses for them. It also has what is not repeated here, such as
+    ``save``.
 
     Examples
     --------
@@ -173,7 +174,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         ----------
         X : (n, n_features) array or table
         coverage : float or list of k floats, optional
-            By default that of the search, the only one that is calibrated.
+            By default that of the search.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
             By default "calibrated"; see `HDIForestRegressor.predict_interval`.
 
@@ -185,7 +186,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If an argument is out of range, or a coverage was not calibrated.
+            If an argument is out of range, or there are too few rows for a coverage.
         """
         best = self._best()
         asked = best.calibration_.coverages[0] if coverage is None else coverage

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils.validation import has_fit_parameter
 
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.centred import Mean
@@ -28,7 +29,8 @@ class RegressorMean:
 
     def predict(self, X: NDArray[Any], n_threads: int) -> Array:  # noqa: ARG002 (it has its own)
         """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
-        return _checked(self.regressor.predict(X.astype(np.float32, copy=False)), len(X))
+        rows = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
+        return _checked(self.regressor.predict(rows), len(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,25 +73,38 @@ class Stacking:
         weights = rows.sample_weight
         options = {} if weights is None else {"sample_weight": weights}
         folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
-        predicted = cross_val_predict(clone(regressor), rows.X, rows.y, cv=folds, params=options)
+        X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
+        try:
+            predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
+            fitted = clone(regressor).fit(X, rows.y, **options)
+        except (TypeError, ValueError) as failure:
+            raise ValueError(
+                f"the regressor given as mean cannot be fitted: {failure}"
+            ) from failure
         out_of_fold = _checked(predicted, len(rows.y))
         step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
         row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
         length = float(row_weights @ step**2)
         share = float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
-        fitted = clone(regressor).fit(rows.X, rows.y, **options)
-        return cls(_as_arrays(fitted, rows.X), share, out_of_fold)
+        return cls(_as_arrays(fitted, X), share, out_of_fold)
 
 
-def check_mean(mean: Any) -> None:
-    """Raise ValueError unless `mean` is None, "boosting" or a regressor."""
+def check_mean(mean: Any, rows: TrainingRows | None) -> None:
+    """Raise ValueError unless `mean` is None, "boosting" or a regressor that can fit the rows."""
     if mean is None or (isinstance(mean, str) and mean == "boosting"):
         return
-    if isinstance(mean, type) or not (hasattr(mean, "fit") and hasattr(mean, "predict")):
+    needed = ("fit", "predict", "get_params")
+    if isinstance(mean, type) or not all(hasattr(mean, name) for name in needed):
         raise ValueError(f"mean must be None, 'boosting' or a regressor, got {mean!r}")
+    weighted = rows is not None and rows.sample_weight is not None
+    if weighted and not has_fit_parameter(mean, "sample_weight"):
+        raise ValueError(
+            "mean must be a regressor whose fit takes sample_weight, because the forest was "
+            f"fitted with weights, got {mean!r}"
+        )
 
 
-def _as_arrays(fitted: Any, X: NDArray[np.float32]) -> Mean:
+def _as_arrays(fitted: Any, X: Array) -> Mean:
     """Return the mean as plain arrays if these predict the same, else as it is."""
     if not BoostedMean.understands(fitted):
         return RegressorMean(fitted)

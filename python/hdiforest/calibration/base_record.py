@@ -88,7 +88,7 @@ class Record(ABC):
             If there are more dimensions, or as `position`.
         """
         levels = np.asarray(coverage, dtype=np.float64)
-        if levels.ndim > 1:
+        if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
         at = [self.position(level) for level in levels.reshape(-1).tolist()]
         return np.array(at, dtype=np.intp).reshape(levels.shape)
@@ -115,7 +115,7 @@ class Record(ABC):
 
 
 def _same(coverage: float, other: float) -> bool:
-    return math.isclose(coverage, other, rel_tol=0, abs_tol=1e-9)
+    return math.isclose(coverage, other, rel_tol=0, abs_tol=1e-7)  # float32 will do
 
 
 def _row(level: AnyLevel, chosen: str) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,11 +19,10 @@ from hdiforest.calibration.choice import (
     padded_base,
     rule_for,
 )
+from hdiforest.calibration.coverages import checked_coverages, warn_of_infinite
 from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.pads import rows_needed
 from hdiforest.calibration.record import Calibration, Level, check_confidence
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
-from hdiforest.text import percentage_hint
 
 
 def calibrate_oob(
@@ -186,37 +184,6 @@ def _calibration(
         )
         for j, choice in enumerate(choices)
     )
-    _warn_of_infinite(choices, confidence)
-    return Calibration(method, levels, finish, confidence, candidates.weights is not None)
-
-
-def checked_coverages(given: float | Sequence[float]) -> tuple[float, ...]:
-    """Return distinct coverages, ascending, at least one."""
-    shares = np.sort(np.asarray(given, dtype=np.float64).reshape(-1))
-    for share in shares:
-        if not 0 < share < 1:
-            hint = percentage_hint(share, lambda level: level < 1)
-            raise ValueError(f"coverage must be above 0 and below 1, got {share:g}{hint}")
-    if len(shares) == 0 or (np.diff(shares) == 0).any():
-        raise ValueError(f"coverages must be one or more and distinct, got {given!r}")
-    return tuple(shares.tolist())
-
-
-def _warn_of_infinite(choices: Sequence[Choice], confidence: float | None) -> None:
     infinite = [choice.coverage for choice in choices if math.isinf(choice.pad)]
-    if not infinite:
-        return
-    n = choices[0].n
-    needed = [(share, rows_needed(share, confidence=confidence)) for share in infinite]
-    if n >= needed[0][1]:
-        reason = (
-            "targets outside the range of the training targets, or weights, leave too few of the "
-            f"{n} calibration rows; use more rows, or clip=False"
-        )
-    else:
-        wanted = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
-        reason = f"{n} calibration rows are too few; needed are {wanted}"
-    shown = ", ".join(f"{share:g}" for share in infinite)
-    warnings.warn(
-        f"intervals of coverage {shown} are infinite: {reason}", UserWarning, stacklevel=4
-    )
+    warn_of_infinite(infinite, choices[0].n, confidence, stacklevel=3)
+    return Calibration(method, levels, finish, confidence, candidates.weights is not None)

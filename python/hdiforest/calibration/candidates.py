@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -143,13 +143,15 @@ def check_base(base: Base) -> None:
     """Raise ValueError unless its names are known and its level is above 0 and below 1."""
     check_name("family", base.family, FAMILIES)
     check_name("kind", base.kind, KINDS)
-    if not 0 < base.level < 1:
-        raise ValueError(f"levels must lie between 0 and 1, got {base.level}")
+    level: Any = base.level
+    if not (isinstance(level, int | float | np.number) and 0 < level < 1):
+        raise ValueError(f"levels must lie between 0 and 1, got {level!r}")
 
 
 def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
     """Raise ValueError unless the names are known, distinct, and at least one."""
-    if not given or not set(given) <= set(known) or len(set(given)) != len(given):
+    names = [name for name in given if isinstance(name, str) and name in known]
+    if not names or len(names) != len(given) or len(set(names)) != len(names):
         raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from hdiforest.calibration.audit import Audit, measure
 from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import Array, check_name
+from hdiforest.calibration.coverages import warn_of_infinite
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
 from hdiforest.calibration.pads import conformity_scores, pad, rank
@@ -171,6 +172,11 @@ def cross_calibration(
         Whether folds kept groups of rows together.
     method : {"cv+", "jackknife+"}, default="cv+"
 
+    Warns
+    -----
+    UserWarning
+        If some intervals are infinite; it gives the number of rows needed.
+
     Notes
     -----
     The audit pads the intervals of each fold by the scores of the others.
@@ -182,6 +188,8 @@ def cross_calibration(
         pads = [float(pad(others[:, j], c)) for j, c in enumerate(coverages)]
         audited.append(nested(padded(own, pads, finish)))
     intervals, targets = np.concatenate(audited), np.concatenate(list(y))
+    infinite = [c for c in coverages if rank(len(targets), c) > len(targets)]
+    warn_of_infinite(infinite, len(targets), stacklevel=2)
     return CrossCalibration(
         levels=tuple(
             CrossLevel(c, measure(targets, intervals[..., j])) for j, c in enumerate(coverages)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.base_record import Record
@@ -132,7 +134,7 @@ class Calibration(Record):
         return f"{choice.family} {choice.kind} {choice.level:g}, pad {choice.pad:.4g}"
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: Any) -> None:
     """Raise ValueError unless it is above 0 and below 1."""
-    if not 0 < confidence < 1:
+    if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
         raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")

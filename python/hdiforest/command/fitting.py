@@ -72,6 +72,10 @@ def fit_and_calibrate(
 def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return four fifths of the rows to fit on, and the others; groups are not divided."""
     share = 1 / 5
+    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
+    if n < 2:
+        what = "row" if table.groups is None else "group"
+        raise ValueError(f"--calibrate split needs two {what}s or more, and the table has {n}")
     if table.groups is None:
         splitter: Any = ShuffleSplit(1, test_size=share, random_state=seed)
     else:
