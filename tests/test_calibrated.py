@@ -176,7 +176,7 @@ def test_the_default_forest_has_the_seed_of_the_model():
 def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     """Eight targets, whose sum is finite, while the sum over the trees is not."""
     model = HDIForestRegressor(random_state=0).fit(X_TRAIN, Y_TRAIN)
-    largest = Y_TRAIN >= np.sort(Y_TRAIN)[-8]
+    largest = np.sort(Y_TRAIN)[-8] <= Y_TRAIN
     model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
     assert not hasattr(model, "calibration_")
 
