@@ -3,9 +3,9 @@
 Gupta, Kuchibhotla, Ramdas, "Nested conformal prediction and quantile out-of-bag ensemble methods",
 Pattern Recognition 127 (2022), arXiv 1910.10562, section 5. Written from the paper. The nominal
 quantiles are those that the authors recommend, 2 alpha and 1 - 2 alpha. The authors' prediction set
-may have gaps; here it is its hull, which holds it. As in their experiments the number of trees is
-fixed (their theorem asks for a random one) and the forest has at least five rows to a leaf and a
-third of the features at a split.
+may have gaps; here it is its hull, which holds it. The number of trees is fixed (their
+theorem asks for a random one). The untuned forest has the usual settings of quantile regression
+forests: at least five rows to a leaf, a third of the features at a split.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from .interface import Intervals, System, Training, split_quantile
 
-PAPER_SETTINGS = {"min_samples_leaf": 5, "max_features": 1 / 3}
+USUAL_SETTINGS = {"min_samples_leaf": 5, "max_features": 1 / 3}
 GRID = [
     {"min_samples_leaf": leaf, "max_features": share}
     for leaf, share in product((1, 5), (1 / 3, 1.0))
@@ -140,7 +140,7 @@ def _intervals(model: OutOfBagQuantiles, training: Training) -> Intervals:
 
 
 def qoob(training: Training) -> Intervals:
-    return _intervals(OutOfBagQuantiles(training, PAPER_SETTINGS), training)
+    return _intervals(OutOfBagQuantiles(training, USUAL_SETTINGS), training)
 
 
 def tuned_qoob(training: Training) -> Intervals:
