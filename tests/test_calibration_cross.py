@@ -43,7 +43,7 @@ numbers = st.integers(-40, 40).map(lambda k: k / 8)
 
 
 @given(st.lists(st.tuples(numbers, st.lists(numbers, max_size=6)), min_size=2, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_kth_of_shifted_scores(folds):
     scores = [np.sort(np.array(own, dtype=float)) for _, own in folds]
     shifts = np.array([[shift, 2 * shift + 1, 0.0] for shift, _ in folds])
