@@ -76,7 +76,7 @@ def test_qoob_reads_the_trees_that_did_not_draw_a_row(calibration):
     X = rng.random((60, 3)).astype(np.float32)
     y = np.round(10 * X[:, 0] + rng.normal(size=60), 1)
     training = calibration["interface"].Training(X, y, (0.9,), 0, 25)
-    model = qoob.OutOfBagQuantiles(training, qoob.PAPER_SETTINGS)
+    model = qoob.OutOfBagQuantiles(training, qoob.USUAL_SETTINGS)
     forest = model._forest
     leaves = model.leaves_of(X[:1])[0]
     quantiles = np.array([0.1, 0.2, 0.8, 0.9])
