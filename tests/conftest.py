@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,15 @@ from hdicore import _core
 
 from .fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
+
+
+def pytest_configure():
+    """Take signals as from a terminal; nohup and & leave some ignored, which children inherit."""
+    for name in ("SIGHUP", "SIGQUIT", "SIGINT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+            default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+            signal.signal(number, default)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
