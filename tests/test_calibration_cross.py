@@ -391,3 +391,15 @@ def test_a_stored_jackknife_is_checked(jackknifed):
         damaged = state | {"_calibration": stored | {"jackknife": changed}}
         with pytest.raises(ValueError, match=message):
             HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+
+
+@pytest.mark.parametrize("n_each", [1, 7])
+def test_rounding_leaves_no_target_out(n_each):
+    """A target that is a shifted score itself is covered, although neither sum is exact."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        targets = rng.integers(0, 30, (40, n_each)) / 10
+        shifts = rng.normal(size=(40, 1)) * 10 ** rng.uniform(-3, 3, (40, 1))
+        scores = [np.sort(own - shift) for own, shift in zip(targets, shifts, strict=True)]
+        for k in (1, 20 * n_each, 40 * n_each):
+            assert kth_shifted(shifts, scores, k)[0] >= np.sort(targets, axis=None)[k - 1]

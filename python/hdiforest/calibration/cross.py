@@ -225,12 +225,11 @@ def kth_shifted(shifts: Array, scores: Sequence[Array], k: int) -> Array:
     together = np.concatenate(scores)
     if k > len(together):
         return np.full(shifts.shape[1], np.inf)
-    if all(len(own) == 1 for own in scores):
-        shifted = shifts + together[:, np.newaxis]
-        kth = np.partition(shifted, k - 1, axis=0)[k - 1]
-        return np.where(np.isnan(shifted).any(axis=0), np.nan, kth)
     middle = np.partition(together, k - 1)[k - 1]
     rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
+    if all(len(own) == 1 for own in scores):
+        shifted = shifts + together[:, np.newaxis]
+        return np.asarray(np.partition(shifted, k - 1, axis=0)[k - 1] + rounding)
     lower = shifts.min(axis=0) + middle - rounding
     upper = shifts.max(axis=0) + middle + rounding
     # Each column stops by itself, so that no result depends on the others.
@@ -242,4 +241,4 @@ def kth_shifted(shifts: Array, scores: Sequence[Array], k: int) -> Array:
         )
         lower = np.where(unsure & (reached < k), centre, lower)
         upper = np.where(unsure & (reached >= k), centre, upper)
-    return np.asarray(upper)
+    return np.asarray(upper + rounding)
