@@ -7,6 +7,8 @@ NeurIPS 2020; Romano, Patterson, Candes, "Conformalized quantile regression", Ne
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from mapie.regression import (
     ConformalizedQuantileRegressor,
@@ -23,28 +25,25 @@ _TUNED_FOR = 0.9  # by CQR
 _RESAMPLINGS = 30  # MAPIE's default
 
 
-def cv_plus(training: Training) -> Intervals:
-    model = CrossConformalRegressor(
+def plus(kind: Any, training: Training, **options: Any) -> Intervals:
+    """Conformalise the tuned mean by a class of MAPIE's with the method "plus"."""
+    model = kind(
         best_mean(training),
         confidence_level=list(training.coverages),
         method="plus",
-        cv=_FOLDS,
         random_state=training.seed,
+        **options,
     )
     model.fit_conformalize(training.X, training.y)
     return lambda X: model.predict_interval(X)[1]
+
+
+def cv_plus(training: Training) -> Intervals:
+    return plus(CrossConformalRegressor, training, cv=_FOLDS)
 
 
 def jackknife_plus(training: Training) -> Intervals:
-    model = JackknifeAfterBootstrapRegressor(
-        best_mean(training),
-        confidence_level=list(training.coverages),
-        method="plus",
-        resampling=_RESAMPLINGS,
-        random_state=training.seed,
-    )
-    model.fit_conformalize(training.X, training.y)
-    return lambda X: model.predict_interval(X)[1]
+    return plus(JackknifeAfterBootstrapRegressor, training, resampling=_RESAMPLINGS)
 
 
 def cqr(training: Training) -> Intervals:

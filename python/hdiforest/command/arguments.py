@@ -96,9 +96,10 @@ def _add_score(commands: Any) -> None:
     add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
         "formats go with all")  # fmt: skip
     add("--coverage", nargs="+", type=level, metavar="C",
-        help="shares in (0, 1]: of calibrated intervals, of new targets to cover, one of those "
-        "that were calibrated; of others, of the distribution to hold (default: 0.9, or the lowest "
-        "that was calibrated if 0.9 was not)")  # fmt: skip
+        help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
+        "calibrated, or any below 1 if the model was out of bag and keeps its training rows; of "
+        "others, of the distribution to hold (default: 0.9, or the lowest that was calibrated if "
+        "0.9 was not)")  # fmt: skip
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, or one-sided intervals (default: calibrated if "
         "the model is, else hdi)")  # fmt: skip

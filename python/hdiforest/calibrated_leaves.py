@@ -1,0 +1,142 @@
+"""Calibrated intervals of a forest of which only leaves are known: pads on rows of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from hdicore import LeafIndex
+from hdiforest.blocks import n_rows_of
+from hdiforest.calibrating import DEFAULT_COVERAGES
+from hdiforest.calibration import Base, Calibration, calibrate_split
+from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
+from hdiforest.calibration.coverages import checked_coverages
+from hdiforest.conditional import ConditionalDistributions, Kind
+
+
+class CalibratedLeaves(ConditionalDistributions):
+    """Calibrates the intervals of an index of leaves, and predicts calibrated ones."""
+
+    index_: LeafIndex
+    n_outputs_: int
+    calibration_: Calibration
+
+    def calibrate(
+        self,
+        X: Any,
+        y: ArrayLike,
+        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
+        *,
+        base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
+        clip: bool = True,
+        confidence: float | None = None,
+    ) -> Self:
+        """Pad intervals so that they cover what they say, on rows that took no part in the fit.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+        y : (n,) array
+            Their targets.
+        coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
+            Coverages that the intervals shall have, above 0 and below 1.
+        base : (kind, level), default=("equal_tailed", 0.8)
+            Intervals to pad: "hdi" or "equal_tailed", and the share of the distribution that they
+            hold. It must not be chosen by these rows.
+        clip : bool, default=True
+            Whether intervals end where the training targets do; never below 200 distinct ones.
+        confidence : float, optional
+            The probability, over calibration rows, of at least the coverage.
+
+        Returns
+        -------
+        LeafModel
+            The model itself. `calibration_` shows the pads and what is guaranteed.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is out of range, the model has several outputs, or a row has no interval.
+
+        Notes
+        -----
+        Split conformal prediction; see `HDIForestRegressor.calibrate`. The index knows no counts of
+        targets, so intervals are not snapped to a lattice. Whether the rows took part
+        in the fit of the forest cannot be seen here.
+        """
+        check_is_fitted(self)
+        if self.n_outputs_ > 1:
+            raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
+        shares, targets = checked_coverages(coverage), checked_targets("y", y)
+        if not (isinstance(base, tuple | list) and len(base) == 2):
+            raise ValueError(f"base must be a kind and a level, got {base!r}")
+        chosen = Base("raw", *base)
+        check_base(chosen)
+        n = n_rows_of(X)
+        if n is not None and n != len(targets):
+            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
+        ends = self._query(X, "intervals", [chosen.level], chosen.kind)
+        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
+        if n_empty > 0:
+            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        self.calibration_ = calibrate_split(
+            np.repeat(ends, len(shares), axis=2),
+            targets,
+            self.index_.atoms(0),
+            shares,
+            bases=[chosen] * len(shares),
+            confidence=confidence,
+            clip=clip,
+        )
+        return self
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: Kind | Literal["calibrated"] | None = None,
+    ) -> NDArray[np.float64]:
+        """Prediction intervals.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+        coverage : float or list of k floats, default=0.9
+            Of "calibrated" intervals one of those that `calibrate` was given; of the others the
+            share in (0, 1] of the conditional distribution to hold.
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+            By default "calibrated" after `calibrate`, and "hdi" before. See
+            `HDIForestRegressor.predict_interval`.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64
+            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
+            NaN where all leaves of the row are empty: possible with `n_leaves` of `from_leaves`.
+
+        Raises
+        ------
+        AttributeError
+            If kind is "calibrated" and the model is not.
+        ValueError
+            If an argument is out of range, or a coverage was not calibrated.
+        """
+        check_is_fitted(self)
+        if kind is None:
+            kind = "calibrated" if hasattr(self, "calibration_") else "hdi"
+        if kind != "calibrated":
+            return self._query(X, "intervals", coverage, kind)
+        if not hasattr(self, "calibration_"):
+            raise AttributeError("this model has no calibration_; call calibrate first")
+        at = self.calibration_.positions(coverage)
+        base = self.calibration_.bases[0]  # of all levels
+        ends = self._query(X, "intervals", [base.level], base.kind)
+        intervals = self.calibration_.intervals(np.repeat(ends, len(self.calibration_.levels), 2))
+        return intervals[..., at]
