@@ -39,7 +39,7 @@ def leaves_by_block(
     """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
 
     Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
-    or cannot be sliced.
+    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known.
 
     Raises
     ------
@@ -47,6 +47,9 @@ def leaves_by_block(
         If `apply` returns another number of rows than it was given, or of trees than before.
     """
     n = n_rows_of(X)
+    if n == 0 and n_trees is not None:  # of which some libraries are not to be asked
+        yield slice(0, 0), np.empty((0, n_trees), dtype=np.int32)
+        return
     begin, block_rows = 0, _rows_in_a_block(n_trees)
     if n is None or n <= block_rows:
         yield slice(0, n), _leaves(apply(X))

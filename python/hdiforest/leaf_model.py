@@ -131,7 +131,9 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         """Write the index of the training rows, and pads, to a file in safetensors format.
 
         `apply` is not written, as that would need code in the file: save the forest with its own
-        library, and give its function to `load`.
+        library, and give its function to `load`. For LightGBM, XGBoost and CatBoost
+        `hdiforest.boosters` makes it from what the library loads:
+        ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
 
         Parameters
         ----------

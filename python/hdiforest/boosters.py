@@ -1,0 +1,346 @@
+"""Forests and boosted trees of LightGBM, XGBoost and CatBoost: their leaves, as LeafModel reads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.leaf_model import LeafModel
+from hdiforest.threads import thread_count
+
+
+class LightGBMLeaves:
+    """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster or fitted lightgbm.LGBMModel
+        Up to the best iteration if it was stopped early.
+
+    Raises
+    ------
+    ImportError
+        If LightGBM is not installed.
+    ValueError
+        If it is something else, or not fitted.
+
+    Notes
+    -----
+    Columns of categories in pandas tables are compared with those of the fit, as LightGBM does:
+    categories that it has not seen are missing. Tables with other names of columns than those of
+    the fit, or another order, are refused; LightGBM alone would read them by position.
+    """
+
+    def __init__(self, booster: Any) -> None:
+        lightgbm = _library("lightgbm")
+        self.n_threads: int | None = None
+        if isinstance(booster, lightgbm.LGBMModel):
+            if booster.n_jobs is not None:
+                self.n_threads = thread_count(booster.n_jobs)
+            booster = _fitted(booster, "booster_")
+        if not isinstance(booster, lightgbm.Booster):
+            raise ValueError(f"booster must be a lightgbm.Booster or LGBMModel, got {booster!r}")
+        self.booster: Any = booster
+
+    def __call__(self, X: Any) -> NDArray[Any]:
+        """Return leaf ids, (n, n_trees)."""
+        self._check_names(X)
+        options = {} if self.n_threads is None else {"num_threads": self.n_threads}
+        leaves: NDArray[Any] = self.booster.predict(X, pred_leaf=True, **options)
+        return leaves
+
+    def __repr__(self) -> str:
+        return f"LightGBMLeaves({self.booster.num_trees()} trees)"
+
+    def _check_names(self, X: Any) -> None:
+        given = getattr(X, "column_names", getattr(X, "columns", None))
+        expected = self.booster.feature_name()
+        if given is None or expected == [f"Column_{j}" for j in range(len(expected))]:
+            return  # of arrays
+        # LightGBM puts underscores in place of white space in the names that it is given.
+        names = [str(name).replace(" ", "_") for name in given]
+        if names != expected:
+            raise ValueError(
+                f"X must have the columns of LightGBM's fit in their order, {expected}, got {names}"
+            )
+
+
+class XGBoostLeaves:
+    """The function from rows to leaf ids of a fitted XGBoost model; it can be pickled.
+
+    Parameters
+    ----------
+    booster : xgboost.Booster or fitted xgboost.XGBModel
+        Such as XGBRegressor and XGBRFRegressor. Up to the best iteration if it was stopped early.
+    missing : float, default=nan
+        What stands for a missing value; an XGBModel knows it itself.
+
+    Raises
+    ------
+    ImportError
+        If XGBoost is not installed.
+    ValueError
+        If it is something else, not fitted, or not made of trees.
+
+    Notes
+    -----
+    Columns of categories are compared with those of the fit by XGBoost itself, from version 3.1 on:
+    one that it has not seen is an error.
+    """
+
+    def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
+        xgboost = _library("xgboost")
+        self.n_threads: int | None = None
+        self.missing = missing
+        if isinstance(booster, xgboost.XGBModel):
+            self.n_threads, self.missing = booster.n_jobs, booster.missing
+            booster = _fitted(booster, "get_booster")()
+        if not isinstance(booster, xgboost.Booster):
+            raise ValueError(f"booster must be an xgboost.Booster or XGBModel, got {booster!r}")
+        if booster.attr("best_iteration") is None:
+            self.n_iterations = booster.num_boosted_rounds()
+        else:
+            self.n_iterations = int(booster.attr("best_iteration")) + 1
+        self.booster: Any = booster
+
+    def __call__(self, X: Any) -> NDArray[np.int32]:
+        """Return leaf ids, (n, n_trees)."""
+        import xgboost
+
+        if not isinstance(X, xgboost.DMatrix):
+            self._check_categories(X)
+            X = xgboost.DMatrix(
+                X,
+                missing=self.missing,
+                feature_types=None if hasattr(X, "columns") else self.booster.feature_types,
+                nthread=self.n_threads,
+                enable_categorical=True,
+            )
+        leaves: NDArray[np.float32] = self.booster.predict(
+            X, pred_leaf=True, iteration_range=(0, self.n_iterations)
+        )
+        if leaves.size > 0 and leaves.max() >= 2**24:
+            raise ValueError(
+                "XGBoost reports leaf ids as float32, which are exact below 2**24; this model has "
+                f"the leaf {leaves.max():.0f}"
+            )
+        return leaves.reshape(X.num_row(), -1).astype(np.int32)
+
+    def __repr__(self) -> str:
+        return f"XGBoostLeaves({self.n_iterations} iterations)"
+
+    def _check_categories(self, X: Any) -> None:
+        has_categories = hasattr(X, "columns") and "c" in (self.booster.feature_types or ())
+        if has_categories and not hasattr(self.booster, "get_categories"):
+            raise ValueError(
+                "columns of categories need xgboost 3.1 or later, which compares them with those "
+                "of the fit"
+            )
+
+
+class CatBoostLeaves:
+    """The function from rows to leaf ids of a fitted CatBoost model; it can be pickled.
+
+    Parameters
+    ----------
+    booster : fitted catboost.CatBoost
+        Such as CatBoostRegressor. One that was stopped early holds the trees up to its best
+        iteration, unless it was told ``use_best_model=False``.
+
+    Attributes
+    ----------
+    n_leaves : (n_trees,) int64 array
+        Leaves of each tree. In symmetric trees some hold no training row.
+
+    Raises
+    ------
+    ImportError
+        If CatBoost is not installed.
+    ValueError
+        If it is something else, or not fitted.
+    """
+
+    def __init__(self, booster: Any) -> None:
+        catboost = _library("catboost")
+        if not isinstance(booster, catboost.CatBoost):
+            raise ValueError(f"booster must be a catboost.CatBoost, got {booster!r}")
+        if not booster.is_fitted():
+            raise ValueError("booster must be fitted, got a CatBoost model that is not")
+        self.booster: Any = booster
+
+    @property
+    def n_leaves(self) -> NDArray[np.int64]:
+        """Leaves of each tree."""
+        return np.asarray(self.booster.get_tree_leaf_counts(), dtype=np.int64)
+
+    def __call__(self, X: Any) -> NDArray[np.int32]:
+        """Return leaf ids, (n, n_trees)."""
+        threads = self.booster.get_param("thread_count")
+        leaves = self.booster.calc_leaf_indexes(X, thread_count=-1 if threads is None else threads)
+        return np.asarray(leaves, dtype=np.int32)
+
+    def __repr__(self) -> str:
+        return f"CatBoostLeaves({self.booster.tree_count_} trees)"
+
+
+def from_lightgbm(
+    booster: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> LeafModel:
+    """Use a fitted LightGBM model, without fitting anything.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster or fitted lightgbm.LGBMModel
+        A forest (``boosting_type="rf"``), or boosted trees; see Notes. Up to the best iteration if
+        it was stopped early.
+    X : rows, as LightGBM predicts them
+        Training rows, or any others whose targets are to be shown. Columns of pandas categories are
+        read as LightGBM does.
+    y : (n,) or (n, n_outputs) array
+        Their targets. Every row counts in each of its leaves (the paper's definition).
+    sample_weight : (n,) array, optional
+        What rows weigh in their leaves.
+    n_jobs : int, default=None
+        Threads for the intervals; LightGBM has its own. None means 1, or what
+        ``joblib.parallel_config`` says; -1 all processors.
+
+    Returns
+    -------
+    LeafModel
+        Its `apply` is a `hdiforest.boosters.LightGBMLeaves`, with which `LeafModel.load` opens what
+        `save` wrote.
+
+    Raises
+    ------
+    ImportError
+        If LightGBM is not installed.
+    ValueError
+        If the model is not one of LightGBM or not fitted, or as `from_leaves`.
+
+    Notes
+    -----
+    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
+    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
+    argument: check its coverage, or `LeafModel.calibrate` it on rows that took no part in the fit.
+    """
+    return _leaf_model(LightGBMLeaves(booster), X, y, sample_weight, n_jobs)
+
+
+def from_xgboost(
+    booster: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    missing: float = np.nan,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> LeafModel:
+    """Use a fitted XGBoost model, without fitting anything.
+
+    Parameters
+    ----------
+    booster : xgboost.Booster or fitted xgboost.XGBModel
+        A forest (XGBRFRegressor), or boosted trees; see the notes of `from_lightgbm`. Up to the
+        best iteration if it was stopped early.
+    X : rows, as xgboost.DMatrix takes them, or a DMatrix
+        Training rows, or any others whose targets are to be shown. Columns of pandas categories are
+        read as XGBoost does.
+    y : (n,) or (n, n_outputs) array
+        Their targets. Every row counts in each of its leaves (the paper's definition).
+    missing : float, default=nan
+        What stands for a missing value, if the booster is a xgboost.Booster.
+    sample_weight, n_jobs
+        See `from_lightgbm`.
+
+    Returns
+    -------
+    LeafModel
+        Its `apply` is a `hdiforest.boosters.XGBoostLeaves`, with which `LeafModel.load` opens what
+        `save` wrote.
+
+    Raises
+    ------
+    ImportError
+        If XGBoost is not installed.
+    ValueError
+        If the model is not one of XGBoost or not fitted, has leaf ids that float32 does not hold,
+        or as `from_leaves`.
+    """
+    return _leaf_model(XGBoostLeaves(booster, missing=missing), X, y, sample_weight, n_jobs)
+
+
+def from_catboost(
+    booster: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> LeafModel:
+    """Use a fitted CatBoost model, without fitting anything.
+
+    Parameters
+    ----------
+    booster : fitted catboost.CatBoost
+        Boosted trees; see the notes of `from_lightgbm`. Leaves of symmetric trees in which no row
+        of X lies say nothing about new rows there.
+    X : rows, as CatBoost predicts them, or a catboost.Pool
+        Training rows, or any others whose targets are to be shown. Columns of categories are read
+        as CatBoost does.
+    y : (n,) or (n, n_outputs) array
+        Their targets. Every row counts in each of its leaves (the paper's definition).
+    sample_weight, n_jobs
+        See `from_lightgbm`.
+
+    Returns
+    -------
+    LeafModel
+        Its `apply` is a `hdiforest.boosters.CatBoostLeaves`, with which `LeafModel.load` opens what
+        `save` wrote.
+
+    Raises
+    ------
+    ImportError
+        If CatBoost is not installed.
+    ValueError
+        If the model is not one of CatBoost or not fitted, or as `from_leaves`.
+    """
+    leaves = CatBoostLeaves(booster)
+    return _leaf_model(leaves, X, y, sample_weight, n_jobs, n_leaves=leaves.n_leaves)
+
+
+def _leaf_model(
+    apply: LightGBMLeaves | XGBoostLeaves | CatBoostLeaves,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    n_jobs: int | None,
+    n_leaves: ArrayLike | None = None,
+) -> LeafModel:
+    model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
+    return model.fit(X, y, sample_weight=sample_weight)
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"hdiforest.from_{name} needs {name}: pip install {name}") from None
+
+
+def _fitted(model: Any, part: str) -> Any:
+    """Return what a fitted scikit-learn estimator of a library holds, or raise ValueError."""
+    if not model.__sklearn_is_fitted__():
+        raise ValueError(f"booster must be fitted, got {type(model).__name__}, which is not")
+    return getattr(model, part)

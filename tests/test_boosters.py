@@ -1,0 +1,311 @@
+"""from_lightgbm, from_xgboost and from_catboost: categories, early stopping, pickles, files."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from hdiforest import LeafModel, from_catboost, from_lightgbm, from_xgboost
+from hdiforest.boosters import CatBoostLeaves, LightGBMLeaves, XGBoostLeaves
+
+pd = pytest.importorskip("pandas")
+lightgbm = pytest.importorskip("lightgbm")
+xgboost = pytest.importorskip("xgboost")
+catboost = pytest.importorskip("catboost")
+pytestmark = pytest.mark.peers
+
+RNG = np.random.default_rng(4)
+N = 500
+TABLE = pd.DataFrame(
+    {
+        "size": RNG.normal(size=N),
+        "colour": pd.Categorical(RNG.choice(["red", "green", "blue", "grey"], N)),
+        "day of week": RNG.integers(0, 7, N),
+    }
+)
+Y = TABLE["size"] + 2.0 * (TABLE["colour"] == "green") + 0.5 * RNG.normal(size=N)
+TRAIN, NEW = TABLE[:400], TABLE[400:]
+Y_TRAIN, Y_NEW = Y[:400].to_numpy(), Y[400:].to_numpy()
+NUMBERS = TABLE[["size", "day of week"]].to_numpy()
+
+FOREST = {"n_estimators": 30, "n_jobs": 1}
+LIGHTGBM = FOREST | {
+    "boosting_type": "rf",
+    "colsample_bytree": 0.7,
+    "min_child_samples": 5,
+    "verbose": -1,
+}
+XGBOOST = FOREST | {"max_depth": 6, "colsample_bynode": 0.7, "subsample": 1, "reg_lambda": 0}
+CATBOOST = {
+    "iterations": 30,
+    "verbose": False,
+    "allow_writing_files": False,
+    "thread_count": 1,
+    "random_seed": 0,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Their threads spin where the processors are busy."""
+    with threadpool_limits(1):
+        yield
+
+
+def lightgbm_forest():
+    return lightgbm.LGBMRegressor(**LIGHTGBM).fit(TRAIN, Y_TRAIN)
+
+
+def lightgbm_booster():
+    options = {"verbose": -1, "num_threads": 1}
+    data = lightgbm.Dataset(TRAIN, Y_TRAIN, free_raw_data=False)
+    return lightgbm.train(options, data, num_boost_round=20)
+
+
+def xgboost_forest():
+    return xgboost.XGBRFRegressor(**XGBOOST, enable_categorical=True).fit(TRAIN, Y_TRAIN)
+
+
+def xgboost_boosted():
+    return xgboost.XGBRegressor(n_estimators=20, n_jobs=1, enable_categorical=True).fit(
+        TRAIN, Y_TRAIN
+    )
+
+
+def xgboost_booster():
+    data = xgboost.DMatrix(TRAIN, Y_TRAIN, enable_categorical=True, nthread=1)
+    return xgboost.train({"num_parallel_tree": 2, "nthread": 1}, data, 10)
+
+
+def catboost_boosted():
+    model = catboost.CatBoostRegressor(**CATBOOST, cat_features=["colour"])
+    return model.fit(TRAIN, Y_TRAIN)
+
+
+def catboost_lossguide():
+    model = catboost.CatBoost(CATBOOST | {"cat_features": ["colour"], "grow_policy": "Lossguide"})
+    return model.fit(TRAIN, Y_TRAIN)
+
+
+FITS = {
+    "lightgbm.LGBMRegressor": (lightgbm_forest, from_lightgbm, 30),
+    "lightgbm.Booster": (lightgbm_booster, from_lightgbm, 20),
+    "xgboost.XGBRFRegressor": (xgboost_forest, from_xgboost, 30),
+    "xgboost.XGBRegressor": (xgboost_boosted, from_xgboost, 20),
+    "xgboost.Booster": (xgboost_booster, from_xgboost, 20),
+    "catboost.CatBoostRegressor": (catboost_boosted, from_catboost, 30),
+    "catboost.CatBoost": (catboost_lossguide, from_catboost, 30),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_models_with_categories(name):
+    fit, function, n_trees = FITS[name]
+    booster = fit()
+    model = function(booster, TRAIN, Y_TRAIN, n_jobs=2)
+    assert isinstance(model, LeafModel)
+    assert model.index_.n_trees == n_trees
+    assert str(n_trees // 2) in repr(model) or str(n_trees) in repr(model)
+    found = model.predict_interval(NEW, [0.8, 0.9])
+    assert found.shape == (100, 2, 2)
+    assert np.corrcoef(model.predict(NEW), Y_NEW)[0, 1] > 0.6
+    pickled = pickle.dumps(model)
+    assert_array_equal(pickle.loads(pickled).predict_interval(NEW, [0.8, 0.9]), found)
+    assert_array_equal(clone(model).fit(TRAIN, Y_TRAIN).predict_interval(NEW, [0.8, 0.9]), found)
+    table = model.predict_interval(NEW, output="pandas")
+    assert_array_equal(table.index, NEW.index)
+    assert model.predict_interval(NEW[:0]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_categories_are_those_of_the_fit(name):
+    fit, function, _ = FITS[name]
+    model = function(fit(), TRAIN, Y_TRAIN)
+    expected = model.predict(NEW)
+    recoded = NEW.assign(
+        colour=NEW["colour"].cat.reorder_categories(["red", "grey", "blue", "green"])
+    )
+    assert_array_equal(model.predict(recoded), expected)
+    only_green = NEW[NEW["colour"] == "green"]
+    only_green = only_green.assign(colour=only_green["colour"].cat.remove_unused_categories())
+    assert_array_equal(model.predict(only_green), expected[NEW["colour"] == "green"])
+    unseen = NEW.assign(colour=NEW["colour"].cat.rename_categories({"red": "violet"}))
+    if "xgboost" in name:
+        with pytest.raises(xgboost.core.XGBoostError, match="category not in the training set"):
+            model.predict(unseen)
+    elif "lightgbm" in name:
+        missing = NEW.assign(colour=NEW["colour"].cat.remove_categories(["red"]))
+        assert_array_equal(model.predict(unseen), model.predict(missing))
+    else:
+        assert np.isfinite(model.predict(unseen)).all()
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_columns_in_another_order_are_refused_or_sorted(name):
+    fit, function, _ = FITS[name]
+    model = function(fit(), TRAIN, Y_TRAIN)
+    swapped = NEW[["day of week", "colour", "size"]]
+    if "catboost" in name:
+        assert_array_equal(model.predict(swapped), model.predict(NEW))
+        return
+    with pytest.raises(ValueError, match=r"X must have the columns|feature_names mismatch"):
+        model.predict(swapped)
+
+
+def test_forests_predict_the_means_of_their_leaves():
+    # With one tree, no rows left out and no penalty, both are the mean of the leaf.
+    one = LIGHTGBM | {"n_estimators": 1, "boosting_type": "gbdt", "learning_rate": 1.0}
+    tree = lightgbm.LGBMRegressor(**one).fit(TRAIN, Y_TRAIN)
+    found = from_lightgbm(tree, TRAIN, Y_TRAIN).predict(NEW)
+    assert_allclose(found, tree.predict(NEW), atol=1e-5)
+    forest = xgboost_forest()
+    found = from_xgboost(forest, TRAIN, Y_TRAIN).predict(NEW)
+    assert_allclose(found, forest.predict(NEW), atol=1e-4)
+
+
+def test_early_stopping_of_lightgbm():
+    model = lightgbm.LGBMRegressor(n_estimators=100, verbose=-1, n_jobs=1, learning_rate=0.5)
+    stop = lightgbm.early_stopping(2, verbose=False)
+    model.fit(TRAIN, Y_TRAIN, eval_X=NEW, eval_y=Y_NEW, callbacks=[stop])
+    best = model.best_iteration_
+    assert best < 100
+    assert from_lightgbm(model, TRAIN, Y_TRAIN).index_.n_trees == best
+    assert from_lightgbm(model.booster_, TRAIN, Y_TRAIN).index_.n_trees == best
+
+
+def test_early_stopping_of_xgboost(tmp_path):
+    model = xgboost.XGBRegressor(
+        n_estimators=100,
+        n_jobs=1,
+        learning_rate=0.5,
+        early_stopping_rounds=2,
+        enable_categorical=True,
+    ).fit(TRAIN, Y_TRAIN, eval_set=[(NEW, Y_NEW)], verbose=False)
+    best = model.best_iteration
+    assert best + 1 < model.get_booster().num_boosted_rounds()
+    for given in (model, model.get_booster()):
+        found = from_xgboost(given, TRAIN, Y_TRAIN)
+        assert found.index_.n_trees == best + 1
+        assert_array_equal(found.apply(NEW), model.apply(NEW))
+    model.get_booster().save_model(tmp_path / "forest.json")
+    loaded = XGBoostLeaves(xgboost.Booster(model_file=tmp_path / "forest.json"))
+    assert_array_equal(loaded(NEW), model.apply(NEW))
+
+
+def test_early_stopping_of_catboost():
+    model = catboost.CatBoostRegressor(**CATBOOST | {"iterations": 100, "learning_rate": 0.5})
+    X, X_new = NUMBERS[:400], NUMBERS[400:]
+    model.fit(X, Y_TRAIN, eval_set=(X_new, Y_NEW), early_stopping_rounds=2)
+    assert model.tree_count_ == model.best_iteration_ + 1 < 100
+    found = from_catboost(model, X, Y_TRAIN)
+    assert found.index_.n_trees == model.tree_count_
+    assert_array_equal(found.apply.n_leaves, model.get_tree_leaf_counts())
+
+
+def save_lightgbm(model, path):
+    getattr(model, "booster_", model).save_model(path)
+    return LightGBMLeaves(lightgbm.Booster(model_file=path))
+
+
+def save_xgboost(model, path):
+    path = path.with_suffix(".ubj")
+    (model.get_booster() if hasattr(model, "get_booster") else model).save_model(path)
+    return XGBoostLeaves(xgboost.Booster(model_file=path))
+
+
+def save_catboost(model, path):
+    model.save_model(path)
+    return CatBoostLeaves(catboost.CatBoost().load_model(path))
+
+
+SAVES = {"lightgbm": save_lightgbm, "xgboost": save_xgboost, "catboost": save_catboost}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_files_beside_those_of_the_library(name, tmp_path):
+    pytest.importorskip("safetensors")
+    fit, function, _ = FITS[name]
+    booster = fit()
+    model = function(booster, TRAIN, Y_TRAIN).calibrate(NEW, Y_NEW, 0.8)
+    apply = SAVES[name.partition(".")[0]](booster, tmp_path / "forest")
+    model.save(tmp_path / "index")
+    loaded = LeafModel.load(tmp_path / "index", apply)
+    assert_array_equal(loaded.predict_interval(NEW, 0.8), model.predict_interval(NEW, 0.8))
+    assert_array_equal(loaded.predict(NEW), model.predict(NEW))
+
+
+def test_rows_without_names():
+    X, X_new = NUMBERS[:400], NUMBERS[400:]
+    for booster, function in (
+        (lightgbm.LGBMRegressor(**LIGHTGBM), from_lightgbm),
+        (xgboost.XGBRFRegressor(**XGBOOST), from_xgboost),
+        (catboost.CatBoostRegressor(**CATBOOST), from_catboost),
+    ):
+        model = function(booster.fit(X, Y_TRAIN), X, Y_TRAIN)
+        assert model.predict_interval(X_new).shape == (100, 2)
+    xgb = xgboost.XGBRFRegressor(**XGBOOST, missing=-1.0).fit(X, Y_TRAIN)
+    assert_array_equal(XGBoostLeaves(xgb)(X_new), xgb.apply(X_new))
+    codes = TRAIN.assign(colour=TRAIN["colour"].cat.codes).to_numpy(float)
+    data = xgboost.DMatrix(codes, Y_TRAIN, feature_types=["q", "c", "q"], nthread=1)
+    booster = xgboost.train({"nthread": 1}, data, 5)
+    expected = booster.predict(data, pred_leaf=True)
+    assert_array_equal(XGBoostLeaves(booster)(codes), expected)
+    assert_array_equal(XGBoostLeaves(booster)(data), expected)
+
+
+def test_columns_of_polars_and_pyarrow_are_not_read_by_position():
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    table = {"a": NUMBERS[:, 0], "b": NUMBERS[:, 1]}
+    forest = lightgbm.LGBMRegressor(**LIGHTGBM).fit(pd.DataFrame(table), Y)
+    model = from_lightgbm(forest, pd.DataFrame(table), Y)
+    for kind in (polars.DataFrame, pyarrow.table):
+        assert_array_equal(model.predict(kind(table)), model.predict(pd.DataFrame(table)))
+        with pytest.raises(ValueError, match=r"their order, \['a', 'b'\], got \['b', 'a'\]"):
+            model.predict(kind({"b": table["b"], "a": table["a"]}))
+
+
+@pytest.mark.parametrize(
+    ("function", "other", "unfitted"),
+    [
+        (from_lightgbm, "a lightgbm.Booster or LGBMModel", lightgbm.LGBMRegressor()),
+        (from_xgboost, "an xgboost.Booster or XGBModel", xgboost.XGBRegressor()),
+        (from_catboost, "a catboost.CatBoost", catboost.CatBoostRegressor()),
+    ],
+)
+def test_other_models_are_refused(function, other, unfitted, monkeypatch):
+    with pytest.raises(ValueError, match=f"booster must be {other}, got 'forest'"):
+        function("forest", TRAIN, Y_TRAIN)
+    with pytest.raises(ValueError, match="booster must be fitted"):
+        function(unfitted, TRAIN, Y_TRAIN)
+    name = function.__name__.removeprefix("from_")
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=f"hdiforest.from_{name} needs {name}: pip install"):
+        function("forest", TRAIN, Y_TRAIN)
+
+
+def test_leaf_ids_that_float32_does_not_hold(monkeypatch):
+    leaves = XGBoostLeaves(xgboost_booster())
+    ids = np.full((2, 10, 1, 2), 2.0**24, dtype=np.float32)
+    monkeypatch.setattr(xgboost.Booster, "predict", lambda *_, **__: ids)
+    with pytest.raises(ValueError, match=r"exact below 2\*\*24; this model has the leaf 16777216"):
+        leaves(NEW)
+
+
+def test_an_xgboost_that_does_not_keep_categories(monkeypatch):
+    leaves = XGBoostLeaves(xgboost_booster())
+    monkeypatch.delattr(xgboost.Booster, "get_categories", raising=False)
+    with pytest.raises(ValueError, match=r"columns of categories need xgboost 3\.1 or later"):
+        leaves(NEW)
+
+
+def test_several_targets():
+    both = np.column_stack([Y_TRAIN, -Y_TRAIN])
+    model = xgboost.XGBRegressor(
+        n_estimators=5, n_jobs=1, multi_strategy="multi_output_tree", tree_method="hist"
+    ).fit(NUMBERS[:400], both)
+    found = from_xgboost(model, NUMBERS[:400], both)
+    assert found.predict_interval(NUMBERS[400:]).shape == (100, 2, 2)
