@@ -250,6 +250,22 @@ def test_rows_without_weight_do_not_count():
     assert model.calibration_.finish.high == Y_TRAIN[:700].max()
 
 
+def test_sample_weights_are_weights_of_the_scores():
+    """Rows of one kind are noisy and few, but weigh as much as all others together."""
+    rng = np.random.default_rng(4)
+    noisy = np.arange(3000) % 10 == 0
+    X = np.column_stack([rng.random(3000), rng.random(3000)])  # do not say which kind a row is of
+    y = X[:, 0] + rng.normal(scale=np.where(noisy, 3.0, 0.3))
+    weights = np.where(noisy, 9.0, 1.0)
+    forest = RandomForestRegressor(100, random_state=0, min_samples_leaf=10)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
+    for level in model.calibration_.levels:
+        assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
+        assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+    further = model.predict_interval(X[:5], 0.85)
+    assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
+
+
 def test_a_pickle_is_checked_against_its_forest(model):
     state = model.__getstate__()
     stored = state["_calibration"]
