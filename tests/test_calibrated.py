@@ -1,6 +1,7 @@
 """Calibrated models: coverage, what they choose, what they keep, and what they refuse."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -128,13 +129,26 @@ def test_further_coverages_need_the_training_rows(model, tmp_path):
         HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
         model.predict_interval(X_NEW, 0.7),
     )
-    others = [
-        HDIForestRegressor.load(tmp_path / "without"),
-        fresh(60).calibrate((0.5, 0.8, 0.9), mean="boosting", random_state=0),
-        fresh(60).calibrate((0.5, 0.8, 0.9), method="split", X=X_NEW, y=Y_NEW),
-    ]
-    for other in others:
-        with pytest.raises(ValueError, match=r"was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
+    levels = (0.5, 0.8, 0.9)
+    others = {
+        "the model was saved without its training rows": HDIForestRegressor.load(
+            tmp_path / "without"
+        ),
+        "what the other mean predicts": fresh(60).calibrate(
+            levels, mean="boosting", random_state=0
+        ),
+        "the model was calibrated by 'split'": fresh(60).calibrate(
+            levels, method="split", X=X_NEW, y=Y_NEW
+        ),
+        "the model was calibrated by 'jackknife": fresh(60).calibrate(
+            levels, method="jackknife+", max_rows=50
+        ),
+    }
+    for reason, other in others.items():
+        sentence = (
+            f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
+        )
+        with pytest.raises(ValueError, match=re.escape(sentence)):
             other.predict_interval(X_NEW, 0.7)
 
 

@@ -96,8 +96,7 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
         return fitted
     if not isinstance(result.calibration, Calibration):
         return fitted
-    n_finite = sum(np.isfinite(level.choice.pad) for level in result.calibration.levels)
-    return fitted if n_finite == 0 else result.with_first_coverages(n_finite)
+    return result.with_finite_coverages()
 
 
 def further_level(
