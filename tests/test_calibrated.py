@@ -10,6 +10,10 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.metrics import coverage_score
+
+from .calibration_twin import two_kinds_of_rows
+from .oracle import SKLEARN
 
 RNG = np.random.default_rng(0)
 X, Y = make_regression(1600, 5, noise=30, random_state=0)
@@ -264,18 +268,32 @@ def test_rows_without_weight_do_not_count():
     assert model.calibration_.finish.high == Y_TRAIN[:700].max()
 
 
+def test_heavy_rows_that_are_never_out_of_bag_are_missed():
+    """By their weights such rows would count, but none of them has a score."""
+    weights = np.where(np.arange(len(Y_TRAIN)) % 10 == 0, 9.0, 1.0)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
+    if SKLEARN < (1, 9):  # weights do not decide what is drawn
+        model.calibrate(0.9)
+        return
+    sentence = r"needs rows of all weights .* are 810 of 900 training rows, but have 50% of their"
+    with pytest.raises(ValueError, match=sentence):
+        model.calibrate(0.9)
+
+
 def test_sample_weights_are_weights_of_the_scores():
-    """Rows of one kind are noisy and few, but weigh as much as all others together."""
-    rng = np.random.default_rng(4)
-    noisy = np.arange(3000) % 10 == 0
-    X = np.column_stack([rng.random(3000), rng.random(3000)])  # do not say which kind a row is of
-    y = X[:, 0] + rng.normal(scale=np.where(noisy, 3.0, 0.3))
-    weights = np.where(noisy, 9.0, 1.0)
-    forest = RandomForestRegressor(100, random_state=0, min_samples_leaf=10)
+    """Half of the rows are noisy, and have two thirds of the weight."""
+    X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
+    forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
     model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
     for level in model.calibration_.levels:
         assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
         assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+    X_new, y_new, weights_new = two_kinds_of_rows(np.random.default_rng(5), 2000)
+    intervals = model.predict_interval(X_new, [0.8, 0.9])
+    shares = coverage_score(y_new, intervals, sample_weight=weights_new)
+    assert_allclose(shares, [0.8, 0.9], atol=0.04)
+    assert (coverage_score(y_new, intervals) > shares + 0.03).all()
     further = model.predict_interval(X[:5], 0.85)
     assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
 
