@@ -128,6 +128,12 @@ class FittedForest:
             self, calibration=calibration, centred=self.centred if needs_centred else None
         )
 
+    def with_finite_coverages(self) -> FittedForest:
+        """Return the forest without the coverages that its calibration had too few rows for."""
+        calibration = cast("Calibration", self.calibration)
+        n_finite = sum(np.isfinite(level.choice.pad) for level in calibration.levels)
+        return self.with_first_coverages(n_finite) if n_finite else self.uncalibrated()
+
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
         jackknifes = n > 0 and cast("CrossCalibration", self.calibration).method == "jackknife+"
