@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest.fitted import FittedForest, Weighting
+from hdiforest.output import TablesOut
 from hdiforest.pickling import State, fitted_state, pop_fitted
 from hdiforest.threads import thread_count
 
 
-class BaseForestModel(BaseEstimator):
+class BaseForestModel(TablesOut, BaseEstimator):
     """An estimator that holds a `FittedForest` once it is fitted or loaded.
 
     Pickles hold arrays in place of compiled objects; see `hdiforest.pickling`.
@@ -60,6 +63,11 @@ class BaseForestModel(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
+
+    def __sklearn_clone__(self) -> Self:
+        copied: Self = super().__sklearn_clone__()
+        copied._output = self._output
+        return copied
 
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())

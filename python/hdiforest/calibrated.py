@@ -30,6 +30,8 @@ from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
+from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
+from hdiforest.result_names import interval_names
 from hdiforest.rows import checked_rows
 from hdiforest.stacking import check_mean
 
@@ -160,7 +162,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: Kind | Literal["calibrated"] | None = None,
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Prediction intervals.
 
         Parameters
@@ -176,10 +179,14 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
             with infinity as the upper end; "upper" the smallest upper bound.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. Tables have the mean of each row
+            in front. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n, 2) or (n, 2, k) float64
+        (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
             NaN where all leaves of the row are empty: possible with ``weights="oob"``. Calibrated
             intervals of a higher coverage contain those of a lower one.
@@ -198,9 +205,26 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         fitted = self._require_fitted()
         if kind is None:
             kind = "hdi" if fitted.calibration is None else "calibrated"
+        wanted = self._wanted(output)
+        if wanted != "numpy":
+            names, chosen = interval_names(kind, coverage), kind
+            return self._table(
+                wanted, names, lambda: self._mean_and_intervals(X, coverage, chosen), X
+            )
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
         return self._calibrated_intervals(fitted, checked_rows(self, X, fitted), coverage)
+
+    def _mean_and_intervals(
+        self, X: ArrayLike, coverage: ArrayLike, kind: Kind | Literal["calibrated"]
+    ) -> NDArray[np.float64]:
+        """Return the columns of `interval_names`."""
+        if kind != "calibrated":
+            return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
+        fitted = self._require_fitted()
+        rows = checked_rows(self, X, fitted)
+        mean = np.empty(len(rows))
+        return joined(mean, self._calibrated_intervals(fitted, rows, np.atleast_1d(coverage), mean))
 
     def _calibrated_intervals(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
+from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
 from hdiforest.sklearn_forest import import_forest
@@ -220,6 +222,7 @@ class HDIForestRegressor(
             options = {} if row_weights is None else {"sample_weight": row_weights}
             estimator.fit(X, targets, **options)
         self.estimator_ = estimator
+        self._learn_labels(X, y)
         fitted = self._import(rows, targets, row_weights, allow_nan)
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())
@@ -322,7 +325,7 @@ class HDIForestRegressor(
     def _query(
         self,
         X: ArrayLike,
-        method: str,
+        method: str | Callable[..., NDArray[np.float64]],
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
@@ -332,7 +335,7 @@ class HDIForestRegressor(
         points = () if per_row is None else (per_row,)
         options["n_threads"] = self._n_threads(len(rows))
         answers: NDArray[np.float64]
-        answers = getattr(fitted.scorer, method)(rows, *points, *arguments, **options)
+        answers = bound(method, fitted.scorer)(rows, *points, *arguments, **options)
         return answers
 
     def __sklearn_tags__(self) -> Tags:
