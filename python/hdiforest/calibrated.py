@@ -21,6 +21,7 @@ from hdiforest.calibrating import (
     further_level,
 )
 from hdiforest.calibration import KINDS, Calibration, CrossCalibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
@@ -127,9 +128,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
-        and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
-        training row takes part in its own interval, nor in the residuals of the others; but where
-        there is another `mean`, it takes part in those of the other folds.
+        and the narrowest is kept. Weights of the training rows are weights of their scores: pads
+        are weighted quantiles and coverages weighted shares. No training row takes part in its own
+        interval, nor in the residuals of the others; but where there is another `mean`, it takes
+        part in those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
@@ -247,18 +249,24 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
     def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:
         """Return the calibration, with further coverages if they can be calibrated out of bag."""
         fitted, calibration = self._require_fitted(), self.calibration_
-        rows = fitted.training_rows
-        if not isinstance(calibration, Calibration) or calibration.method != "oob" or rows is None:
+        unknown = [c for c in coverages if not calibration.has(c)]
+        if not unknown:
             return calibration
-        if any(base.family == "stacked" for base in calibration.bases):
-            return calibration  # what the other mean predicts out of fold is not kept
-        for coverage in coverages:
-            if not calibration.has(coverage) and coverage not in fitted.further_levels:
+        checked_coverages(unknown[0])
+        if (reason := _why_no_further(fitted)) is not None:
+            listed = ", ".join(f"{known:g}" for known in calibration.coverages)
+            raise ValueError(
+                f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
+                f"cannot be added, because {reason}"
+            )
+        calibration = cast("Calibration", calibration)
+        for coverage in unknown:
+            if coverage not in fitted.further_levels:
                 checked_coverages(coverage)
                 fitted.further_levels[coverage] = further_level(
                     fitted, calibration, coverage, self._n_threads()
                 )
-        further = [fitted.further_levels[c] for c in set(coverages) if not calibration.has(c)]
+        further = [fitted.further_levels[c] for c in set(unknown)]
         levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
         return replace(calibration, levels=tuple(levels))
 
@@ -282,6 +290,19 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             new_model, rows, settings, folds, groups is not None, self._n_threads()
         )
         return fitted.uncalibrated(calibration=calibration, folds=forests)
+
+
+def _why_no_further(fitted: FittedForest) -> str | None:
+    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
+    calibration = fitted.calibration
+    if not isinstance(calibration, Calibration) or calibration.method != "oob":
+        method = cast("Record", calibration).method
+        return f"the model was calibrated by {method!r}"
+    if fitted.training_rows is None:
+        return "the model was saved without its training rows"
+    if any(base.family == "stacked" for base in calibration.bases):
+        return "what the other mean predicts out of fold is not kept"
+    return None
 
 
 def _check_arguments(
