@@ -1,8 +1,39 @@
 """Shortest prediction intervals from fitted forests."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hdicore import __version__
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.leaf_model import LeafModel, from_leaves
-from hdiforest.search import ForestSearchOOB
+
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.leaf_model import LeafModel, from_leaves
+    from hdiforest.search import ForestSearchOOB
 
 __all__ = ["ForestSearchOOB", "HDIForestRegressor", "LeafModel", "__version__", "from_leaves"]
+
+# Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
+_MODULES = {
+    "ForestSearchOOB": "search",
+    "HDIForestRegressor": "estimator",
+    "LeafModel": "leaf_model",
+    "from_leaves": "leaf_model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_"):
+        try:
+            return import_module(f"hdiforest.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"hdiforest.{name}":
+                raise
+    raise AttributeError(f"module 'hdiforest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

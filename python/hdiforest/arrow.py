@@ -8,6 +8,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from hdiforest.arrow_types import is_number
+
 
 def as_table(X: Any) -> Any:
     """Convert tables so that scikit-learn reads their columns by name, never by position.
@@ -55,14 +57,6 @@ def as_table(X: Any) -> Any:
             "scikit-learn, or pass a pandas DataFrame"
         )
     return table
-
-
-def is_number(kind: Any) -> bool:
-    """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
-    from pyarrow import types
-
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    return any(test(kind) for test in tests)
 
 
 def _of_floats(table: Any) -> Any:
