@@ -1,6 +1,7 @@
 """Calibrated models: coverage, what they choose, what they keep, and what they refuse."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -128,13 +129,26 @@ def test_further_coverages_need_the_training_rows(model, tmp_path):
         HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
         model.predict_interval(X_NEW, 0.7),
     )
-    others = [
-        HDIForestRegressor.load(tmp_path / "without"),
-        fresh(60).calibrate((0.5, 0.8, 0.9), mean="boosting", random_state=0),
-        fresh(60).calibrate((0.5, 0.8, 0.9), method="split", X=X_NEW, y=Y_NEW),
-    ]
-    for other in others:
-        with pytest.raises(ValueError, match=r"was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
+    levels = (0.5, 0.8, 0.9)
+    others = {
+        "the model was saved without its training rows": HDIForestRegressor.load(
+            tmp_path / "without"
+        ),
+        "what the other mean predicts": fresh(60).calibrate(
+            levels, mean="boosting", random_state=0
+        ),
+        "the model was calibrated by 'split'": fresh(60).calibrate(
+            levels, method="split", X=X_NEW, y=Y_NEW
+        ),
+        "the model was calibrated by 'jackknife": fresh(60).calibrate(
+            levels, method="jackknife+", max_rows=50
+        ),
+    }
+    for reason, other in others.items():
+        sentence = (
+            f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
+        )
+        with pytest.raises(ValueError, match=re.escape(sentence)):
             other.predict_interval(X_NEW, 0.7)
 
 
@@ -248,6 +262,22 @@ def test_rows_without_weight_do_not_count():
     model.calibrate(0.9)
     assert model.calibration_.n <= 700
     assert model.calibration_.finish.high == Y_TRAIN[:700].max()
+
+
+def test_sample_weights_are_weights_of_the_scores():
+    """Rows of one kind are noisy and few, but weigh as much as all others together."""
+    rng = np.random.default_rng(4)
+    noisy = np.arange(3000) % 10 == 0
+    X = np.column_stack([rng.random(3000), rng.random(3000)])  # do not say which kind a row is of
+    y = X[:, 0] + rng.normal(scale=np.where(noisy, 3.0, 0.3))
+    weights = np.where(noisy, 9.0, 1.0)
+    forest = RandomForestRegressor(100, random_state=0, min_samples_leaf=10)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
+    for level in model.calibration_.levels:
+        assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
+        assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+    further = model.predict_interval(X[:5], 0.85)
+    assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
 
 
 def test_a_pickle_is_checked_against_its_forest(model):

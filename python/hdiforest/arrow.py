@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from hdiforest.arrow_types import is_number
+from hdiforest.coding.arrow_types import is_number
 
 
 def as_table(X: Any) -> Any:

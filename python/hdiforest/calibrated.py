@@ -123,9 +123,11 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
-        and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
-        training row takes part in its own interval, nor in the residuals of the others; but where
-        there is another `mean`, it takes part in those of the other folds.
+        and the narrowest is kept. Weights of the training rows are weights of
+        their scores: pads are weighted quantiles and coverages weighted shares (CV+ and jackknife+
+        count all rows of positive weight alike). No training row takes part in its own interval,
+        nor in the residuals of the others; but where there is another `mean`, it takes part in
+        those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()

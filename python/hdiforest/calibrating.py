@@ -25,7 +25,7 @@ from hdiforest.calibration import (
 from hdiforest.calibration.candidates import BaseKind, Candidates
 from hdiforest.calibration.choice import Objective, narrowest
 from hdiforest.calibration.pads import rows_needed
-from hdiforest.fitted import FittedForest
+from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 from hdiforest.oob_intervals import MIN_OOB_TREES, OutOfBagIntervals
 
@@ -61,13 +61,15 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
+    with_ends = chosen[finite]
     calibration = calibrate_oob(
         ends[:, :, finite],
-        source.rows.y[chosen[finite]],
+        source.rows.y[with_ends],
         source.targets,
         settings.coverages,
         families=source.families,
         kinds=settings.kinds,
+        weights=_weights_of(source.rows, with_ends),
         clip=settings.clip,
         objective=settings.objective,
     )
@@ -91,8 +93,7 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
         return fitted
     if not isinstance(result.calibration, Calibration):
         return fitted
-    n_finite = sum(np.isfinite(level.choice.pad) for level in result.calibration.levels)
-    return fitted if n_finite == 0 else result.with_first_coverages(n_finite)
+    return result.with_finite_coverages()
 
 
 def further_level(
@@ -125,7 +126,9 @@ def further_level(
     rows = _chosen_rows(source.usable, calibration.n, 0)
     ends = source.by_base(rows, [*calibration.bases[:n_lower], base])
     finite = np.isfinite(ends).all(axis=(1, 2))
-    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[rows[finite]])
+    with_ends = rows[finite]
+    weights = _weights_of(source.rows, with_ends)
+    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[with_ends], weights)
     if n_lower > 0:
         lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
         candidates = replace(candidates, inner=lower[..., -1])
@@ -243,6 +246,10 @@ def _too_few_trees(method: str, source: OutOfBagIntervals) -> ValueError:
         f"{len(source.usable)} of {len(source.rows.y)} training rows have so many; use more "
         "trees that draw their rows, or method='split' or 'cv+'"
     )
+
+
+def _weights_of(rows: TrainingRows, chosen: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    return None if rows.sample_weight is None else rows.sample_weight[chosen]
 
 
 def _chosen_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import further_level
 from hdiforest.calibration import Calibration, CrossCalibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import Kind
 from hdiforest.cross_intervals import cross_intervals
@@ -122,19 +123,39 @@ def calibration_at(
     ValueError
         If there are too few rows for a further coverage.
     """
-    calibration, rows = fitted.calibration, fitted.training_rows
+    calibration = fitted.calibration
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    if not isinstance(calibration, Calibration) or calibration.method != "oob" or rows is None:
+    unknown = [c for c in coverages if not calibration.has(c)]
+    if not unknown:
         return calibration
-    if any(base.family == "stacked" for base in calibration.bases):
-        return calibration  # what the other mean predicts out of fold is not kept
-    for coverage in coverages:
-        if not calibration.has(coverage) and coverage not in fitted.further_levels:
+    checked_coverages(unknown[0])
+    if (reason := _why_no_further(fitted)) is not None:
+        listed = ", ".join(f"{known:g}" for known in calibration.coverages)
+        raise ValueError(
+            f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
+            f"cannot be added, because {reason}"
+        )
+    calibration = cast("Calibration", calibration)
+    for coverage in unknown:
+        if coverage not in fitted.further_levels:
             checked_coverages(coverage)
             fitted.further_levels[coverage] = further_level(
                 fitted, calibration, coverage, n_threads()
             )
-    further = [fitted.further_levels[c] for c in set(coverages) if not calibration.has(c)]
+    further = [fitted.further_levels[c] for c in set(unknown)]
     levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
     return replace(calibration, levels=tuple(levels))
+
+
+def _why_no_further(fitted: FittedForest) -> str | None:
+    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
+    calibration = fitted.calibration
+    if not isinstance(calibration, Calibration) or calibration.method != "oob":
+        method = cast("Record", calibration).method
+        return f"the model was calibrated by {method!r}"
+    if fitted.training_rows is None:
+        return "the model was saved without its training rows"
+    if any(base.family == "stacked" for base in calibration.bases):
+        return "what the other mean predicts out of fold is not kept"
+    return None
