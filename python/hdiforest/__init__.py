@@ -1,10 +1,15 @@
 """Shortest prediction intervals from fitted forests."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hdicore import __version__
-from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.leaf_model import LeafModel, from_leaves
-from hdiforest.search import ForestSearchOOB
+
+if TYPE_CHECKING:
+    from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
+    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.leaf_model import LeafModel, from_leaves
+    from hdiforest.search import ForestSearchOOB
 
 __all__ = [
     "ForestSearchOOB",
@@ -16,3 +21,32 @@ __all__ = [
     "from_lightgbm",
     "from_xgboost",
 ]
+
+# Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
+_MODULES = {
+    "ForestSearchOOB": "search",
+    "HDIForestRegressor": "estimator",
+    "LeafModel": "leaf_model",
+    "from_catboost": "boosters",
+    "from_leaves": "leaf_model",
+    "from_lightgbm": "boosters",
+    "from_xgboost": "boosters",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_"):
+        try:
+            return import_module(f"hdiforest.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"hdiforest.{name}":
+                raise
+    raise AttributeError(f"module 'hdiforest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.command.prediction import AnyKind
 from hdiforest.command.report import aligned
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import (
@@ -19,6 +18,7 @@ from hdiforest.metrics import (
     interval_score,
     mean_width_score,
 )
+from hdiforest.predicting import AnyKind
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.command.extras import MissingPackageError, need
-from hdiforest.command.prediction import AnyKind, feature_columns, mean_and_intervals
+from hdiforest.command.prediction import feature_columns
 from hdiforest.command.tables import (
     TableError,
     checked_features,
@@ -22,7 +22,9 @@ from hdiforest.command.tables import (
     write_table,
 )
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.predicting import AnyKind, mean_and_intervals
 from hdiforest.result_names import ENDS, interval_names, require_distinct
+from hdiforest.threads import thread_count
 
 
 def score_table(
@@ -96,7 +98,9 @@ def _scored(
     levels: list[float],
     kind: AnyKind,
 ) -> list[NDArray[np.float64]]:
-    mean, intervals = mean_and_intervals(model, X, levels, kind)
+    mean, intervals = mean_and_intervals(
+        model._require_fitted(), X, levels, kind, thread_count(model.n_jobs)
+    )
     ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in ENDS[kind]]
     return [np.ascontiguousarray(column) for column in (mean, *ends)]
 
