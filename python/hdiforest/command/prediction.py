@@ -19,6 +19,7 @@ from hdiforest.threads import thread_count
 AnyKind = Literal["calibrated", Kind]
 USUAL_LEVEL = 0.9
 Array = NDArray[np.float64]
+Rows = NDArray[np.float32] | NDArray[np.float64]
 
 
 def calibration_of(model: HDIForestRegressor) -> Record | None:
@@ -82,13 +83,13 @@ def feature_columns(
     return columns
 
 
-def with_names(X: Array, names: Sequence[str]) -> Any:
+def with_names(X: Rows, names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
     return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})
 
 
 def mean_and_intervals(
-    model: HDIForestRegressor, X: Array, levels: list[float], kind: AnyKind
+    model: HDIForestRegressor, X: Rows, levels: list[float], kind: AnyKind
 ) -> tuple[Array, Array]:
     """Return means (n,) and intervals (n, 2, k) of the rows of a model of one target."""
     shape = (len(X),) if model.scorer_.index.scalar_output else (len(X), 1)
