@@ -270,7 +270,7 @@ def test_dates_with_a_word_among_them_are_refused_unless_declared():
     [
         ({"categorical": ["b", "x"]}, "no column 'b'; it has 'x'"),
         ({"drop": ["b"]}, "no column 'b'"),
-        ({"ids": ["b", "c"]}, "no columns 'b', 'c'"),
+        ({"drop": ["b", "c"]}, "no columns 'b', 'c'"),
         ({"drop": ["x"]}, "no column left"),
     ],
 )

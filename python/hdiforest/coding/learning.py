@@ -44,8 +44,10 @@ def learn(
         Targets. The order of categories follows them.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, besides those of text and of dictionaries.
-    drop, ids : collection of str
-        Columns that are no features; the coding keeps the names of `ids`.
+    drop : collection of str
+        Columns that are no features.
+    ids : collection of str
+        Columns that are no features, whose names the coding keeps. They need not be there.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def learn(
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names = [name for name in table.schema.names if name not in {*drop, *ids}]
-    _require_known(table.schema.names, names, [*named, *drop, *ids])
+    _require_known(table.schema.names, names, [*named, *drop])
     targets = np.asarray(y, dtype=np.float64)
     entries, faults = [], {}
     for name in names:

@@ -52,7 +52,7 @@ def _add_fit(commands: Any) -> None:
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
+    _add_roles(add)
     add("--sample-weight", metavar="COL", help="column of row weights")
     add(
         "--weights",
@@ -103,8 +103,9 @@ def _add_score(commands: Any) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, or one-sided intervals (default: calibrated if "
         "the model is, else hdi)")  # fmt: skip
-    add("--keep", nargs="+", action="extend", default=[], metavar="COL",
-        help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
+    add("--keep", nargs="+", action="extend", metavar="COL",
+        help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
+        "model's --id that TABLE has)")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
     _add_jobs(parser)
@@ -141,6 +142,15 @@ def _add_check(commands: Any) -> None:
         "else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_jobs(parser)
+
+
+def _add_roles(add: Any) -> None:
+    add("--categorical", nargs="+", action="extend", default=[], metavar="COL",
+        help="columns of categories besides those of text, such as codes of numbers (default: auto,"
+        " those of text alone)")  # fmt: skip
+    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
+    add("--id", nargs="+", action="extend", default=[], metavar="COL", help="columns that name the "
+        "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
 
 
 def _add_boost(add: Any) -> None:

@@ -69,8 +69,13 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
-    from hdiforest.command.fitting import fit_and_calibrate, new_forest, out_of_bag_report
-    from hdiforest.command.labelled import read_training_table
+    from hdiforest.command.fitting import (
+        attach_coding,
+        fit_and_calibrate,
+        new_forest,
+        out_of_bag_report,
+    )
+    from hdiforest.command.training import read_training_table
 
     need("safetensors")
     _require_writable(options.output, options.train)
@@ -82,6 +87,8 @@ def _run_fit(options: Any) -> None:
         options.train,
         options.target,
         drop=options.drop,
+        ids=options.id,
+        categorical=[name for name in options.categorical if name != "auto"],
         sample_weight=options.sample_weight,
         groups=options.groups,
     )
@@ -105,6 +112,7 @@ def _run_fit(options: Any) -> None:
         seed=options.seed,
     )
     report = out_of_bag_report(model)
+    attach_coding(model, table.coding)
     model.save(options.output, training_rows=options.training_rows)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
@@ -115,6 +123,7 @@ def _run_fit(options: Any) -> None:
 
 
 def _run_score(options: Any) -> None:
+    from hdiforest.command.features import unseen_report
     from hdiforest.command.scoring import score_table
 
     _require_writable(options.output, options.table, options.model)
@@ -122,7 +131,7 @@ def _run_score(options: Any) -> None:
     kind, levels = _kind_and_levels(model, options.kind, options.coverage)
     report = sys.stderr if is_standard_output(options.output) else None
     start = time.perf_counter()
-    n_rows = score_table(
+    scored = score_table(
         model,
         options.table,
         options.output,
@@ -132,15 +141,21 @@ def _run_score(options: Any) -> None:
         batch_rows=options.batch_rows,
     )
     seconds = time.perf_counter() - start
+    n_rows, unseen = scored
     say(
         f"{n_rows:,} rows scored in {seconds:.1f} s ({n_rows / seconds:,.0f} rows/s), "
-        f"written to {options.output}",
+        f"written to {options.output}{_on_a_line(unseen_report(unseen))}",
         report,
     )
 
 
+def _on_a_line(text: str) -> str:
+    return f"\n{text}" if text else ""
+
+
 def _run_calibrate(options: Any) -> None:
     from hdiforest.command.calibrating import infinite_intervals_refused
+    from hdiforest.command.features import unseen_report
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output
@@ -151,7 +166,7 @@ def _run_calibrate(options: Any) -> None:
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y = read_labelled_table(model, options.table, options.target)
+    X, y, unseen = read_labelled_table(model, options.table, options.target)
     known = calibration_of(model)
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
@@ -165,7 +180,7 @@ def _run_calibrate(options: Any) -> None:
             random_state=0,
         )
     model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {output}")
+    say(f"{model.calibration_!r}\n\nModel written to {output}{_on_a_line(unseen_report(unseen))}")
 
 
 def _run_check(options: Any) -> None:
@@ -176,8 +191,8 @@ def _run_check(options: Any) -> None:
     kind, levels = _kind_and_levels(model, options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    X, y = read_labelled_table(model, options.table, options.target)
-    found = check(model, X, y, kind, levels)
+    X, y, unseen = read_labelled_table(model, options.table, options.target)
+    found = check(model, X, y, kind, levels, unseen)
     say(found.json() if options.json else found.text())
 
 

@@ -7,11 +7,12 @@ import csv
 import gzip
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from hdiforest.command.csv_kinds import Kind, kind_of, odd_one
 from hdiforest.command.csv_rows import CsvRows, RowError
 from hdiforest.command.extras import need
 from hdiforest.command.table_reader import TableError, TableReader, not_numbers
@@ -35,6 +36,8 @@ class CsvReader(TableReader):
     zipped : bool
         Whether it is compressed by gzip.
     """
+
+    is_text = True
 
     def __init__(self, path: Path, *, zipped: bool) -> None:
         self.path = path
@@ -87,6 +90,48 @@ class CsvReader(TableReader):
         with self._naming_the_file():
             for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
                 yield self._table(block, number_columns, kept)
+
+    def without_missing(self, column: Any) -> Any:
+        """Return text with null in place of what means missing."""
+        return need("pyarrow.compute").if_else(_is_missing(column), None, column)
+
+    def _read_typed(
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
+    ) -> Iterator[Any]:
+        pa = need("pyarrow")
+        kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
+        kinds |= dict.fromkeys(number_columns, "number")
+        with self._naming_the_file():
+            for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
+                unknown = [name for name in columns if name not in kinds]
+                if unknown:
+                    kinds |= self._kinds(block, unknown)
+                numbers = [name for name in columns if kinds.get(name) == "number"]
+                table = self._table(block, numbers, [n for n in columns if n not in numbers])
+                yield pa.table({name: self._typed(table, name, kinds) for name in columns})
+
+    def _kinds(self, block: bytes, columns: list[str]) -> dict[str, Kind]:
+        """Return the kinds of those columns that have cells in the block."""
+        table = self._table(block, [], columns)
+        found: dict[str, Kind] = {}
+        mixed = {}
+        for name in columns:
+            text = self.without_missing(table[name].combine_chunks())
+            kind = kind_of(text, _as_numbers)
+            if kind == "mixed":
+                row, cell = odd_one(text)
+                line = self._rows.line_of(block, row)
+                mixed[name] = f"holds '{_shown(cell.encode())}' in line {line}"
+            elif kind is not None:
+                found[name] = kind
+        if mixed:
+            raise TableError(f"{self.path}: {not_numbers(mixed)}", mixed)
+        return found
+
+    def _typed(self, table: Any, name: str, kinds: dict[str, Kind]) -> Any:
+        if name not in kinds:
+            return need("pyarrow").nulls(table.num_rows)
+        return table[name] if kinds[name] == "number" else self.without_missing(table[name])
 
     def _table(self, block: bytes, number_columns: list[str], kept: list[str]) -> Any:
         pa = need("pyarrow")

@@ -16,6 +16,7 @@ from hdiforest.predicting import AnyKind, chosen_kind_and_levels
 from hdiforest.threads import thread_count
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.float32] | NDArray[np.float64]
 
 
 def calibration_of(model: HDIForestRegressor) -> Record | None:
@@ -67,6 +68,6 @@ def feature_columns(
     return columns
 
 
-def with_names(X: Array, names: Sequence[str]) -> Any:
+def with_names(X: Rows, names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
     return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})

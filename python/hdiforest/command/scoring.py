@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.command.extras import MissingPackageError, need
-from hdiforest.command.prediction import feature_columns
-from hdiforest.command.tables import (
-    TableError,
-    checked_features,
-    numbers,
-    open_table,
-    write_table,
-)
+from hdiforest.command.features import Features
+from hdiforest.command.prediction import Rows
+from hdiforest.command.tables import TableError, open_table, write_table
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.predicting import AnyKind, mean_and_intervals
 from hdiforest.result_names import ENDS, interval_names, require_distinct
 from hdiforest.threads import thread_count
+
+
+class Scored(NamedTuple):
+    """What was scored."""
+
+    n_rows: int
+    unseen: Counter[str]  # see `Features`
 
 
 def score_table(
@@ -34,9 +37,9 @@ def score_table(
     *,
     coverage: Sequence[float] = (0.9,),
     kind: AnyKind = "hdi",
-    keep: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     batch_rows: int | None = None,
-) -> int:
+) -> Scored:
     """Score every row of a table; memory does not grow with their number.
 
     Parameters
@@ -48,16 +51,16 @@ def score_table(
         format may go to one.
     coverage : sequence of k floats, default=(0.9,)
     kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, default="hdi"
-    keep : sequence of str
-        Columns of `source` to repeat in front of the results.
+    keep : sequence of str, optional
+        Columns of `source` to repeat in front of the results: by default those that name its rows,
+        if the model knows such.
     batch_rows : int, optional
         Rows in memory at once: 65536 if None, fewer for more than 64 columns. No result depends on
         it.
 
     Returns
     -------
-    int
-        Number of rows scored.
+    Scored
 
     Raises
     ------
@@ -70,11 +73,13 @@ def score_table(
     if model.n_outputs_ != 1:
         raise ValueError(f"the model has {model.n_outputs_} targets; tables are scored for one")
     results = interval_names(kind, coverage)
-    require_distinct([*keep, *results])
     pa = need("pyarrow")
     with open_table(source) as table:
-        features = feature_columns(model, table, keep)
-        batches = table.batches(features, list(keep), batch_rows)
+        if keep is None:
+            keep = [name for name in _ids(model) if name in table.names]
+        require_distinct([*keep, *results])
+        features = Features(model, table, kept=keep)
+        batches = features.batches(batch_rows)
         first = next(batches, None)  # before anything is written, because a pipe cannot be emptied
         if first is None:
             raise TableError(f"{source} has no rows")
@@ -83,18 +88,22 @@ def score_table(
         n_done = 0
         with write_table(out, schema) as write, _progress(table.n_rows) as advance:
             for batch in chain([first], batches):
-                X = numbers(batch, len(features))
-                checked_features(X, features, source, n_done)
+                X = features.matrix(batch, n_done)
                 scored = _scored(model, X, list(coverage), kind)
-                write(pa.table([*batch.columns[len(features) :], *scored], schema=schema))
+                write(pa.table([*features.kept(batch), *scored], schema=schema))
                 n_done += len(X)
                 advance(len(X))
-    return n_done
+    return Scored(n_done, features.unseen)
+
+
+def _ids(model: HDIForestRegressor) -> tuple[str, ...]:
+    coding = model._require_fitted().coding
+    return () if coding is None else coding.ids
 
 
 def _scored(
     model: HDIForestRegressor,
-    X: NDArray[np.float64],
+    X: Rows,
     levels: list[float],
     kind: AnyKind,
 ) -> list[NDArray[np.float64]]:
