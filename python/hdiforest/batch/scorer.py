@@ -303,7 +303,7 @@ def _checked(
     """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
     if fitted.n_outputs != 1:
         raise ValueError(
-            f"the model {path} has {fitted.n_outputs} targets; tables are scored for one"
+            f"the model has {fitted.n_outputs} targets; tables are scored for one (model {path})"
         )
     levels = None
     if coverage is not None:

@@ -12,7 +12,9 @@ from hdiforest.command.inputs import Inputs, Source
 from hdiforest.command.progress import Progress
 from hdiforest.command.resume import as_metadata, keep_beside, origin_of, why_again
 from hdiforest.command.scoring import Columns, features_of, score_table
-from hdiforest.command.table_reader import TableError, listed
+from hdiforest.command.table_reader import TableError
+
+_MAX_FAULTS = 20  # in one message
 
 
 class Done(NamedTuple):
@@ -74,8 +76,11 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
     if len(faults) == 1:
         raise TableError(faults[0])
     if faults:
-        raise TableError(f"{len(faults)} of {len(sources)} tables cannot be scored: "
-                         f"{listed(faults).replace(', ...', '; ...')}")  # fmt: skip
+        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise TableError(
+            f"{len(faults)} of {len(sources)} tables cannot be scored: "
+            f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
+        )
 
 
 def score_dataset(

@@ -17,7 +17,7 @@ from hdiforest.command.progress import progress
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
-from hdiforest.command.table_reader import TableError
+from hdiforest.command.table_reader import TableError, listed
 from hdiforest.command.tables import ending
 from hdiforest.command.usage import UsageError, require_writable
 from hdiforest.predicting import chosen_kind_and_levels
@@ -102,7 +102,7 @@ def _report(
     if done.n_there:
         lines.append(f"{done.n_there:,} outputs were there and stay as they are")
     if done.again:
-        lines.append(f"Scored again: {'; '.join(done.again)}")
+        lines.append(f"Scored again: {listed(done.again)}")
     if unseen := unseen_report(scorer.unseen):
         lines.append(unseen)
     say("\n".join(lines), sys.stderr if is_standard_output(output) else None)
