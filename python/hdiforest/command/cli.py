@@ -70,12 +70,12 @@ def _sentence(error: OSError) -> str:
 
 def _run_fit(options: Any) -> None:
     from hdiforest.command.fitting import (
-        attach_coding,
         fit_and_calibrate,
         new_forest,
         out_of_bag_report,
     )
     from hdiforest.command.training import read_training_table
+    from hdiforest.fit_table import attach_coding
 
     need("safetensors")
     _require_writable(options.output, options.train)
