@@ -64,6 +64,17 @@ def fit_and_calibrate(
         with infinite_intervals_refused():
             model.calibrate(CALIBRATED_LEVELS, **options)
         return ""
+    return calibrate_out_of_bag(model, **options)
+
+
+def calibrate_out_of_bag(model: HDIForestRegressor, **options: Any) -> str:
+    """Calibrate a fitted model at those of `CALIBRATED_LEVELS` that its rows allow.
+
+    Returns
+    -------
+    str
+        As `fit_and_calibrate`.
+    """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "intervals of coverage .* are infinite", UserWarning)
