@@ -9,11 +9,12 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.base_intervals import OutOfBagIntervals, base_intervals
+from hdiforest.base_intervals import base_intervals
 from hdiforest.calibration import KINDS, Base, Finish
 from hdiforest.calibration.candidates import Candidates
 from hdiforest.calibration.choice import narrowest
 from hdiforest.calibration.intervals import padded
+from hdiforest.oob_intervals import OutOfBagIntervals
 
 from .oracle import ROOT, SKLEARN
 

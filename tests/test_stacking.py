@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
-from hdiforest.base_intervals import OutOfBagIntervals
 from hdiforest.boosted_mean import BoostedMean
-from hdiforest.stacking import RegressorMean
+from hdiforest.oob_intervals import OutOfBagIntervals
+from hdiforest.stacking import RegressorMean, boosted_mean, is_plain_boosting
 
 X, Y = make_friedman1(600, 6, noise=1, random_state=0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
@@ -45,8 +45,8 @@ def test_boosted_arrays_predict_what_the_regressor_does(loss, missing):
         rows[:, 1] = np.where(rows[:, 1] > 0.5, rows[:, 1], np.nan)  # a split of missing or not
     booster = HistGradientBoostingRegressor(loss=loss, max_iter=30, random_state=0)
     booster.fit(rows, np.where(np.isnan(rows[:, 1]), 3, 0) + Y)
-    assert BoostedMean.understands(booster)
-    mean = BoostedMean.of(booster, rows.shape[1])
+    assert is_plain_boosting(booster)
+    mean = boosted_mean(booster, rows.shape[1])
     assert_allclose(mean.predict(rows, 1), booster.predict(rows), rtol=1e-12)
     assert_array_equal(mean.predict(rows, 2), mean.predict(rows, 1))
 
@@ -61,7 +61,7 @@ def test_boosted_arrays_predict_what_the_regressor_does(loss, missing):
 )
 def test_other_regressors_stay_what_they_are(regressor):
     rows = np.round(X * 3)
-    assert not BoostedMean.understands(regressor.fit(rows, np.abs(Y)))
+    assert not is_plain_boosting(regressor.fit(rows, np.abs(Y)))
 
 
 def test_the_share_minimises_the_squared_error():

@@ -1,10 +1,15 @@
 """Shortest prediction intervals from fitted forests."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hdicore import __version__
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.fit_table import fit_table
-from hdiforest.leaf_model import LeafModel, from_leaves
-from hdiforest.search import ForestSearchOOB
+
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.leaf_model import LeafModel, from_leaves
+    from hdiforest.search import ForestSearchOOB
+    from hdiforest.table_fitting import fit_table
 
 __all__ = [
     "ForestSearchOOB",
@@ -14,3 +19,30 @@ __all__ = [
     "fit_table",
     "from_leaves",
 ]
+
+# Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
+_MODULES = {
+    "ForestSearchOOB": "search",
+    "HDIForestRegressor": "estimator",
+    "LeafModel": "leaf_model",
+    "fit_table": "table_fitting",
+    "from_leaves": "leaf_model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_"):
+        try:
+            return import_module(f"hdiforest.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"hdiforest.{name}":
+                raise
+    raise AttributeError(f"module 'hdiforest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

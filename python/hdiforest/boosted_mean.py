@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from hdicore import Forest
 
@@ -19,39 +18,6 @@ class BoostedMean:
     forest: Forest
     leaf_values: NDArray[np.float64]  # (n_leaves.sum(),) tree after tree
     baseline: float
-
-    @classmethod
-    def understands(cls, regressor: Any) -> bool:
-        """Whether `of` can read the trees of a fitted regressor."""
-        return (
-            type(regressor) is HistGradientBoostingRegressor
-            and regressor.loss in ("squared_error", "absolute_error", "quantile")  # not of logs
-            and regressor.is_categorical_ is None
-        )
-
-    @classmethod
-    def of(cls, regressor: HistGradientBoostingRegressor, n_features: int) -> BoostedMean:
-        """Read the trees of a fitted regressor that `understands` accepts."""
-        nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
-        sizes = [len(own) for own in nodes]
-        joined = np.concatenate(nodes)
-        offsets = np.cumsum([0, *sizes])
-        left, right = (
-            np.where(joined["is_leaf"], -1, joined[side].astype(np.int64))
-            for side in ("left", "right")
-        )
-        forest = Forest(
-            children_left=left,
-            children_right=right,
-            feature=joined["feature_idx"],
-            threshold=joined["num_threshold"],
-            missing_go_to_left=joined["missing_go_to_left"],
-            tree_offsets=offsets,
-            n_features=n_features,
-        )
-        first_nodes = np.repeat(offsets[:-1], forest.n_leaves)
-        values = joined["value"][first_nodes + forest.leaf_nodes]
-        return cls(forest, values, float(regressor._baseline_prediction.item()))
 
     @classmethod
     def checked(

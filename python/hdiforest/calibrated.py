@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import (
     DEFAULT_COVERAGES,
     MAX_ROWS,
@@ -18,18 +16,17 @@ from hdiforest.calibrating import (
     calibrated_by_jackknife,
     calibrated_by_split,
     calibrated_out_of_bag,
-    further_level,
 )
 from hdiforest.calibration import KINDS, Calibration, CrossCalibration
-from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.calibration.record import check_confidence
 from hdiforest.conditional import ConditionalDistributions, Kind
-from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
+from hdiforest.cross_fit import cross_fitted, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
+from hdiforest.predicting import calibrated_intervals
 from hdiforest.rows import checked_rows
 from hdiforest.stacking import check_mean
 
@@ -201,51 +198,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind = "hdi" if fitted.calibration is None else "calibrated"
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        return self._calibrated_intervals(fitted, checked_rows(self, X, fitted), coverage)
-
-    def _calibrated_intervals(
-        self,
-        fitted: FittedForest,
-        rows: NDArray[np.float32] | NDArray[np.float64],
-        coverage: ArrayLike,
-        mean: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
-        """Return intervals of checked rows; `mean` (n,) is filled with their means."""
-        calibration = self._calibration_at(np.asarray(coverage, dtype=np.float64).ravel().tolist())
-        at = calibration.positions(coverage)
-        # Intervals contain those of lower coverages; higher ones are not needed.
-        calibration = calibration.first(int(at.max(initial=0)) + 1)
-        n_threads = self._n_threads(len(rows))
-        if isinstance(calibration, CrossCalibration):
-            if mean is not None:
-                fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
-            return cross_intervals(calibration, fitted, rows, n_threads)[..., at]
-        ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
-        return calibration.intervals(ends)[..., at]
-
-    def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:
-        """Return the calibration, with further coverages if they can be calibrated out of bag."""
-        fitted, calibration = self._require_fitted(), self.calibration_
-        unknown = [c for c in coverages if not calibration.has(c)]
-        if not unknown:
-            return calibration
-        checked_coverages(unknown[0])
-        if (reason := _why_no_further(fitted)) is not None:
-            listed = ", ".join(f"{known:g}" for known in calibration.coverages)
-            raise ValueError(
-                f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
-                f"cannot be added, because {reason}"
-            )
-        calibration = cast("Calibration", calibration)
-        for coverage in unknown:
-            if coverage not in fitted.further_levels:
-                checked_coverages(coverage)
-                fitted.further_levels[coverage] = further_level(
-                    fitted, calibration, coverage, self._n_threads()
-                )
-        further = [fitted.further_levels[c] for c in set(unknown)]
-        levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
-        return replace(calibration, levels=tuple(levels))
+        rows = checked_rows(self, X, fitted)
+        return calibrated_intervals(
+            fitted, rows, coverage, self._n_threads(len(rows)), n_calibrating=self._n_threads
+        )
 
     def _cross_fitted(
         self, fitted: FittedForest, settings: Settings, cv: int, groups: ArrayLike | None
@@ -267,19 +223,6 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             new_model, rows, settings, folds, groups is not None, self._n_threads()
         )
         return fitted.uncalibrated(calibration=calibration, folds=forests)
-
-
-def _why_no_further(fitted: FittedForest) -> str | None:
-    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
-    calibration = fitted.calibration
-    if not isinstance(calibration, Calibration) or calibration.method != "oob":
-        method = cast("Record", calibration).method
-        return f"the model was calibrated by {method!r}"
-    if fitted.training_rows is None:
-        return "the model was saved without its training rows"
-    if any(base.family == "stacked" for base in calibration.bases):
-        return "what the other mean predicts out of fold is not kept"
-    return None
 
 
 def _check_arguments(

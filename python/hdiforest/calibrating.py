@@ -10,11 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.base_intervals import (
-    MIN_OOB_TREES,
-    OutOfBagIntervals,
-    base_intervals,
-)
+from hdiforest.base_intervals import base_intervals
 from hdiforest.calibration import (
     FIXED_RAW,
     KINDS,
@@ -31,6 +27,7 @@ from hdiforest.calibration.choice import Objective, narrowest
 from hdiforest.calibration.pads import rows_needed
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
+from hdiforest.oob_intervals import MIN_OOB_TREES, OutOfBagIntervals
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 MAX_ROWS = 20_000  # whose coverage has a standard error of 0.2 %

@@ -10,18 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 
-from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import Settings, calibrated_if_possible
-from hdiforest.calibration import (
-    FIXED_RAW,
-    Calibration,
-    CrossCalibration,
-    Finish,
-    cross_calibration,
-)
+from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
+from hdiforest.cross_intervals import fold_intervals
 from hdiforest.fitted import FittedForest, TrainingRows
-
-_ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
 
 def fold_rows(
@@ -116,7 +108,7 @@ def cross_fitted(
         if _has_infinite_pads(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        own = _fold_intervals(forests[-1], rows.X[held_out], len(settings.coverages), n_threads)
+        own = fold_intervals(forests[-1], rows.X[held_out], len(settings.coverages), n_threads)
         finite = np.isfinite(own).all(axis=(1, 2))
         if not finite.any():
             raise ValueError("cv must be smaller: a fold holds out no row with an interval")
@@ -127,41 +119,8 @@ def cross_fitted(
     return calibration, tuple(forests)
 
 
-def cross_intervals(
-    calibration: CrossCalibration,
-    fitted: FittedForest,
-    X: NDArray[np.float32] | NDArray[np.float64],
-    n_threads: int,
-) -> NDArray[np.float64]:
-    """Return the calibrated intervals of the rows of X, (n, 2, k)."""
-    k = len(calibration.levels)
-    found = np.empty((len(X), 2, k))
-    step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
-    for begin in range(0, len(X), step):
-        part = X[begin : begin + step]
-        if fitted.jackknife is not None:
-            leaves = fitted.scorer.forest.leaves(part, n_threads=n_threads)
-            own = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
-            ends = np.broadcast_to(own, (*own.shape[:3], k))
-        else:
-            ends = np.stack([_fold_intervals(fold, part, k, n_threads) for fold in fitted.folds])
-        found[begin : begin + step] = calibration.intervals(ends)
-    return found
-
-
 def _has_infinite_pads(forest: FittedForest) -> bool:
     calibration = forest.calibration
     return isinstance(calibration, Calibration) and not all(
         np.isfinite(level.choice.pad) for level in calibration.levels
     )
-
-
-def _fold_intervals(
-    fold: FittedForest, X: NDArray[np.float32] | NDArray[np.float64], k: int, n_threads: int
-) -> NDArray[np.float64]:
-    """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
-    if not isinstance(fold.calibration, Calibration):
-        ends = base_intervals(fold, X, [FIXED_RAW], n_threads)
-        return np.broadcast_to(ends, (len(X), 2, k))
-    calibration = fold.calibration.first(k)
-    return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))

@@ -64,6 +64,11 @@ def read_facts(path: Path) -> Facts:
     return tensor_file.read_facts(path, MODEL)
 
 
+def read_digest(path: Path) -> str:
+    """Return the SHA-256 over everything in a model file that `load` has accepted."""
+    return tensor_file.read_digest(path, MODEL)
+
+
 def _named(group: str, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
     return {f"{group}.{name}": array for name, array in arrays.items()}
 

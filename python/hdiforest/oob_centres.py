@@ -13,7 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer, centred_oob_intervals
 from hdiforest.centred import CentredForest
 from hdiforest.conditional import Kind
 from hdiforest.fitted import TrainingRows
-from hdiforest.stacking import Stacking
+from hdiforest.stacked import Stacking
 
 Array = NDArray[np.float64]
 
@@ -66,11 +66,6 @@ class OutOfBagCentres:
         weights = np.ones(len(self.rows.y)) if given is None else given.copy()
         weights[self.n_trees == 0] = 0
         return weights
-
-    def stacked_on(self, regressor: object, random_state: int | None) -> Stacking:
-        """Fit a regressor to stack on these centres."""
-        has_centre = self.n_trees > 0
-        return Stacking.of(regressor, self.rows, self.centres, has_centre, random_state)
 
     def forest_of(self, stacking: Stacking | None, n_threads: int) -> CentredForest:
         """Index the residuals of all rows by leaf."""

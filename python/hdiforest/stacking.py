@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
+from hdicore import Forest
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.centred import Mean
 from hdiforest.fitted import TrainingRows
+from hdiforest.stacked import Stacking
 
 _N_FOLDS = 5
 
@@ -33,60 +35,48 @@ class RegressorMean:
         return _checked(self.regressor.predict(rows), len(X))
 
 
-@dataclass(frozen=True, eq=False)
-class Stacking:
-    """A mean g of new rows, and for the training rows g from fits without them."""
+def stacked(
+    regressor: Any,
+    rows: TrainingRows,
+    centres: Array,
+    has_centre: NDArray[np.bool_],
+    random_state: int | None,
+) -> Stacking:
+    """Fit a regressor on all rows, and in five folds without each of them.
 
-    mean: Mean
-    share: float  # in [0, 1], of g in the centres c + share (g - c)
-    out_of_fold: Array  # (n,)
+    Parameters
+    ----------
+    regressor : estimator or "boosting"
+        Not changed. "boosting" is scikit-learn's HistGradientBoostingRegressor.
+    rows : TrainingRows
+    centres : (n,) array
+        Out-of-bag means c of the rows.
+    has_centre : (n,) bool array
+        Which rows have one.
+    random_state : int or None
+        Seed of the folds and of "boosting".
 
-    @classmethod
-    def of(
-        cls,
-        regressor: Any,
-        rows: TrainingRows,
-        centres: Array,
-        has_centre: NDArray[np.bool_],
-        random_state: int | None,
-    ) -> Stacking:
-        """Fit a regressor on all rows, and in five folds without each of them.
-
-        Parameters
-        ----------
-        regressor : estimator or "boosting"
-            Not changed. "boosting" is scikit-learn's HistGradientBoostingRegressor.
-        rows : TrainingRows
-        centres : (n,) array
-            Out-of-bag means c of the rows.
-        has_centre : (n,) bool array
-            Which rows have one.
-        random_state : int or None
-            Seed of the folds and of "boosting".
-
-        Notes
-        -----
-        `share` minimises the squared error of c + share (g - c) over the rows with a centre.
-        """
-        if isinstance(regressor, str):
-            regressor = HistGradientBoostingRegressor(random_state=random_state)
-        weights = rows.sample_weight
-        options = {} if weights is None else {"sample_weight": weights}
-        folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
-        X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
-        try:
-            predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
-            fitted = clone(regressor).fit(X, rows.y, **options)
-        except (TypeError, ValueError) as failure:
-            raise ValueError(
-                f"the regressor given as mean cannot be fitted: {failure}"
-            ) from failure
-        out_of_fold = _checked(predicted, len(rows.y))
-        step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
-        row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
-        length = float(row_weights @ step**2)
-        share = float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
-        return cls(_as_arrays(fitted, X), share, out_of_fold)
+    Notes
+    -----
+    `share` minimises the squared error of c + share (g - c) over the rows with a centre.
+    """
+    if isinstance(regressor, str):
+        regressor = HistGradientBoostingRegressor(random_state=random_state)
+    weights = rows.sample_weight
+    options = {} if weights is None else {"sample_weight": weights}
+    folds = KFold(_N_FOLDS, shuffle=True, random_state=random_state)
+    X = rows.X.astype(np.float64)  # linear models would reduce y to the type of X
+    try:
+        predicted = cross_val_predict(clone(regressor), X, rows.y, cv=folds, params=options)
+        fitted = clone(regressor).fit(X, rows.y, **options)
+    except (TypeError, ValueError) as failure:
+        raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
+    out_of_fold = _checked(predicted, len(rows.y))
+    step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
+    row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
+    length = float(row_weights @ step**2)
+    share = float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
+    return Stacking(_as_arrays(fitted, X), share, out_of_fold)
 
 
 def check_mean(mean: Any, rows: TrainingRows | None) -> None:
@@ -106,12 +96,44 @@ def check_mean(mean: Any, rows: TrainingRows | None) -> None:
 
 def _as_arrays(fitted: Any, X: Array) -> Mean:
     """Return the mean as plain arrays if these predict the same, else as it is."""
-    if not BoostedMean.understands(fitted):
+    if not is_plain_boosting(fitted):
         return RegressorMean(fitted)
-    arrays = BoostedMean.of(cast("HistGradientBoostingRegressor", fitted), X.shape[1])
+    arrays = boosted_mean(fitted, X.shape[1])
     expected = fitted.predict(X)
     same = np.allclose(arrays.predict(X, 1), expected, rtol=1e-9, atol=1e-9 * np.ptp(expected))
     return arrays if same else RegressorMean(fitted)
+
+
+def is_plain_boosting(regressor: Any) -> bool:
+    """Whether `boosted_mean` can read the trees of a fitted regressor."""
+    return (
+        type(regressor) is HistGradientBoostingRegressor
+        and regressor.loss in ("squared_error", "absolute_error", "quantile")  # not of logs
+        and regressor.is_categorical_ is None
+    )
+
+
+def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
+    """Read the trees of a fitted regressor that `is_plain_boosting` accepts."""
+    nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
+    sizes = [len(own) for own in nodes]
+    joined = np.concatenate(nodes)
+    offsets = np.cumsum([0, *sizes])
+    left, right = (
+        np.where(joined["is_leaf"], -1, joined[side].astype(np.int64)) for side in ("left", "right")
+    )
+    forest = Forest(
+        children_left=left,
+        children_right=right,
+        feature=joined["feature_idx"],
+        threshold=joined["num_threshold"],
+        missing_go_to_left=joined["missing_go_to_left"],
+        tree_offsets=offsets,
+        n_features=n_features,
+    )
+    first_nodes = np.repeat(offsets[:-1], forest.n_leaves)
+    values = joined["value"][first_nodes + forest.leaf_nodes]
+    return BoostedMean(forest, values, float(regressor._baseline_prediction.item()))
 
 
 def _checked(predictions: Any, n: int) -> Array:

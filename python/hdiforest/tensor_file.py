@@ -124,6 +124,12 @@ def read_facts(path: Path, form: Format[Any]) -> Facts:
     return _facts(path, form, metadata)[0]
 
 
+def read_digest(path: Path, form: Format[Any]) -> str:
+    """Return the SHA-256 over everything in a file that `load` has accepted."""
+    metadata, _ = _map_tensors(path, form)
+    return _facts(path, form, metadata)[1]
+
+
 def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors]:
     """Return the metadata, and views of the tensors, of a file whose structure was checked."""
 

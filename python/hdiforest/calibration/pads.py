@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc
 
 from hdiforest.calibration.candidates import Array
 from hdiforest.calibration.finish import Finish
@@ -72,6 +71,7 @@ def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
     least = min(n + 1, max(1, math.ceil((n + 1) * coverage - _ROUNDING)))
     if confidence is None:
         return least
+    from scipy.special import betainc  # nothing that predicts needs scipy
 
     def certainty(k: int) -> float:
         return float(betainc(n + 1 - k, k, 1 - coverage))  # P(Beta(k, n + 1 - k) >= c)

@@ -12,6 +12,7 @@ from hdiforest.command.argument_types import (
     max_features,
     natural,
     number_or_share,
+    part,
     positive,
     share,
     table,
@@ -115,12 +116,18 @@ def _add_import(commands: Any) -> None:
 
 
 def _add_score(commands: Any) -> None:
-    parser = _command(commands, "score", "Score the rows of a table: prediction and interval ends.")
+    parser = _command(commands, "score", "Score the rows of tables: prediction and interval ends.")
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=table, metavar="TABLE", help=f"table: {ANY_ENDING}")
-    add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
-        "formats go with all")  # fmt: skip
+    add("inputs", nargs="+", metavar="IN",
+        help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
+        "for CSV or a stream of Arrow from standard input")  # fmt: skip
+    add("-o", "--output", required=True, type=Path, metavar="OUT", help="table to write, all "
+        "formats go with all; of a folder, a pattern or several tables a folder, with an output "
+        "for each input")  # fmt: skip
+    add("--resume", action="store_true", help="leave outputs that are there and were made by this "
+        "model, with these arguments, of the same inputs")  # fmt: skip
+    add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
     add("--coverage", nargs="+", type=level, metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated, or any below 1 if the model was out of bag and keeps its training rows; of "
@@ -131,7 +138,8 @@ def _add_score(commands: Any) -> None:
         "the model is, else hdi)")  # fmt: skip
     add("--keep", nargs="+", action="extend", metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
-        "model's --id that TABLE has)")  # fmt: skip
+        "model's --id that IN has)")  # fmt: skip
+    add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
     _add_jobs(parser)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.command.features import unseen_report
-from hdiforest.command.prediction import AnyKind
 from hdiforest.command.report import aligned
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import (
@@ -21,6 +20,7 @@ from hdiforest.metrics import (
     interval_score,
     mean_width_score,
 )
+from hdiforest.predicting import AnyKind
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hdiforest.atomic import is_standard_output, is_stream
 from hdiforest.command.arguments import command_parser
 from hdiforest.command.extras import need
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.estimator import HDIForestRegressor
+from hdiforest.command.usage import UsageError, require_writable
+
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
 
 __all__ = ["main"]
 
@@ -58,10 +55,6 @@ def _code_of(argv: Sequence[str] | None) -> int:
     return 0
 
 
-class UsageError(ValueError):
-    """Arguments that do not go together."""
-
-
 def _sentence(error: OSError) -> str:
     if error.strerror is None or error.filename is None:
         return error.strerror or str(error)
@@ -75,10 +68,11 @@ def _run_fit(options: Any) -> None:
         out_of_bag_report,
     )
     from hdiforest.command.training import read_training_table
-    from hdiforest.fit_table import attach_coding
+    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.table_fitting import attach_coding
 
     need("safetensors")
-    _require_writable(options.output, options.train)
+    require_writable(options.output, options.train)
     if options.groups is not None and options.calibrate not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.boost and options.calibrate == "none":
@@ -121,7 +115,7 @@ def _run_import(options: Any) -> None:
     from hdiforest.command.importing import import_model, load_forest, read_table_of
 
     need("safetensors")
-    _require_writable(options.output, options.forest, options.train)
+    require_writable(options.output, options.forest, options.train)
     forest = load_forest(options.forest, trusted=options.trusted, trusted_types=options.trust_types)
     table = read_table_of(
         forest,
@@ -148,30 +142,9 @@ def _save_and_tell(model: HDIForestRegressor, options: Any, report: str) -> None
 
 
 def _run_score(options: Any) -> None:
-    from hdiforest.command.features import unseen_report
-    from hdiforest.command.scoring import score_table
+    from hdiforest.command.score import run_score
 
-    _require_writable(options.output, options.table, options.model)
-    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
-    kind, levels = _kind_and_levels(model, options.kind, options.coverage)
-    report = sys.stderr if is_standard_output(options.output) else None
-    start = time.perf_counter()
-    scored = score_table(
-        model,
-        options.table,
-        options.output,
-        coverage=levels,
-        kind=kind,
-        keep=options.keep,
-        batch_rows=options.batch_rows,
-    )
-    seconds = time.perf_counter() - start
-    n_rows, unseen = scored
-    say(
-        f"{n_rows:,} rows scored in {seconds:.1f} s ({n_rows / seconds:,.0f} rows/s), "
-        f"written to {options.output}{_on_a_line(unseen_report(unseen))}",
-        report,
-    )
+    run_score(options)
 
 
 def _on_a_line(text: str) -> str:
@@ -184,7 +157,7 @@ def _run_calibrate(options: Any) -> None:
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output
-    _require_writable(output, options.table)
+    require_writable(output, options.table)
     model = _model_of_one_target(options)
     if model._require_fitted().training_rows is None:
         raise ValueError(
@@ -222,6 +195,8 @@ def _run_check(options: Any) -> None:
 
 
 def _model_of_one_target(options: Any) -> HDIForestRegressor:
+    from hdiforest.estimator import HDIForestRegressor
+
     model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
     if model.n_outputs_ != 1:
         raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
@@ -262,25 +237,3 @@ RUNS = {
     "inspect": _run_inspect,
     "demo": _run_demo,
 }
-
-
-def _require_writable(output: Path, *inputs: Path) -> None:
-    """Refuse early what would fail, or destroy an input, after the work is done."""
-    name = os.path.realpath(output)
-    for given in inputs:
-        if name == os.path.realpath(given):
-            raise UsageError(f"the output {output} must not be one of the inputs")
-    if output.is_dir():
-        raise UsageError(f"the output {output} is a folder")
-    try:
-        if is_stream(output):
-            return
-        folder = os.path.dirname(name)
-        if not os.path.isdir(folder):
-            raise OSError(f"cannot write {output}: there is no folder {folder}")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        if error.strerror is None:
-            raise
-        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import os
+import stat
 import zlib
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -35,16 +37,20 @@ class CsvReader(TableReader):
     path : Path
     zipped : bool
         Whether it is compressed by gzip.
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors.
     """
 
     is_text = True
 
-    def __init__(self, path: Path, *, zipped: bool) -> None:
+    def __init__(self, path: Path, *, zipped: bool, stream: IO[bytes] | None = None) -> None:
         self.path = path
         self.n_rows = None
         # Not buffered, so that signals are handled between two reads of a pipe.
-        opened = gzip.open(path) if zipped else open(path, "rb", buffering=0)  # noqa: SIM115
-        self._stream = cast("IO[bytes]", opened)
+        self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
+        self._stream = (
+            cast("IO[bytes]", gzip.GzipFile(fileobj=self._file)) if zipped else self._file
+        )
         self._spelled: set[str] = set()  # number columns with cells such as " 1" or true
         try:
             with self._naming_the_file():
@@ -64,6 +70,16 @@ class CsvReader(TableReader):
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+        self._file.close()
+
+    def share_read(self) -> float | None:
+        """Return which share of the file was read, by bytes; None if that is not known."""
+        try:
+            status = os.fstat(self._file.fileno())
+        except (AttributeError, OSError):
+            return None
+        is_file = stat.S_ISREG(status.st_mode) and status.st_size > 0
+        return self._file.tell() / status.st_size if is_file else None
 
     def _names(self, header: bytes) -> list[str]:
         if not header.strip():

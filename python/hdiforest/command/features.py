@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding import CodingError
+from hdiforest.coding import CodingError, TableCoding
 from hdiforest.coding.columns import BooleanColumn, Column, NumberColumn
+from hdiforest.command.extras import need
 from hdiforest.command.prediction import Rows, feature_columns
 from hdiforest.command.tables import TableError, TableReader, checked_features, numbers
-from hdiforest.estimator import HDIForestRegressor
+from hdiforest.fitted import FittedForest
 
 
 class Features:
@@ -21,12 +23,14 @@ class Features:
 
     Parameters
     ----------
-    model : HDIForestRegressor
+    fitted : FittedForest
     table : TableReader
     more : sequence of str, default=()
         Further columns of numbers.
     kept : sequence of str, default=()
         Columns to pass on as they are.
+    not_features : sequence of str, optional
+        Columns that a model without names does not take: by default those above.
 
     Attributes
     ----------
@@ -40,15 +44,18 @@ class Features:
 
     def __init__(
         self,
-        model: HDIForestRegressor,
+        fitted: FittedForest,
         table: TableReader,
         *,
         more: Sequence[str] = (),
         kept: Sequence[str] = (),
+        not_features: Sequence[str] | None = None,
     ) -> None:
-        self.coding = model._require_fitted().coding
-        self.names = feature_columns(model, table, [*more, *kept])
+        self.coding = fitted.coding
+        others = kept if not_features is None else not_features
+        self.names = feature_columns(fitted, table, [*more, *others])
         self.unseen: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._table = table
         self._more, self._kept = list(more), list(kept)
         self._numbers = self.names
@@ -64,6 +71,17 @@ class Features:
         """Yield Tables as `TableReader.batches`, for the methods below."""
         wanted = [*self._more, *self._numbers]
         return self._table.batches(wanted, [*self._coded, *self._kept], batch_rows)
+
+    @property
+    def kept_names(self) -> list[str]:
+        """Names of the columns to pass on."""
+        return list(self._kept)
+
+    def require(self) -> None:
+        """Raise TableError if columns are missing, or known to be of other types."""
+        self._table.require([*self._more, *self._numbers], [*self._coded, *self._kept])
+        if self.coding is not None and not self._table.is_text:
+            self._code(need("pyarrow").schema(self._table.fields(self._coded)).empty_table(), 0)
 
     def more(self, batch: Any) -> NDArray[np.float64]:
         """Return the further numbers of a batch, (n, n_more)."""
@@ -100,11 +118,16 @@ class Features:
         if self.coding is None:
             X = numbers(batch.select(range(len(self._more), batch.num_columns)), len(self.names))
             return checked_features(X, self.names, self._table.path, first_row)
+        return self._code(self.raw(batch), first_row)
+
+    def _code(self, table: Any, first_row: int) -> Rows:
+        coding = cast("TableCoding", self.coding)
         try:
-            coded, unseen = self.coding.encode(self.raw(batch), first_row=first_row)
+            coded, unseen = coding.encode(table, first_row=first_row)
         except CodingError as error:
             raise TableError(f"{self._table.path}: {error}", error.columns) from None
-        self.unseen.update(unseen)
+        with self._counting:
+            self.unseen.update(unseen)
         return coded
 
 

@@ -40,7 +40,7 @@ def read_labelled_table(
         rows.
     """
     with open_table(path) as table:
-        features = Features(model, table, more=[target])
+        features = Features(model._require_fitted(), table, more=[target])
         batches = list(features.batches())
     if not batches:
         raise TableError(f"{path} has no rows")

@@ -154,6 +154,10 @@ class TableReader(ABC):
         """Return a column that `batches` was to pass on, with null for cells that say missing."""
         return column
 
+    def share_read(self) -> float | None:
+        """Return which share of the file was read, where that is not known from its rows."""
+        return None
+
     @abstractmethod
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""

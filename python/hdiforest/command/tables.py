@@ -37,7 +37,7 @@ __all__ = [
 class Format(NamedTuple):
     """How tables of one format are read and written."""
 
-    read: Callable[[Path], TableReader]
+    read: Callable[..., TableReader]  # of a Path, and perhaps of a stream in its place
     write: StartWriting
 
 
@@ -58,8 +58,14 @@ def ending(path: Path) -> str:
     raise TableError(f"{path}: a table's name must end in {ANY_ENDING}")
 
 
-def open_table(path: Path) -> TableReader:
+def open_table(path: Path, stream: Any = None) -> TableReader:
     """Open a table by the ending of its name and read its header.
+
+    Parameters
+    ----------
+    path : Path
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors.
 
     Returns
     -------
@@ -73,7 +79,8 @@ def open_table(path: Path) -> TableReader:
     TableError
         If its ending is unknown or it is not what the ending says.
     """
-    return FORMATS[ending(path)].read(path)
+    read = FORMATS[ending(path)].read
+    return read(path) if stream is None else read(path, stream=stream)
 
 
 def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:

@@ -1,0 +1,5 @@
+"""Scoring of tables batch by batch, in one process or in many: hdicore, numpy and pyarrow alone."""
+
+from hdiforest.batch.scorer import BatchScorer
+
+__all__ = ["BatchScorer"]

@@ -1,0 +1,319 @@
+"""BatchScorer: a model file and what to read from it, as a small object that any engine can run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.batch.batches import Batch, Results, batch_of
+from hdiforest.batch.opened import Opened, opened
+from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
+from hdiforest.coding import TableCoding
+from hdiforest.coding.columns import NumberColumn
+from hdiforest.fitted import FittedForest
+from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
+from hdiforest.result_names import ENDS, interval_names, require_distinct
+from hdiforest.text import alternatives
+
+
+class BatchScorer:
+    """Scores batches of rows by a model file, in any process that can read the file.
+
+    A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
+    the model once, at the first batch, and maps the file: processes of one machine share it.
+
+    Parameters
+    ----------
+    path : path
+        Model file that `HDIForestRegressor.save` or ``hdiforest fit`` wrote. Other processes look
+        for it under the same absolute path.
+    coverage : float or sequence of k floats, default=None
+        As `HDIForestRegressor.predict_interval` takes it. None means 0.9, or the lowest coverage
+        that was calibrated if 0.9 was not.
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        By default "calibrated" if the model is, else "hdi".
+    keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
+        Columns of a batch to repeat in front of the results. With types they are cast to these,
+        and `schema`, `ddl` and `meta` can say what they are.
+    n_threads : int, default=1
+        Threads for one batch. Results do not depend on it.
+
+    Raises
+    ------
+    ImportError
+        If safetensors is not installed.
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a model of one target, or an argument is out of range.
+
+    Notes
+    -----
+    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, or a dict of
+    columns, and the result is of the same kind: the kept columns, ``prediction``, and the ends of
+    the intervals, such as ``lower_0.9, upper_0.9``. The index of pandas rows is kept. Columns are
+    found by name, further ones do not matter; a model that was fitted without names takes all
+    columns that are not kept, in their order. Numbers are those of
+    `HDIForestRegressor.predict_interval`, bit for bit.
+
+    Cells of categories that the training rows did not have are taken as missing; `unseen` counts
+    them by column, in each process for itself.
+
+    If the file is replaced by another model, is damaged or gone, the next batch raises an error
+    that names the path and the host.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hdiforest import HDIForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> path = tempfile.mkdtemp() + "/model.hdi"
+    >>> HDIForestRegressor(random_state=0).fit(X, y).save(path)
+    >>> scorer = BatchScorer(path, 0.9)
+    >>> list(scorer(X.head()).columns)
+    ['prediction', 'lower_0.9', 'upper_0.9']
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        coverage: float | Sequence[float] | None = None,
+        *,
+        kind: AnyKind | None = None,
+        keep: Sequence[str] | Mapping[str, Any] = (),
+        n_threads: int = 1,
+    ) -> None:
+        if isinstance(keep, str):
+            raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
+        if kind is not None and kind not in ENDS:
+            raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
+        if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+            raise ValueError(f"n_threads must be a whole number from 1 on, got {n_threads!r}")
+        self.path = os.path.abspath(os.fspath(path))
+        self.n_threads = n_threads
+        model = opened(self.path)
+        self.kind, self.coverage = _checked(self.path, model.fitted, kind, coverage, n_threads)
+        self.digest = model.digest
+        self.keep = tuple(keep)
+        self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
+        self._start()
+        require_distinct([*self.keep, *self.results])
+
+    def _start(self) -> None:
+        """Set what pickles do not hold."""
+        self.unseen: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
+        keep = self._types if self._types else self.keep
+        return _restored, (self.path, self.coverage, self.kind, keep, self.n_threads, self.digest)
+
+    def __repr__(self) -> str:
+        keep = f", keep={list(self.keep)}" if self.keep else ""
+        return f"BatchScorer({self.path!r}, {self.coverage}, kind={self.kind!r}{keep})"
+
+    def __call__(self, batch: Any) -> Any:
+        """Score the rows of a batch.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch, pyarrow.Table, pandas.DataFrame, polars.DataFrame or dict
+            Of any number of rows, 0 too.
+
+        Returns
+        -------
+        batch of the same kind
+            With as many rows in the same order.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the batch lacks a column, or has something in it that the model does not take; or if
+            the model is another one, damaged or gone.
+        """
+        given = batch_of(batch)
+        self._require(given)
+        results = self.score(given, self._features_of(given))
+        return given.with_results(self.keep, self._types, results)
+
+    def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Score batches as they come, one after the other; for engines that pass iterators.
+
+        Parameters
+        ----------
+        batches : iterable of batches
+            Such as a pyarrow.RecordBatchReader.
+
+        Yields
+        ------
+        batch of the same kind
+        """
+        for batch in batches:
+            yield self(batch)
+
+    @property
+    def features(self) -> list[str] | None:
+        """Columns that the model takes, in its order; None if it was fitted without names."""
+        fitted = self.model.fitted
+        if fitted.coding is not None:
+            return list(fitted.coding.columns)
+        names = fitted.feature_names
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def results(self) -> list[str]:
+        """Names of the columns behind the kept ones, such as prediction, lower_0.9, upper_0.9."""
+        return interval_names(self.kind, self.coverage)
+
+    @property
+    def schema(self) -> Any:
+        """What comes out, as a pyarrow.Schema. ValueError if columns are kept without types."""
+        return results_schema(self.keep, self._types, self.results)
+
+    @property
+    def ddl(self) -> str:
+        """What comes out, as Spark writes it, such as ``prediction DOUBLE``; see `schema`."""
+        return spark_ddl(self.schema)
+
+    @property
+    def meta(self) -> Any:
+        """What comes out, as a pandas.DataFrame without rows; see `schema`."""
+        return empty_frame(self.schema)
+
+    @property
+    def model(self) -> Opened:
+        """The model in this process, opened if it is not yet.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the file is gone, damaged, or another model than the one the scorer was made with;
+            the message names the host.
+        """
+        try:
+            model = opened(self.path)
+        except (OSError, ValueError) as error:
+            raise type(error)(f"{error} (on host {platform.node()})") from None
+        if model.digest != self.digest:
+            raise ValueError(
+                f"{self.path} holds another model on host {platform.node()} than the one that the "
+                "scorer was made with"
+            )
+        return model
+
+    def score(self, batch: Batch, features: Sequence[str], first_row: int = 0) -> Results:
+        """Return the columns of results; `first_row` rows came before, for messages.
+
+        Parameters
+        ----------
+        batch : Batch
+            See `hdiforest.batch.batches`.
+        features : sequence of str
+            Columns in the order of the features.
+        first_row : int, default=0
+        """
+        fitted = self.model.fitted
+        coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
+        X, unseen = coding.encode(batch.arrow(features), first_row=first_row)
+        if not fitted.allow_nan and (missing := np.isnan(X)).any():
+            row, column = np.argwhere(missing)[0]
+            raise ValueError(
+                f"the model {self.path} takes no missing values, but column '{features[column]}' "
+                f"has one in row {first_row + row + 1}"
+            )
+        self.count_unseen(unseen)
+        return self.results_of(X)
+
+    def count_unseen(self, unseen: Mapping[str, int]) -> None:
+        """Add to `unseen`, from any thread."""
+        with self._counting:
+            self.unseen.update(unseen)
+
+    def results_of(self, X: NDArray[np.floating[Any]]) -> Results:
+        """Return the columns of results of rows that were checked, (n, n_features)."""
+        fitted = self.model.fitted
+        mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
+        ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]
+        columns = map(np.ascontiguousarray, (mean, *ends))
+        return dict(zip(self.results, columns, strict=True))
+
+    @property
+    def _ends(self) -> tuple[tuple[str, int], ...]:
+        return ENDS[self.kind]
+
+    def _require(self, batch: Batch) -> None:
+        counts = Counter(batch.names)
+        features = self.features or ()
+        missing = [f"'{name}'" for name in (*features, *self.keep) if name not in counts]
+        repeated = [name for name in (*features, *self.keep) if counts[name] > 1]
+        if missing:
+            raise ValueError(
+                f"the batch has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}, "
+                f"which {self} needs; it has {', '.join(batch.names[:12]) or 'none'}"
+            )
+        if repeated:
+            raise ValueError(f"the batch has {counts[repeated[0]]} columns '{repeated[0]}'")
+
+    def _features_of(self, batch: Batch) -> list[str]:
+        features = self.features
+        if features is not None:
+            return features
+        rest = [name for name in batch.names if name not in self.keep]
+        n_features = self.model.fitted.n_features
+        if len(rest) != n_features:
+            raise ValueError(
+                f"the model {self.path} was fitted without column names and takes {n_features} "
+                f"columns in their order; the batch has {len(rest)} that keep does not name"
+            )
+        return rest
+
+
+def _restored(
+    path: str,
+    coverage: Sequence[float],
+    kind: AnyKind,
+    keep: Sequence[str] | Mapping[str, Any],
+    n_threads: int,
+    digest: str,
+) -> BatchScorer:
+    """Return a scorer that was pickled; its model is opened when the first batch comes."""
+    scorer = BatchScorer.__new__(BatchScorer)
+    scorer.path, scorer.coverage, scorer.kind = path, list(coverage), kind
+    scorer.keep, scorer._types = tuple(keep), dict(keep) if isinstance(keep, Mapping) else {}
+    scorer.n_threads, scorer.digest = n_threads, digest
+    scorer._start()
+    return scorer
+
+
+def _checked(
+    path: str,
+    fitted: FittedForest,
+    kind: AnyKind | None,
+    coverage: float | Sequence[float] | None,
+    n_threads: int,
+) -> tuple[AnyKind, list[float]]:
+    """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
+    if fitted.n_outputs != 1:
+        raise ValueError(
+            f"the model {path} has {fitted.n_outputs} targets; tables are scored for one"
+        )
+    levels = None
+    if coverage is not None:
+        try:
+            levels = np.asarray(coverage, dtype=np.float64).reshape(-1).tolist()
+        except (TypeError, ValueError):
+            levels = []
+        if not levels or not all(0 < level <= 1 for level in levels):
+            raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
+    try:
+        return chosen_kind_and_levels(fitted, kind, levels, lambda: n_threads)
+    except ValueError as error:
+        raise ValueError(f"{error} (model {path})") from None

@@ -1,0 +1,35 @@
+"""Arguments that do not go together, and outputs that cannot be written: told before the work."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from hdiforest.atomic import is_stream
+
+
+class UsageError(ValueError):
+    """Arguments that do not go together."""
+
+
+def require_writable(output: Path, *inputs: Path) -> None:
+    """Refuse early what would fail, or destroy an input, after the work is done."""
+    name = os.path.realpath(output)
+    for given in inputs:
+        if name == os.path.realpath(given):
+            raise UsageError(f"the output {output} must not be one of the inputs")
+    if output.is_dir():
+        raise UsageError(f"the output {output} is a folder")
+    try:
+        if is_stream(output):
+            return
+        folder = os.path.dirname(name)
+        if not os.path.isdir(folder):
+            raise OSError(f"cannot write {output}: there is no folder {folder}")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None

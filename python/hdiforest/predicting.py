@@ -1,0 +1,161 @@
+"""Means and intervals of rows, of every kind, by a fitted forest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.base_intervals import base_intervals
+from hdiforest.calibrating import further_level
+from hdiforest.calibration import Calibration, CrossCalibration
+from hdiforest.calibration.base_record import Record
+from hdiforest.calibration.coverages import checked_coverages
+from hdiforest.conditional import Kind
+from hdiforest.cross_intervals import cross_intervals
+from hdiforest.fitted import FittedForest
+
+AnyKind = Literal["calibrated", Kind]
+USUAL_LEVEL = 0.9
+Array = NDArray[np.float64]
+Rows = NDArray[np.floating[Any]]
+
+
+def chosen_kind_and_levels(
+    fitted: FittedForest,
+    kind: AnyKind | None,
+    levels: Sequence[float] | None,
+    n_threads: Callable[[], int],
+) -> tuple[AnyKind, list[float]]:
+    """Return what to predict, with the defaults for what is None.
+
+    The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
+    calibrated if 0.9 was not.
+
+    Raises
+    ------
+    ValueError
+        If the kind is "calibrated" and the model is not, or not at one of the levels and has no
+        training rows to be calibrated on.
+    """
+    calibration = fitted.calibration
+    if kind is None:
+        kind = "hdi" if calibration is None else "calibrated"
+    if kind != "calibrated":
+        return kind, [USUAL_LEVEL] if levels is None else list(levels)
+    if calibration is None:
+        raise ValueError("kind must not be calibrated, because the model has no calibration")
+    if levels is None:
+        known = calibration.coverages
+        usual = (level for level in known if math.isclose(level, USUAL_LEVEL, abs_tol=1e-9))
+        return kind, [next(usual, known[0])]
+    calibration = calibration_at(fitted, levels, n_threads)
+    for level in levels:
+        calibration.position(level)
+    return kind, list(levels)
+
+
+def mean_and_intervals(
+    fitted: FittedForest, X: Rows, levels: Sequence[float], kind: AnyKind, n_threads: int
+) -> tuple[Array, Array]:
+    """Return means (n,) and intervals (n, 2, k) of the rows by a forest of one target."""
+    mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
+    if kind == "calibrated":
+        intervals = calibrated_intervals(fitted, X, levels, n_threads, mean)
+    else:
+        intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
+    return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))
+
+
+def calibrated_intervals(
+    fitted: FittedForest,
+    rows: Rows,
+    coverage: ArrayLike,
+    n_threads: int,
+    mean: Array | None = None,
+    n_calibrating: Callable[[], int] | None = None,
+) -> Array:
+    """Return intervals of checked rows, (n, 2) or (n, 2, k).
+
+    Parameters
+    ----------
+    fitted : FittedForest
+        With a calibration.
+    rows : (n, n_features) array
+    coverage : float or k floats
+    n_threads : int
+    mean : (n,) array, optional
+        Filled with the means of the rows.
+    n_calibrating : callable, optional
+        Says how many threads may calibrate a further coverage; by default `n_threads`.
+
+    Raises
+    ------
+    ValueError
+        If a coverage was not calibrated and cannot be.
+    """
+    levels = np.asarray(coverage, dtype=np.float64).ravel().tolist()
+    calibration = calibration_at(fitted, levels, n_calibrating or (lambda: n_threads))
+    at = calibration.positions(coverage)
+    # Intervals contain those of lower coverages; higher ones are not needed.
+    calibration = calibration.first(int(at.max(initial=0)) + 1)
+    if isinstance(calibration, CrossCalibration):
+        if mean is not None:
+            fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
+        return cross_intervals(calibration, fitted, rows, n_threads)[..., at]
+    ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
+    return calibration.intervals(ends)[..., at]
+
+
+def calibration_at(
+    fitted: FittedForest, coverages: Sequence[float], n_threads: Callable[[], int]
+) -> Calibration | CrossCalibration:
+    """Return the calibration, with further coverages if they can be calibrated out of bag.
+
+    Raises
+    ------
+    AttributeError
+        If the forest has no calibration.
+    ValueError
+        If there are too few rows for a further coverage.
+    """
+    calibration = fitted.calibration
+    if calibration is None:
+        raise AttributeError("this model has no calibration_; call calibrate first")
+    unknown = [c for c in coverages if not calibration.has(c)]
+    if not unknown:
+        return calibration
+    checked_coverages(unknown[0])
+    if (reason := _why_no_further(fitted)) is not None:
+        listed = ", ".join(f"{known:g}" for known in calibration.coverages)
+        raise ValueError(
+            f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
+            f"cannot be added, because {reason}"
+        )
+    calibration = cast("Calibration", calibration)
+    for coverage in unknown:
+        if coverage not in fitted.further_levels:
+            checked_coverages(coverage)
+            fitted.further_levels[coverage] = further_level(
+                fitted, calibration, coverage, n_threads()
+            )
+    further = [fitted.further_levels[c] for c in set(unknown)]
+    levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
+    return replace(calibration, levels=tuple(levels))
+
+
+def _why_no_further(fitted: FittedForest) -> str | None:
+    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
+    calibration = fitted.calibration
+    if not isinstance(calibration, Calibration) or calibration.method != "oob":
+        method = cast("Record", calibration).method
+        return f"the model was calibrated by {method!r}"
+    if fitted.training_rows is None:
+        return "the model was saved without its training rows"
+    if any(base.family == "stacked" for base in calibration.bases):
+        return "what the other mean predicts out of fold is not kept"
+    return None

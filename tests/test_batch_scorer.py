@@ -1,0 +1,286 @@
+"""BatchScorer: the estimator's numbers for batches of any library, in any process."""
+
+import os
+import pickle
+import platform
+import re
+import shutil
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest.batch import BatchScorer
+
+from .oracle import run_python
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+pd = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+NAMES = ["a", "b c", "d`"]
+X = RNG.normal(size=(400, 3)).astype(np.float32)
+Y = X[:, 0] * 3 + RNG.normal(size=400)
+ROWS = pd.DataFrame(X[:50], columns=NAMES).assign(id=np.arange(50), note=["x", "y"] * 25)
+ROWS.index = np.arange(50) + 7
+
+
+def forest(n_trees=60):
+    return RandomForestRegressor(n_trees, min_samples_leaf=5, random_state=0)
+
+
+def fitted():
+    named = pd.DataFrame(X, columns=NAMES)
+    return HDIForestRegressor(forest()).fit(named, Y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    fitted().save(folder / "raw.hdi")
+    fitted().calibrate().save(folder / "calibrated.hdi")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scorer(folder):
+    return BatchScorer(folder / "calibrated.hdi", [0.8, 0.9], keep=["id"])
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "hdi", "equal_tailed", "lower", "upper"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_numbers_are_the_estimators(folder, kind, n_threads):
+    scorer = BatchScorer(folder / "calibrated.hdi", [0.9, 0.5], kind=kind, n_threads=n_threads)
+    scored = scorer(ROWS)
+    model = HDIForestRegressor.load(folder / "calibrated.hdi")
+    expected = model.predict_interval(ROWS[NAMES], [0.9, 0.5], kind=kind)
+    assert_array_equal(scored["prediction"], model.predict(ROWS[NAMES]))
+    for column in scored.columns[1:]:
+        end = 0 if "lower" in column else 1
+        level = 0 if column.endswith("_0.9") else 1
+        assert_array_equal(scored[column], expected[:, end, level])
+
+
+CALIBRATIONS = {
+    "boosted mean": {"mean": "boosting", "random_state": 0},
+    "raw": {"kinds": ("hdi",), "objective": "interval_score"},
+    "folds": {"method": "cv+", "cv": 2},
+    "jackknife": {"method": "jackknife+", "max_rows": 30},
+}
+
+
+@pytest.mark.parametrize("how", CALIBRATIONS)
+def test_calibrations_of_every_method_are_the_estimators(how, tmp_path):
+    path = tmp_path / "model.hdi"
+    fitted().calibrate((0.5, 0.8), **CALIBRATIONS[how]).save(path)
+    scored = BatchScorer(path, 0.8)(ROWS)
+    expected = HDIForestRegressor.load(path).predict_interval(ROWS[NAMES], 0.8)
+    assert_array_equal(scored[["lower_0.8", "upper_0.8"]], expected)
+
+
+def test_a_further_coverage_is_calibrated_as_by_the_estimator(folder):
+    scored = BatchScorer(folder / "calibrated.hdi", 0.7)(ROWS)
+    model = HDIForestRegressor.load(folder / "calibrated.hdi")
+    expected = model.predict_interval(ROWS[NAMES], 0.7)
+    assert_array_equal(scored[["lower_0.7", "upper_0.7"]], expected)
+
+
+def test_every_library_gets_its_own_kind_back(scorer):
+    polars = pytest.importorskip("polars")
+    expected = scorer(ROWS)
+    table = pa.Table.from_pandas(ROWS, preserve_index=False)
+    kinds = {
+        pa.Table: table,
+        pa.RecordBatch: table.to_batches()[0],
+        polars.DataFrame: polars.DataFrame({n: ROWS[n].to_numpy() for n in [*NAMES[::-1], "id"]}),
+        dict: {name: ROWS[name].tolist() for name in [*NAMES, "id"]},
+    }
+    for kind, batch in kinds.items():
+        scored = scorer(batch)
+        assert type(scored) is kind
+        columns = scored if kind is dict else {n: scored[n].to_numpy() for n in expected.columns}
+        assert list(columns) == list(expected.columns)
+        for name, column in columns.items():
+            assert_array_equal(column, expected[name])
+
+
+def test_pandas_rows_keep_their_index_and_kept_columns_their_type(scorer):
+    scored = scorer(ROWS)
+    assert list(scored.index) == list(ROWS.index)
+    assert scored["id"].dtype == ROWS["id"].dtype
+    assert list(scored.columns) == [
+        *("id", "prediction", "lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9")
+    ]
+
+
+def test_a_batch_without_rows_has_a_result_without_rows(scorer):
+    empty = pa.Table.from_pandas(ROWS, preserve_index=False).slice(0, 0)
+    for batch in (empty, empty.to_pandas(), pa.RecordBatch.from_pylist([], empty.schema)):
+        scored = scorer(batch)
+        assert len(scored) == 0
+        assert scored.shape[1] == 6
+
+
+def test_a_stream_of_record_batches(scorer):
+    table = pa.Table.from_pandas(ROWS, preserve_index=False)
+    scored = list(
+        scorer.stream(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(7)))
+    )
+    assert len(scored) == 8
+    assert pa.Table.from_batches(scored) == scorer(table)
+
+
+def test_schema_ddl_and_meta_say_what_comes_out(folder):
+    keep = {"id": pa.int64(), "note": pa.string()}
+    scorer = BatchScorer(folder / "raw.hdi", 0.9, keep=keep)
+    scored = scorer(pa.Table.from_pandas(ROWS.astype({"id": "int32"}), preserve_index=False))
+    assert scored.schema == scorer.schema
+    assert scorer.ddl == (
+        "`id` BIGINT, `note` STRING, `prediction` DOUBLE, `lower_0.9` DOUBLE, `upper_0.9` DOUBLE"
+    )
+    assert scorer.meta.dtypes.equals(scorer(ROWS).dtypes)
+    assert scorer.features == NAMES
+    without = BatchScorer(folder / "raw.hdi", 0.9, keep=["id"])
+    with pytest.raises(ValueError, match="the type of the kept column 'id' is not known"):
+        without.schema  # noqa: B018
+    with pytest.raises(ValueError, match="column 'note' must be kept as int64, but is string"):
+        BatchScorer(folder / "raw.hdi", keep={"note": pa.int64()})(
+            {"note": ["x"], **{name: [1.0] for name in NAMES}}
+        )
+
+
+def test_a_pickle_is_small_and_scores_alike(scorer):
+    data = pickle.dumps(scorer)
+    assert len(data) < 1000
+    again = pickle.loads(data)
+    pd.testing.assert_frame_equal(again(ROWS), scorer(ROWS))
+    assert repr(again) == repr(scorer)
+    typed = BatchScorer(scorer.path, 0.9, keep={"id": pa.int64()})
+    assert pickle.loads(pickle.dumps(typed)).schema == typed.schema
+    assert len(pickle.dumps(typed)) < 1000
+
+
+def test_models_without_names_take_columns_by_position(tmp_path):
+    HDIForestRegressor(forest(5)).fit(X, Y).save(tmp_path / "model.hdi")
+    scorer = BatchScorer(tmp_path / "model.hdi", 0.9, keep=["id"])
+    assert scorer.features is None
+    expected = HDIForestRegressor.load(tmp_path / "model.hdi").predict_interval(X[:50], 0.9)
+    scored = scorer(
+        ROWS[["d`", "id", "a", "b c"]].set_axis([2, "id", 0, 1], axis=1)[[0, 1, 2, "id"]]
+    )
+    assert_array_equal(scored[["lower_0.9", "upper_0.9"]], expected)
+    with pytest.raises(ValueError, match="takes 3 columns in their order; the batch has 4 that"):
+        scorer(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (ROWS.drop(columns=["a", "id"]), "has no columns 'a', 'id', which BatchScorer.*it has 'b"),
+        (ROWS.assign(a="x"), "column 'a' must hold numbers, but is"),
+        (ROWS.assign(a=[0.0] * 49 + [1e300]), "column 'a'.* fit into float32.* in row 50"),
+        (ROWS[[*ROWS.columns, "a"]], "the batch has 2 columns 'a'"),
+        (ROWS.assign(a=[1, "x"] * 25), "DataFrame that cannot be read as a table: .*column a"),
+        (X, "a batch must be a pyarrow RecordBatch.*got ndarray"),
+        ({"id": [1], "a": [1], "b c": [1, 2], "d`": [1]}, "dict that cannot be read as a table"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(scorer, batch, message):
+    with pytest.raises(ValueError, match=message.replace("'b", "")):
+        scorer(batch)
+
+
+def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
+    bagging = BaggingRegressor(n_estimators=5, random_state=0)
+    model = HDIForestRegressor(bagging).fit(pd.DataFrame(X, columns=NAMES), Y)
+    model.save(tmp_path / "model.hdi")
+    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
+        pytest.skip("this scikit-learn's bagging takes missing values")
+    scorer = BatchScorer(tmp_path / "model.hdi")
+    with pytest.raises(
+        ValueError, match="takes no missing values, but column 'b c' has one in row 3"
+    ):
+        scorer(ROWS.assign(**{"b c": [0.0, 0.0, np.nan] + [0.0] * 47}))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 90}, r"coverage must be one or more numbers in \(0, 1\], got 90"),
+        ({"coverage": "x"}, "coverage must be one or more numbers"),
+        ({"kind": "best"}, "kind must be 'calibrated', 'hdi'.*got 'best'"),
+        ({"kind": "calibrated"}, "the model has no calibration.*raw.hdi"),
+        ({"keep": "id"}, "keep must be a list of names"),
+        ({"keep": ["prediction"]}, "two columns 'prediction'"),
+        ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
+        ({"n_threads": 0}, "n_threads must be a whole number from 1 on, got 0"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(folder, options, message):
+    with pytest.raises(ValueError, match=message):
+        BatchScorer(folder / "raw.hdi", **options)
+
+
+def test_models_of_several_targets_are_refused(tmp_path):
+    HDIForestRegressor(forest(5)).fit(X, np.column_stack([Y, Y])).save(tmp_path / "two.hdi")
+    with pytest.raises(ValueError, match=r"two\.hdi has 2 targets"):
+        BatchScorer(tmp_path / "two.hdi")
+
+
+HOST = re.escape(platform.node())
+
+
+def test_a_model_that_is_replaced_damaged_or_gone_is_named_with_its_host(folder, tmp_path):
+    path = tmp_path / "model.hdi"
+    shutil.copy(folder / "raw.hdi", path)
+    worker = pickle.loads(pickle.dumps(BatchScorer(path, 0.9)))
+    worker(ROWS)
+    os.utime(path, (1, 1))
+    worker(ROWS)  # the same model again
+    shutil.copy(folder / "calibrated.hdi", path)
+    with pytest.raises(ValueError, match=rf"model\.hdi holds another model on host {HOST}"):
+        worker(ROWS)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=rf"model\.hdi .*damaged.*on host {HOST}"):
+        worker(ROWS)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=rf"no model file .*model\.hdi .*on host {HOST}"):
+        worker(ROWS)
+    with pytest.raises(FileNotFoundError, match=r"there is no model file .*model\.hdi$"):
+        BatchScorer(path)
+
+
+def test_a_process_opens_a_model_once(folder, monkeypatch):
+    scorer = BatchScorer(folder / "raw.hdi", 0.9)
+    monkeypatch.setattr("hdiforest.model_file.load", lambda path: pytest.fail("opened again"))
+    worker = pickle.loads(pickle.dumps(scorer))
+    worker(ROWS)
+    assert worker.model is scorer.model
+
+
+SCORES = """
+import pickle, sys
+import pyarrow as pa
+before = set(sys.modules)
+scorer = pickle.load(open(sys.argv[1], "rb"))
+(batch,) = pa.ipc.open_stream(sys.argv[2])
+assert scorer(batch).num_rows == 50
+print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+"""
+
+
+@pytest.mark.parametrize("model", ["raw.hdi", "calibrated.hdi"])
+def test_a_worker_loads_neither_scikit_learn_nor_scipy_nor_pandas(folder, model, tmp_path):
+    pickled = tmp_path / "scorer.pickle"
+    pickled.write_bytes(pickle.dumps(BatchScorer(folder / model, 0.8)))
+    (batch,) = pa.Table.from_pandas(ROWS, preserve_index=False).to_batches()
+    with pa.ipc.new_stream(tmp_path / "rows.arrow", batch.schema) as stream:
+        stream.write(batch)
+    loaded = set(run_python(SCORES, pickled, tmp_path / "rows.arrow", cwd=tmp_path).split())
+    assert "hdiforest" in loaded
+    assert not loaded & {"sklearn", "scipy", "pandas", "joblib", "polars"}
+    imported = run_python("import sys, hdiforest.batch; print(*sys.modules)", cwd=tmp_path)
+    assert not set(imported.split()) & {"sklearn", "scipy", "pandas", "joblib", "pyarrow"}
