@@ -31,7 +31,7 @@ else:
 from mutations import mutate
 
 from hdiforest import HDIForestRegressor, LeafModel
-from hdiforest.command.summary import describe
+from hdiforest.command.summary import contents
 
 INTERPOLATIONS = [
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
@@ -93,7 +93,7 @@ def loaded(load: Callable[[], Model]) -> Model | None:
 
 def check_forest(model: HDIForestRegressor, path: Path) -> None:
     """Describe and ask a model, save it, and ask it again."""
-    text = describe(path)
+    text = contents(path).text()
     require(text.replace("\n", "").isprintable(), f"description {text!r}")
     if model.n_features_in_ > MOST_FEATURES:
         return

@@ -54,6 +54,9 @@ class Column:
     name: str
     kind: ClassVar[str]
 
+    def __str__(self) -> str:
+        return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
+
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 

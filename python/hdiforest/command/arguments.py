@@ -37,7 +37,15 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    for add in (_add_fit, _add_score, _add_calibrate, _add_check, _add_inspect, _add_demo):
+    for add in (
+        _add_fit,
+        _add_import,
+        _add_score,
+        _add_calibrate,
+        _add_check,
+        _add_inspect,
+        _add_demo,
+    ):
         add(commands)
     return parser
 
@@ -55,12 +63,7 @@ def _add_fit(commands: Any) -> None:
     add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
     _add_roles(add)
     add("--sample-weight", metavar="COL", help="column of row weights")
-    add(
-        "--weights",
-        choices=tuple(WEIGHTINGS),
-        default="all",
-        help="training rows that count in a leaf (default: all)",
-    )
+    _add_weights(add)
     add(
         "--calibrate",
         choices=("oob", "split", "cv+", "none"),
@@ -73,8 +76,7 @@ def _add_fit(commands: Any) -> None:
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
     _add_boost(add)
-    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
-        "'hdiforest calibrate' needs them")  # fmt: skip
+    _add_training_rows(add)
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
     _add_jobs(parser)
     forest = parser.add_argument_group("forest")
@@ -87,6 +89,30 @@ def _add_fit(commands: Any) -> None:
     add("--max-samples", type=number_or_share, metavar="S", help="rows drawn for a tree: a number "
         "or a share (default: as many as there are)")  # fmt: skip
     add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
+
+
+def _add_import(commands: Any) -> None:
+    parser = _command(
+        commands, "import", "Write a model file from a fitted forest and the table of its fit."
+    )
+    add = parser.add_argument
+    add("forest", type=Path, metavar="FOREST", help="fitted forest of scikit-learn that skops, or "
+        "joblib or pickle, stored")  # fmt: skip
+    add("train", type=table, metavar="TRAIN", help=f"table of its fit, with rows in the same order:"
+        f" {ANY_ENDING}")  # fmt: skip
+    add("--target", required=True, metavar="COL", help="column that the forest predicts")
+    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
+    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns that the "
+        "forest was not fitted on, if it does not know its columns by name")  # fmt: skip
+    add("--sample-weight", metavar="COL", help="column of the row weights of its fit")
+    _add_weights(add)
+    add("--calibrate", choices=("oob", "none"), default="oob", help="see 'fit' (default: oob)")
+    add("--trusted", action="store_true", help="load a file of joblib or pickle, which runs the "
+        "code that it holds")  # fmt: skip
+    add("--trust-types", nargs="+", action="extend", default=[], metavar="TYPE",
+        help="types that skops may load besides those that it knows")  # fmt: skip
+    _add_training_rows(add)
+    _add_jobs(parser)
 
 
 def _add_score(commands: Any) -> None:
@@ -152,6 +178,16 @@ def _add_check(commands: Any) -> None:
     _add_jobs(parser)
 
 
+def _add_weights(add: Any) -> None:
+    add("--weights", choices=tuple(WEIGHTINGS), default="all",
+        help="training rows that count in a leaf (default: all)")  # fmt: skip
+
+
+def _add_training_rows(add: Any) -> None:
+    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
+        "'hdiforest calibrate' needs them")  # fmt: skip
+
+
 def _add_roles(add: Any) -> None:
     add("--categorical", nargs="+", action="extend", default=[], metavar="COL",
         help="columns of categories besides those of text, such as codes of numbers (default: auto,"
@@ -177,6 +213,7 @@ def _add_labelled(parser: argparse.ArgumentParser) -> None:
 def _add_inspect(commands: Any) -> None:
     parser = _command(commands, "inspect", "Check a model file and say what it holds.")
     parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument("--json", action="store_true", help="print an object of JSON")
 
 
 def _add_demo(commands: Any) -> None:

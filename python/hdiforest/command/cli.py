@@ -63,13 +63,13 @@ def _sentence(error: OSError) -> str:
 
 def _run_fit(options: Any) -> None:
     from hdiforest.command.fitting import (
-        attach_coding,
         fit_and_calibrate,
         new_forest,
         out_of_bag_report,
     )
     from hdiforest.command.training import read_training_table
     from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.table_fitting import attach_coding
 
     need("safetensors")
     require_writable(options.output, options.train)
@@ -107,11 +107,36 @@ def _run_fit(options: Any) -> None:
     )
     report = out_of_bag_report(model)
     attach_coding(model, table.coding)
+    _save_and_tell(model, options, f"{report}\n\n{not_calibrated}")
+
+
+def _run_import(options: Any) -> None:
+    from hdiforest.command.fitting import calibrate_out_of_bag, out_of_bag_report
+    from hdiforest.command.importing import import_model, load_forest, read_table_of
+
+    need("safetensors")
+    require_writable(options.output, options.forest, options.train)
+    forest = load_forest(options.forest, trusted=options.trusted, trusted_types=options.trust_types)
+    table = read_table_of(
+        forest,
+        options.train,
+        options.target,
+        drop=options.drop,
+        sample_weight=options.sample_weight,
+    )
+    model = import_model(forest, table, weights=options.weights, n_jobs=_n_jobs(options))
+    not_calibrated = ""
+    if options.calibrate == "oob":
+        not_calibrated = calibrate_out_of_bag(model, random_state=0)
+    _save_and_tell(model, options, f"{out_of_bag_report(model)}\n\n{not_calibrated}")
+
+
+def _save_and_tell(model: HDIForestRegressor, options: Any, report: str) -> None:
     model.save(options.output, training_rows=options.training_rows)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
         f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
-        f"{model.n_features_in_} features\n\n{report}\n\n{not_calibrated}"
+        f"{model.n_features_in_} features\n\n{report}"
         f"Model written to {options.output}"
     )
 
@@ -191,9 +216,10 @@ def _n_jobs(options: Any) -> int:
 
 
 def _run_inspect(options: Any) -> None:
-    from hdiforest.command.summary import describe
+    from hdiforest.command.summary import contents
 
-    say(describe(options.model))
+    found = contents(options.model)
+    say(found.json() if options.json else found.text())
 
 
 def _run_demo(options: Any) -> None:
@@ -204,6 +230,7 @@ def _run_demo(options: Any) -> None:
 
 RUNS = {
     "fit": _run_fit,
+    "import": _run_import,
     "score": _run_score,
     "calibrate": _run_calibrate,
     "check": _run_check,

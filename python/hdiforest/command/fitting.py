@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest.coding import TableCoding
 from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
@@ -66,6 +64,17 @@ def fit_and_calibrate(
         with infinite_intervals_refused():
             model.calibrate(CALIBRATED_LEVELS, **options)
         return ""
+    return calibrate_out_of_bag(model, **options)
+
+
+def calibrate_out_of_bag(model: HDIForestRegressor, **options: Any) -> str:
+    """Calibrate a fitted model at those of `CALIBRATED_LEVELS` that its rows allow.
+
+    Returns
+    -------
+    str
+        As `fit_and_calibrate`.
+    """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "intervals of coverage .* are infinite", UserWarning)
@@ -80,11 +89,6 @@ def fit_and_calibrate(
     if not left_out:
         return ""
     return f"Not calibrated at {', '.join(left_out)}: {n_rows} calibration rows are too few\n"
-
-
-def attach_coding(model: HDIForestRegressor, coding: TableCoding | None) -> None:
-    """Make a model, fitted on what the coding made of a table, take such tables."""
-    model._fitted = replace(model._fitted, coding=coding)
 
 
 def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hdiforest.coding import CodingError, TableCoding, learn
 from hdiforest.coding.arrow_types import decoded, is_number
@@ -17,7 +17,7 @@ from hdiforest.coding.columns import as_float64
 from hdiforest.coding.learning import Categorical
 from hdiforest.command.extras import need
 from hdiforest.command.prediction import with_names
-from hdiforest.command.table_reader import TableReader, quoted
+from hdiforest.command.table_reader import TableReader, listed, quoted
 from hdiforest.command.tables import TableError, open_table
 
 Array = NDArray[np.float64]
@@ -82,6 +82,19 @@ class Roles:
         """Columns that need not be read."""
         return {*self.drop, *self.ids} - set(self.numbers) - {self.groups}
 
+    def require(self, names: Sequence[str], source: str) -> None:
+        """Raise TableError if columns with a role are not in a table, or twice."""
+        wanted = [*self.numbers, *self.declared, *self.drop, *self.ids]
+        missing = [quoted(name) for name in dict.fromkeys(wanted) if name not in names]
+        if missing:
+            raise TableError(
+                f"{source} has no column{'s' * (len(missing) > 1)} {listed(missing)}; it has "
+                f"{listed(names)}"
+            )
+        for name in self.numbers:
+            if names.count(name) > 1:
+                raise TableError(f"{source} has {names.count(name)} columns '{name}'")
+
     def features(self, names: Sequence[str], source: str) -> list[str]:
         """Return the names of the features among those of a table."""
         special = self.special
@@ -124,9 +137,7 @@ def _read(table: TableReader, roles: Roles) -> Any:
     return pa.concat_tables(parts, promote_options="default")
 
 
-def training_table(
-    raw: Any, source: str, roles: Roles, weights: ArrayLike | None = None
-) -> TrainingTable:
+def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     """Return what a forest is fitted on.
 
     Parameters
@@ -135,8 +146,6 @@ def training_table(
     source : str
         What messages name.
     roles : Roles
-    weights : (n,) array, optional
-        In the place of a column.
 
     Raises
     ------
@@ -145,19 +154,19 @@ def training_table(
     """
     names = raw.schema.names
     y = _numbers_of(raw, roles.target, source, "target")
+    weights = None
     if roles.sample_weight is not None:
         weights = _numbers_of(raw, roles.sample_weight, source, "sample weight")
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
     try:
         table = raw.select([i for i, name in enumerate(names) if name in set(features)])
-        coding = learn(table, y, categorical=roles.categorical, ids=roles.ids)
+        coding = learn(table, categorical=roles.categorical, ids=roles.ids)
         X, _ = coding.encode(table)
     except CodingError as error:
         raise TableError(f"{source}: {error}", error.columns) from None
     is_plain = set(coding.number_columns) == set(coding.columns) and not coding.ids
-    given = None if weights is None else np.asarray(weights, dtype=np.float64)
-    return TrainingTable(with_names(X, features), y, given, groups, None if is_plain else coding)
+    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else coding)
 
 
 def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
@@ -199,9 +208,10 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
     if not bad:
         return ""
     arguments = " ".join(quoted(name.replace("'", "'\\''")) for name in bad)
-    one = sum(map(names.count, bad)) == 1
-    taken = "it as categories" if one else "them as categories"
+    it = "it" if sum(map(names.count, bad)) == 1 else "them"
+    if any(names.count(name) > 1 for name in bad):
+        return f" (--drop {arguments} leaves {it} out)"
     return (
-        f" (--drop {arguments} leaves {'it' if one else 'them'} out, and --categorical in its "
-        f"place takes {taken})"
+        f" (--drop {arguments} leaves {it} out, --id does so and keeps {it} when scoring, "
+        f"--categorical takes {it} as categories)"
     )
