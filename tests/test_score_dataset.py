@@ -71,7 +71,7 @@ def failure(capsys, *arguments, code=1):
 
 def tables_in(folder):
     names = (os.path.relpath(os.path.join(r, n), folder) for r, _, f in os.walk(folder) for n in f)
-    return sorted(name for name in names if not os.path.basename(name).startswith("."))
+    return sorted(name for name in names if "/." not in f"/{name}")
 
 
 def read(path):

@@ -126,19 +126,19 @@ class Inputs:
 
     def _remote(self, text: str) -> list[Source]:
         pa, fs = need("pyarrow"), need("pyarrow.fs")
-        scheme = text.partition("://")[0]
-        pattern = _fixed(text.split("/"))
-        base = "/".join(pattern) if glob.has_magic(text) else text
+        address, question, options = text.partition("?")
+        is_pattern = glob.has_magic(address)
+        base = "/".join(_fixed(address.split("/"))) if is_pattern else address
         try:
-            system, root = fs.FileSystem.from_uri(base)
+            system, root = fs.FileSystem.from_uri(f"{base}{question}{options}")
         except (pa.ArrowException, ValueError):
             raise ValueError(
-                f"cannot read {text}: {scheme}:// is not known or not complete; possible are "
-                "file://, s3://, gs://, abfss:// and hdfs://"
+                f"cannot read {text}: {text.partition('://')[0]}:// is not known or not complete; "
+                "possible are file://, s3://, gs://, abfss:// and hdfs://"
             ) from None
         try:
             info = system.get_file_info(root)
-            if info.type == fs.FileType.File and base == text:
+            if info.type == fs.FileType.File and not is_pattern:
                 path = PurePosixPath(root)
                 ending(Path(path))
                 return [Source(Path(path), Path(path.name), {}, system)]
@@ -152,8 +152,8 @@ class Inputs:
                 "AWS_ACCESS_KEY_ID or AWS_PROFILE"
             ) from None
         files = (Path(each.path) for each in entries if each.is_file)
-        if base != text:
-            rest = text.removeprefix(base).lstrip("/")
+        if is_pattern:
+            rest = address.removeprefix(base).lstrip("/")
             files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
         return [
             Source(each.path, each.name, each.keys, system)

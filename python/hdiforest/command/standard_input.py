@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from io import RawIOBase
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -68,7 +68,8 @@ def open_standard_input() -> TableReader:
                 )
         whole = cast("IO[bytes]", _Ahead(stream, ahead))
         if ahead.startswith(b"\xff\xff\xff\xff"):
-            return ArrowStreamReader(NAME, whole)
+            # Arrow takes fewer bytes than it asked for as the end.
+            return ArrowStreamReader(NAME, BufferedReader(cast("RawIOBase", whole)))
         return CsvReader(NAME, zipped=ahead.startswith(b"\x1f\x8b"), stream=whole)
     except BaseException:
         stream.close()
