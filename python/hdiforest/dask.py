@@ -1,0 +1,153 @@
+"""Prediction intervals for the rows of Dask's DataFrames and Arrays, partition by partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.batch import BatchScorer
+from hdiforest.predicting import AnyKind
+from hdiforest.result_names import ENDS
+
+Array = NDArray[np.float64]
+
+
+def predict_interval(
+    model: Any,
+    X: Any,
+    coverage: float | Sequence[float] = 0.9,
+    *,
+    kind: AnyKind | None = None,
+    keep: Sequence[str] = (),
+    n_threads: int = 1,
+) -> Any:
+    """Return prediction intervals as a Dask collection like X. Nothing is computed.
+
+    Parameters
+    ----------
+    model : path, HDIForestRegressor or LeafModel
+        A model file is the better choice: tasks hold its name, below 1 kB, and each worker opens it
+        once, so that the workers of a machine share one copy. All must find it under the same
+        absolute path. A model in memory is scattered, once, to the workers of the current client,
+        each of which then has its own copy; without a client it is used where it is.
+    X : dask.dataframe.DataFrame or dask.array.Array
+        Of columns named as in the fit, and any others; or of shape (n, n_features).
+    coverage : float or sequence of k floats, default=0.9
+        As `HDIForestRegressor.predict_interval` takes it.
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        By default "calibrated" if the model is, else "hdi".
+    keep : sequence of str, default=()
+        Columns of a DataFrame to repeat in front of the results.
+    n_threads : int, default=1
+        Threads for one partition, of a model file; workers run a task in each of their own threads.
+        A model in memory has its `n_jobs`.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame or dask.array.Array
+        A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
+        upper_0.9, ...``, as the command names them. An Array has the chunks of X along the rows and
+        the shape (n, 2) or (n, 2, k), as `HDIForestRegressor.predict_interval` returns it.
+
+    Raises
+    ------
+    ImportError
+        If Dask is not installed.
+    OSError
+        If there is no such model file.
+    ValueError
+        If X is something else or lacks columns, or an argument is out of range.
+    """
+    dataframe, array = _collections()
+    is_path = isinstance(model, str | os.PathLike)
+    if isinstance(X, dataframe.DataFrame):
+        if is_path:
+            scorer = BatchScorer(model, coverage, kind=kind, keep=keep, n_threads=n_threads)
+            return X.map_partitions(scorer, meta=scorer(X._meta))
+        arguments = coverage, kind, list(keep)
+        meta = _frame(X._meta, model, *arguments)
+        return X.map_partitions(_frame, _shared(model), *arguments, meta=meta)
+    if not isinstance(X, array.Array) or X.ndim != 2:
+        raise ValueError(
+            f"X must be a Dask DataFrame, or an Array of shape (n, n_features), got {X!r}"
+        )
+    if len(keep) > 0:
+        raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
+    if is_path:
+        scorer = BatchScorer(model, coverage, kind=kind, n_threads=n_threads)
+        return _mapped(_array_of_file, X, scorer, scorer, coverage)
+    return _mapped(_array_of_model, X, model, _shared(model), coverage, kind)
+
+
+def _mapped(
+    call: Callable[..., Array], X: Any, model: Any, shared: Any, coverage: Any, *arguments: Any
+) -> Any:
+    """Return an Array of what a function of blocks and a model gives; `shared` is the model."""
+    X = X.rechunk({1: -1})
+    none = call(np.empty((0, X.shape[1])), model, coverage, *arguments)
+    return X.map_blocks(
+        call,
+        shared,
+        coverage,
+        *arguments,
+        chunks=(X.chunks[0], *((size,) for size in none.shape[1:])),
+        new_axis=list(range(2, none.ndim)),
+        dtype=np.float64,
+        meta=none,
+    )
+
+
+def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:
+    """Return kept columns and results of a pandas DataFrame by a model in memory."""
+    names = getattr(model, "feature_names_in_", None)
+    features = rows if names is None else rows[list(names)]
+    results = model.predict_interval(features, coverage, kind=kind, output="pandas")
+    return rows[keep].assign(**results)
+
+
+def _array_of_model(rows: Any, model: Any, coverage: Any, kind: AnyKind | None) -> Array:
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:  # which scikit-learn would miss
+        rows = import_module("pandas").DataFrame(rows, columns=names)
+    intervals: Array = model.predict_interval(rows, coverage, kind=kind, output="numpy")
+    return intervals
+
+
+def _array_of_file(rows: Array, scorer: BatchScorer, coverage: Any) -> Array:
+    """Return intervals as `HDIForestRegressor.predict_interval` does."""
+    names = scorer.features or [str(j) for j in range(rows.shape[1])]
+    if len(names) != rows.shape[1]:
+        raise ValueError(f"X must have {len(names)} columns, got {rows.shape[1]}")
+    columns = list(scorer(dict(zip(names, rows.T, strict=True))).values())[1:]
+    intervals = np.empty((len(rows), 2, len(scorer.coverage)))
+    intervals[:] = [[-np.inf], [np.inf]]  # the ends that a kind of one bound has no column for
+    for j in range(len(scorer.coverage)):
+        for _, end in ENDS[scorer.kind]:
+            intervals[:, end, j] = columns.pop(0)
+    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+
+
+def _shared(model: Any) -> Any:
+    """Return the model as one object of the graph, scattered if there is a client."""
+    try:
+        client = import_module("distributed").default_client()
+    except (ImportError, ValueError):  # no package, or no client
+        shared = model
+    else:
+        shared = client.scatter(model, hash=False)
+    return import_module("dask").delayed(shared, traverse=False, pure=False)
+
+
+def _collections() -> tuple[Any, Any]:
+    """Return the modules of Dask's collections."""
+    try:
+        return import_module("dask.dataframe"), import_module("dask.array")
+    except ImportError as error:
+        raise ImportError(
+            f"hdiforest.dask needs Dask: pip install 'hdicore[dask]' ({error})"
+        ) from None
