@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest.fitted import FittedForest, Weighting
+from hdiforest.nesting import forest_of
 from hdiforest.pickling import State, fitted_state, pop_fitted
+from hdiforest.table_steps import TableSteps
 from hdiforest.threads import thread_count
 
 
@@ -19,6 +24,8 @@ class BaseForestModel(BaseEstimator):
 
     n_jobs: int | None
     _fitted: FittedForest
+    _steps: TableSteps | None = None  # before the forest
+    _table: Any = None  # of the fit, if there are steps; not in pickles
 
     @property
     def scorer_(self) -> Scorer:
@@ -40,6 +47,13 @@ class BaseForestModel(BaseEstimator):
         """Number of rows the forest was fitted on."""
         return self._fitted.n_training_rows
 
+    @property
+    def preprocessing_(self) -> Pipeline:
+        """The fitted steps before the forest; absent if there are none."""
+        if self._steps is None:
+            raise AttributeError("this model has no preprocessing_: its forest has no steps")
+        return self._steps.pipeline
+
     def _require_fitted(self) -> FittedForest:
         """Return what the model holds, or raise NotFittedError."""
         try:
@@ -55,7 +69,8 @@ class BaseForestModel(BaseEstimator):
             return 1
         n_jobs = self.n_jobs
         if n_jobs is None:
-            n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
+            fitted = getattr(self, "estimator_", None)
+            n_jobs = None if fitted is None else getattr(forest_of(fitted), "n_jobs", None)
         return thread_count(n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -63,6 +78,7 @@ class BaseForestModel(BaseEstimator):
 
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())
+        state.pop("_table", None)
         if "_fitted" in state:
             state |= fitted_state(state.pop("_fitted"))
         return state

@@ -29,8 +29,9 @@ from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
-from hdiforest.rows import checked_rows
+from hdiforest.rows import Rows, checked_blocks, joined
 from hdiforest.stacking import check_mean
+from hdiforest.table_steps import TableSteps
 
 METHODS = ("oob", "split", "cv+", "jackknife+")
 
@@ -143,13 +144,15 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         elif method == "cv+":
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
-            rows = checked_rows(self, cast("ArrayLike", X), fitted)
+            rows = joined(block.rows for block in checked_blocks(self, X, fitted))
             targets = checked_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrated_by_split(
                 fitted, settings, rows, targets, confidence, self._n_threads()
             )
+        if method != "cv+" and self._steps is not None:
+            self._steps = replace(self._steps, folds=())
         return self
 
     def predict_interval(
@@ -198,16 +201,26 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind = "hdi" if fitted.calibration is None else "calibrated"
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        return self._calibrated_intervals(fitted, checked_rows(self, X, fitted), coverage)
+        folds = () if self._steps is None else self._steps.folds
+        return joined(
+            self._calibrated_intervals(
+                fitted, block.rows, coverage, of_folds=[s.encode(block.given) for s in folds]
+            )
+            for block in checked_blocks(self, X, fitted)
+        )
 
     def _calibrated_intervals(
         self,
         fitted: FittedForest,
-        rows: NDArray[np.float32] | NDArray[np.float64],
+        rows: Rows,
         coverage: ArrayLike,
         mean: NDArray[np.float64] | None = None,
+        of_folds: Sequence[Rows] = (),
     ) -> NDArray[np.float64]:
-        """Return intervals of checked rows; `mean` (n,) is filled with their means."""
+        """Return intervals of checked rows; `mean` (n,) is filled with their means.
+
+        `of_folds` are the same rows for the forest of each fold, if these have steps of their own.
+        """
         calibration = self._calibration_at(np.asarray(coverage, dtype=np.float64).ravel().tolist())
         at = calibration.positions(coverage)
         # Intervals contain those of lower coverages; higher ones are not needed.
@@ -216,7 +229,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if isinstance(calibration, CrossCalibration):
             if mean is not None:
                 fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
-            return cross_intervals(calibration, fitted, rows, n_threads)[..., at]
+            return cross_intervals(calibration, fitted, rows, n_threads, of_folds)[..., at]
         ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
         return calibration.intervals(ends)[..., at]
 
@@ -254,9 +267,17 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind: Any = type(self)
             return kind(clone(forest), weights=fitted.weights, n_jobs=self.n_jobs)
 
-        calibration, forests = cross_fitted(
-            new_model, rows, settings, folds, groups is not None, self._n_threads()
+        X = rows.X if self._steps is None else self._table
+        if X is None:
+            raise ValueError(
+                "method='cv+' fits the steps before the forest again, to the table of the fit, "
+                "which pickles do not hold; calibrate before pickling"
+            )
+        calibration, forests, steps = cross_fitted(
+            new_model, X, rows, settings, folds, groups is not None, self._n_threads()
         )
+        if self._steps is not None:
+            self._steps = replace(self._steps, folds=cast("tuple[TableSteps, ...]", steps))
         return fitted.uncalibrated(calibration=calibration, folds=forests)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import _safe_indexing
 
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import Settings, calibrated_if_possible
@@ -20,6 +21,8 @@ from hdiforest.calibration import (
     cross_calibration,
 )
 from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.rows import Rows, checked_rows
+from hdiforest.table_steps import TableSteps
 
 _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
@@ -75,18 +78,21 @@ def _is_missing(name: Any) -> bool:
 
 def cross_fitted(
     new_model: Callable[[], Any],
+    X: Any,
     rows: TrainingRows,
     settings: Settings,
     folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
     grouped: bool,
     n_threads: int,
-) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
+) -> tuple[CrossCalibration, tuple[FittedForest, ...], tuple[TableSteps | None, ...]]:
     """Fit and score each fold.
 
     Parameters
     ----------
     new_model : callable
         Returns an unfitted HDIForestRegressor.
+    X : array or table
+        The training rows as the model's `fit` takes them.
     rows : TrainingRows
     settings : Settings
         By which each fold is calibrated out of bag.
@@ -101,22 +107,27 @@ def cross_fitted(
     calibration : CrossCalibration
     forests : tuple of K FittedForest
         Without their training rows.
+    steps : tuple of K TableSteps or None
+        Before the forests.
 
     Notes
     -----
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
-    forests, ends, targets = [], [], []
+    forests, steps, ends, targets = [], [], [], []
     for fit, held_out in folds:
         weights = rows.sample_weight
         model = new_model()
-        model.fit(rows.X[fit], rows.y[fit], None if weights is None else weights[fit])
+        own_weights = None if weights is None else weights[fit]
+        model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
         forest = calibrated_if_possible(model._fitted, settings, n_threads)
         if _has_infinite_pads(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        own = _fold_intervals(forests[-1], rows.X[held_out], len(settings.coverages), n_threads)
+        steps.append(model._steps)
+        scored = checked_rows(model, _safe_indexing(X, held_out), model._fitted)
+        own = _fold_intervals(forests[-1], scored, len(settings.coverages), n_threads)
         finite = np.isfinite(own).all(axis=(1, 2))
         if not finite.any():
             raise ValueError("cv must be smaller: a fold holds out no row with an interval")
@@ -124,28 +135,36 @@ def cross_fitted(
         targets.append(rows.y[held_out[finite]])
     finish = Finish.of(rows.y[rows.has_weight], clip=settings.clip)
     calibration = cross_calibration(ends, targets, settings.coverages, finish, grouped=grouped)
-    return calibration, tuple(forests)
+    return calibration, tuple(forests), tuple(steps)
 
 
 def cross_intervals(
     calibration: CrossCalibration,
     fitted: FittedForest,
-    X: NDArray[np.float32] | NDArray[np.float64],
+    X: Rows,
     n_threads: int,
+    of_folds: Sequence[Rows] = (),
 ) -> NDArray[np.float64]:
-    """Return the calibrated intervals of the rows of X, (n, 2, k)."""
+    """Return the calibrated intervals of the rows of X, (n, 2, k).
+
+    `of_folds` are the same rows for each fold's forest if they are not those of X.
+    """
+    of_folds = of_folds or [X] * len(fitted.folds)
     k = len(calibration.levels)
     found = np.empty((len(X), 2, k))
     step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
     for begin in range(0, len(X), step):
-        part = X[begin : begin + step]
+        part = slice(begin, begin + step)
         if fitted.jackknife is not None:
-            leaves = fitted.scorer.forest.leaves(part, n_threads=n_threads)
+            leaves = fitted.scorer.forest.leaves(X[part], n_threads=n_threads)
             own = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
             ends = np.broadcast_to(own, (*own.shape[:3], k))
         else:
-            ends = np.stack([_fold_intervals(fold, part, k, n_threads) for fold in fitted.folds])
-        found[begin : begin + step] = calibration.intervals(ends)
+            by_fold = zip(fitted.folds, of_folds, strict=True)
+            ends = np.stack(
+                [_fold_intervals(fold, own[part], k, n_threads) for fold, own in by_fold]
+            )
+        found[part] = calibration.intervals(ends)
     return found
 
 
@@ -156,9 +175,7 @@ def _has_infinite_pads(forest: FittedForest) -> bool:
     )
 
 
-def _fold_intervals(
-    fold: FittedForest, X: NDArray[np.float32] | NDArray[np.float64], k: int, n_threads: int
-) -> NDArray[np.float64]:
+def _fold_intervals(fold: FittedForest, X: Rows, k: int, n_threads: int) -> NDArray[np.float64]:
     """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
     if not isinstance(fold.calibration, Calibration):
         ends = base_intervals(fold, X, [FIXED_RAW], n_threads)

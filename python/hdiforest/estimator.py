@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,22 +11,20 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Scorer
 from hdiforest import model_file
-from hdiforest.arrow import as_table
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
+from hdiforest.nesting import layers, pipelines
 from hdiforest.row_weights import TrainingRowWeights
-from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
-from hdiforest.sklearn_forest import import_forest
+from hdiforest.rows import Block, checked_blocks, joined
 from hdiforest.stored import StoredForest
+from hdiforest.training import Training, imported, trained
 
 
 class HDIForestRegressor(
@@ -197,30 +194,9 @@ class HDIForestRegressor(
                 "say how its forest was grown; set its parameter estimator to a forest, or use the "
                 "loaded model in a sklearn.frozen.FrozenEstimator"
             )
-        X = as_table(X)
         estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
-        frozen = isinstance(estimator, FrozenEstimator)
-        while isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        if frozen:
-            check_is_fitted(estimator)
-            validate_data(estimator, X, reset=False, skip_check_array=True)
-        allow_nan = get_tags(self).input_tags.allow_nan
-        rows, targets = checked_training_rows(self, X, y, allow_nan=allow_nan)
-        if targets.ndim == 2 and targets.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the "
-                "shape of y to (n_samples,), for example using ravel().",
-                DataConversionWarning,
-                stacklevel=2,
-            )
-            targets = targets.ravel()
-        row_weights = checked_sample_weight(sample_weight, len(rows))
-        if not frozen:
-            options = {} if row_weights is None else {"sample_weight": row_weights}
-            estimator.fit(X, targets, **options)
-        self.estimator_ = estimator
-        fitted = self._import(rows, targets, row_weights, allow_nan)
+        training = trained(self, estimator, X, y, sample_weight)
+        fitted = self._import(training)
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())
         self._fitted = fitted
@@ -230,15 +206,11 @@ class HDIForestRegressor(
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _import(
-        self,
-        X: NDArray[np.float32],
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None,
-        allow_nan: bool,
-    ) -> FittedForest:
+    def _import(self, training: Training) -> FittedForest:
+        self.estimator_ = training.estimator
         n_threads = self._n_threads()
-        forest, rows, leaves = import_forest(self.estimator_, X, y, sample_weight, n_threads)
+        forest, rows, leaves = imported(training, n_threads)
+        self._steps, self._table = training.steps, training.table
         if self.weights == "oob" and rows.counts is None:
             raise ValueError(
                 "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
@@ -247,9 +219,9 @@ class HDIForestRegressor(
         return FittedForest(
             scorer=Scorer(forest, rows.index(forest, leaves, self.weights, n_threads=n_threads)),
             weights=self.weights,
-            n_training_rows=len(X),
-            allow_nan=allow_nan,
-            feature_names=getattr(self, "feature_names_in_", None),
+            n_training_rows=len(rows.y),
+            allow_nan=training.allow_nan,
+            feature_names=None if self._steps else getattr(self, "feature_names_in_", None),
             training_rows=rows,
         )
 
@@ -328,17 +300,22 @@ class HDIForestRegressor(
         **options: Any,
     ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
-        rows = checked_rows(self, X, fitted)
-        points = () if per_row is None else (per_row,)
-        options["n_threads"] = self._n_threads(len(rows))
-        answers: NDArray[np.float64]
-        answers = getattr(fitted.scorer, method)(rows, *points, *arguments, **options)
-        return answers
+        ask = getattr(fitted.scorer, method)
+
+        def answers(block: Block) -> NDArray[np.float64]:
+            n_threads = self._n_threads(len(block.rows))
+            found: NDArray[np.float64]
+            found = ask(block.rows, *block.per_row, *arguments, n_threads=n_threads, **options)
+            return found
+
+        return joined(answers(block) for block in checked_blocks(self, X, fitted, per_row))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         given = getattr(self, "estimator", None)
-        inner = self._default_forest() if given is None else given
-        tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan
+        parts = layers(self._default_forest() if given is None else given, fitted=False)
+        # The first steps of pipelines get the rows, or else the forest.
+        reader = (pipelines(parts) or parts[-1:])[0]
+        tags.input_tags.allow_nan = get_tags(reader).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags

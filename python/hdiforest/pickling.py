@@ -88,7 +88,7 @@ def pop_fitted(state: State) -> FittedForest:
         weights=state.pop("weights_"),
         n_training_rows=state.pop("n_training_rows_"),
         allow_nan=state.pop("_allow_nan"),
-        feature_names=state.get("feature_names_in_"),
+        feature_names=None if state.get("_steps") else state.get("feature_names_in_"),
         training_rows=None if rows is None else TrainingRows(**rows),
         **calibration,
     )
