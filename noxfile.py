@@ -53,7 +53,7 @@ def quick(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests but those of the paper's evaluation that need PyTorch."""
     install(session, "[test]")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session

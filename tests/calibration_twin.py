@@ -145,3 +145,10 @@ def made(n, seed=0, names=NAMES, lattice=False):
     half = scale[:, None] * np.array(names[2]) * rng.uniform(0.5, 3, (*shape, 1, 1))
     middle = centre[:, None] + noise
     return np.stack([middle - half, middle + half], axis=3), y
+
+
+def two_kinds_of_rows(rng, n):
+    """X, which does not say of which kind a row is, y, and weights: of noisy ones twice as much."""
+    noisy = np.arange(n) % 2 == 0
+    X = rng.random((n, 2))
+    return X, X[:, 0] + rng.normal(scale=np.where(noisy, 3.0, 0.3)), np.where(noisy, 1.5, 0.75)

@@ -1,6 +1,7 @@
 """Calibrated models: coverage, what they choose, what they keep, and what they refuse."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,10 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.metrics import coverage_score
+
+from .calibration_twin import two_kinds_of_rows
+from .oracle import SKLEARN
 
 RNG = np.random.default_rng(0)
 X, Y = make_regression(1600, 5, noise=30, random_state=0)
@@ -128,13 +133,26 @@ def test_further_coverages_need_the_training_rows(model, tmp_path):
         HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
         model.predict_interval(X_NEW, 0.7),
     )
-    others = [
-        HDIForestRegressor.load(tmp_path / "without"),
-        fresh(60).calibrate((0.5, 0.8, 0.9), mean="boosting", random_state=0),
-        fresh(60).calibrate((0.5, 0.8, 0.9), method="split", X=X_NEW, y=Y_NEW),
-    ]
-    for other in others:
-        with pytest.raises(ValueError, match=r"was calibrated: 0\.5, 0\.8, 0\.9; got 0\.7"):
+    levels = (0.5, 0.8, 0.9)
+    others = {
+        "the model was saved without its training rows": HDIForestRegressor.load(
+            tmp_path / "without"
+        ),
+        "what the other mean predicts": fresh(60).calibrate(
+            levels, mean="boosting", random_state=0
+        ),
+        "the model was calibrated by 'split'": fresh(60).calibrate(
+            levels, method="split", X=X_NEW, y=Y_NEW
+        ),
+        "the model was calibrated by 'jackknife": fresh(60).calibrate(
+            levels, method="jackknife+", max_rows=50
+        ),
+    }
+    for reason, other in others.items():
+        sentence = (
+            f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
+        )
+        with pytest.raises(ValueError, match=re.escape(sentence)):
             other.predict_interval(X_NEW, 0.7)
 
 
@@ -248,6 +266,36 @@ def test_rows_without_weight_do_not_count():
     model.calibrate(0.9)
     assert model.calibration_.n <= 700
     assert model.calibration_.finish.high == Y_TRAIN[:700].max()
+
+
+def test_heavy_rows_that_are_never_out_of_bag_are_missed():
+    """By their weights such rows would count, but none of them has a score."""
+    weights = np.where(np.arange(len(Y_TRAIN)) % 10 == 0, 9.0, 1.0)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
+    if SKLEARN < (1, 9):  # weights do not decide what is drawn
+        model.calibrate(0.9)
+        return
+    sentence = r"needs rows of all weights .* are 810 of 900 training rows, but have 50% of their"
+    with pytest.raises(ValueError, match=sentence):
+        model.calibrate(0.9)
+
+
+def test_sample_weights_are_weights_of_the_scores():
+    """Half of the rows are noisy, and have two thirds of the weight."""
+    X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
+    forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
+    for level in model.calibration_.levels:
+        assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
+        assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+    X_new, y_new, weights_new = two_kinds_of_rows(np.random.default_rng(5), 2000)
+    intervals = model.predict_interval(X_new, [0.8, 0.9])
+    shares = coverage_score(y_new, intervals, sample_weight=weights_new)
+    assert_allclose(shares, [0.8, 0.9], atol=0.04)
+    assert (coverage_score(y_new, intervals) > shares + 0.02).all()
+    further = model.predict_interval(X[:5], 0.85)
+    assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
 
 
 def test_a_pickle_is_checked_against_its_forest(model):

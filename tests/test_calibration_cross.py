@@ -23,6 +23,9 @@ from hdiforest.calibration import (
 from hdiforest.calibration.cross import kth_shifted
 from hdiforest.cross_fit import fold_rows
 from hdiforest.fitted import TrainingRows
+from hdiforest.metrics import coverage_score
+
+from . import calibration_twin as twin
 
 X, Y = make_friedman1(400, 5, noise=1, random_state=0)
 X_NEW, Y_NEW = make_friedman1(300, 5, noise=1, random_state=1)
@@ -57,6 +60,51 @@ def test_the_kth_of_shifted_scores(folds):
             expected = np.sort(together)[k - 1]
             assert expected - 1e-15 <= found <= expected + 1e-13
     assert_array_equal(kth_shifted(shifts, scores, n + 1), [np.inf] * 3)
+
+
+@given(
+    st.lists(
+        st.tuples(numbers, st.lists(st.tuples(numbers, st.integers(1, 4)), max_size=6)),
+        min_size=2,
+        max_size=5,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_whole_weights_are_repetitions_of_scores(folds):
+    shifts = np.array([[shift] for shift, _ in folds])
+    own = [np.array(sorted(pairs), dtype=float).reshape(-1, 2) for _, pairs in folds]
+    scores, weights = [each[:, 0] for each in own], [each[:, 1] for each in own]
+    repeated = [np.repeat(s, w.astype(int)) for s, w in zip(scores, weights, strict=True)]
+    for k in range(1, sum(map(len, repeated)) + 2):
+        assert_allclose(
+            kth_shifted(shifts, scores, k, weights), kth_shifted(shifts, repeated, k), atol=1e-13
+        )
+
+
+def test_weights_of_single_scores():
+    scores, weights = [np.array([e]) for e in (3.0, 1.0, 2.0)], [np.array([w]) for w in (1, 2, 5)]
+    for k, expected in [(1, 1), (2, 1), (3, 2), (7, 2), (7.5, 3), (8, 3), (8.1, np.inf)]:
+        assert_allclose(kth_shifted(np.zeros((3, 1)), scores, k, weights), [expected])
+
+
+@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+def test_sample_weights_are_weights_of_the_scores(method, tmp_path):
+    """Half of the rows are noisy, and have two thirds of the weight."""
+    X, y, weights = twin.two_kinds_of_rows(np.random.default_rng(4), 1200)
+    forest = RandomForestRegressor(120, min_samples_leaf=10, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights)
+    model.calibrate((0.5, 0.8), method=method, cv=4, random_state=0)
+    calibration = model.calibration_
+    assert calibration.level(0.8).audit.coverage == pytest.approx(0.8, abs=0.04)
+    new, target, weights = twin.two_kinds_of_rows(np.random.default_rng(5), 1200)
+    intervals = model.predict_interval(new, 0.8)
+    share = coverage_score(target, intervals, sample_weight=weights)
+    assert 0.77 < share < 0.87
+    assert coverage_score(target, intervals) > share + 0.03
+    assert "weights" in calibration.guarantee
+    model.save(tmp_path / "m")
+    for copy in (pickle.loads(pickle.dumps(model)), HDIForestRegressor.load(tmp_path / "m")):
+        assert_array_equal(copy.predict_interval(new, 0.5), model.predict_interval(new, 0.5))
 
 
 def test_large_numbers_and_missing_shifts():
@@ -313,9 +361,13 @@ def test_a_missing_group_of_pandas():
 def test_another_mean_needs_rows_out_of_bag():
     forest = ExtraTreesRegressor(30, random_state=0)
     model = HDIForestRegressor(forest).fit(X, Y)
-    with pytest.raises(ValueError, match="mean must be None where fewer than half"):
+    with pytest.raises(
+        ValueError, match="mean must be None, because another one needs at least 20 trees"
+    ):
         model.calibrate(0.9, method="cv+", mean="boosting")
-    with pytest.raises(ValueError, match="mean must be None where fewer than half"):
+    with pytest.raises(
+        ValueError, match="mean must be None, because another one needs at least 20 trees"
+    ):
         model.calibrate(0.9, method="split", X=X_NEW, y=Y_NEW, mean="boosting")
 
 

@@ -95,21 +95,24 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("more", "n_rows", "reason"),
+    ("more", "n_rows", "reason", "known"),
     [
-        (["--trees", 20], 510, "needs at least 20 trees that did not draw a row"),
-        ([], 60, "60 calibration rows are too few; needed are 99 for 0.99"),
+        (["--trees", 20], 510, ": method='oob' needs at least 20 trees that did not draw", ()),
+        ([], 60, " at 0.99: 60 calibration rows are too few", (0.5, 0.8, 0.9, 0.95)),
+        ([], 15, " at 0.95, 0.99: 14 calibration rows are too few", (0.5, 0.8, 0.9)),
     ],
 )
-def test_a_fit_that_cannot_be_calibrated_says_why(tmp_path, capsys, more, n_rows, reason):
+def test_a_fit_says_at_which_levels_it_is_not_calibrated(
+    tmp_path, capsys, more, n_rows, reason, known
+):
     TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
     fit(tmp_path / "train.csv", tmp_path / "m", *more)
     captured = capsys.readouterr()
     [line] = [line for line in captured.out.splitlines() if "Not calibrated" in line]
-    assert line.startswith("Not calibrated: ")
-    assert reason in line
+    assert line.startswith(f"Not calibrated{reason}")
     assert captured.err == ""
-    assert not hasattr(HDIForestRegressor.load(tmp_path / "m"), "calibration_")
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert getattr(getattr(loaded, "calibration_", None), "coverages", ()) == known
 
 
 def test_none_calibrates_nothing_and_says_nothing(folder, raw, tmp_path, capsys):
@@ -167,7 +170,8 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     HDIForestRegressor.load(folder / "model").save(bare, training_rows=False)
     call = [name, bare, folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
     assert failure(capsys, call, code=2) == (
-        "coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7"
+        "coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7, which "
+        "cannot be added, because the model was saved without its training rows"
     )
     call = [name, raw, folder / "none.csv", *options, "--kind", "calibrated"]
     assert "the model has no calibration" in failure(capsys, call, code=2)

@@ -34,7 +34,8 @@ def test_readme_code_runs_and_prints_what_is_shown(capsys):
 
 def test_readme_commands_name_the_test_extra():
     commands = re.findall(r"^python3 -m venv .*$", README, re.MULTILINE)
-    assert [command.rpartition("/")[2] for command in commands] == ["hdiforest demo", "pytest"]
+    runs = [command.rpartition("/")[2] for command in commands]
+    assert runs == ["hdiforest demo", "pytest -n auto --dist loadfile"]
 
 
 @pytest.mark.parametrize("name", MODULES)

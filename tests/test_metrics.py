@@ -72,6 +72,51 @@ def double_sum(y, z, w):
     return w @ np.abs(z - y) - 0.5 * w @ spread @ w
 
 
+def test_whole_weights_are_repetitions_of_rows():
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=60)
+    interval = np.sort(rng.normal(size=(60, 2, 2)), axis=1)
+    interval[3] = interval[3, :1]  # of width zero
+    repeats = rng.integers(0, 4, 60)
+    again, again_y = np.repeat(interval, repeats, axis=0), np.repeat(y, repeats)
+    pairs = [
+        (
+            metrics.coverage_score(y, interval, sample_weight=repeats),
+            metrics.coverage_score(again_y, again),
+        ),
+        (
+            metrics.mean_width_score(interval, sample_weight=repeats),
+            metrics.mean_width_score(again),
+        ),
+        (
+            metrics.interval_score(y, interval, [0.5, 0.9], sample_weight=repeats),
+            metrics.interval_score(again_y, again, [0.5, 0.9]),
+        ),
+    ]
+    for weighted, repeated in pairs:
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-13)
+
+
+def test_weights_of_strata_count_within_groups_of_rows():
+    y = np.array([0.0, 5.0, 0.0, 9.0])
+    interval = np.array([[0, 1], [0, 1], [0, 4], [0, 4]])
+    strata = metrics.coverage_by_width(y, interval, 2, sample_weight=[3, 1, 0, 2])
+    np.testing.assert_array_equal(strata.counts, [0, 2, 2])
+    np.testing.assert_array_equal(strata.coverage, [np.nan, 0.75, 0])
+    np.testing.assert_array_equal(strata.mean_width, [np.nan, 1, 4])
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [-1, 2, 1], [np.nan, 1, 1], [0, 0, 0], ["a", 1, 1]])
+def test_weights_out_of_range_are_refused(weights):
+    interval = [[0, 1]] * 3
+    for call in (
+        lambda: metrics.mean_width_score(interval, sample_weight=weights),
+        lambda: metrics.coverage_by_width([1, 1, 1], interval, sample_weight=weights),
+    ):
+        with pytest.raises(ValueError, match="sample_weight must"):
+            call()
+
+
 def test_crps_by_hand():
     assert metrics.crps_score([3.0], [[1.0]]) == 2
     assert metrics.crps_score([1.0], [[0.0, 2.0]]) == 0.5

@@ -119,17 +119,19 @@ def test_models_with_and_without_training_rows_are_shown_without_indexing_them(m
 
 
 def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
-    def read_version_3(facts, tensors):
-        return model_file.MODEL.readers[2](facts | {"format_version": 2}, tensors)
+    newest = max(model_file.MODEL.readers)
 
-    readers = model_file.MODEL.readers | {3: read_version_3}
+    def read_newer(facts, tensors):
+        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors)
+
+    readers = model_file.MODEL.readers | {newest + 1: read_newer}
     monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
     model.save(tmp_path / "newer")
-    for name, version in ((path, 2), (tmp_path / "newer", 3)):
+    for name, version in ((path, newest), (tmp_path / "newer", newest + 1)):
         assert model_file.read_facts(name)["format_version"] == version
         np.testing.assert_array_equal(HDIForestRegressor.load(name).predict(X), model.predict(X))
-    rewritten(path, lambda facts: facts.update(format_version=4))
-    message = r"has format 4, .* reads format 1, 2 or 3 of a model file: "
+    rewritten(path, lambda facts: facts.update(format_version=newest + 2))
+    message = rf"has format {newest + 2}, .* reads format 1, .* or {newest + 1} of a model file: "
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
 
@@ -269,12 +271,17 @@ def rewritten(path, change_facts=None, change_tensors=None):
     save_file(tensors, path, metadata={model_file.MODEL.key: text})
 
 
-def test_files_of_version_1_are_read(model, path):
-    def to_version_1(facts):
-        facts.update(format_version=1)
-        del facts["calibration"], facts["mean"], facts["folds"]
+ADDED_TO_VERSION_1 = ["calibration", "mean", "folds", "coding"]
 
-    rewritten(path, to_version_1)
+
+@pytest.mark.parametrize(("version", "added"), [(1, ADDED_TO_VERSION_1), (2, ["coding"])])
+def test_files_of_older_versions_are_read(model, path, version, added):
+    def to_older(facts):
+        facts.update(format_version=version)
+        for name in added:
+            del facts[name]
+
+    rewritten(path, to_older)
     loaded = HDIForestRegressor.load(path)
     np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
 
@@ -341,8 +348,8 @@ def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
 
 
 def test_newer_versions(path):
-    rewritten(path, lambda facts: facts.update(format_version=3, hdicore="9.9"))
-    with pytest.raises(ValueError, match=r"format 3, written by hdicore 9\.9; .* upgrade hdicore"):
+    rewritten(path, lambda facts: facts.update(format_version=99, hdicore="9.9"))
+    with pytest.raises(ValueError, match=r"format 99, written by hdicore 9\.9; .* upgrade hdicore"):
         HDIForestRegressor.load(path)
 
 
@@ -376,6 +383,13 @@ def test_newer_versions(path):
         lambda facts: facts.update(feature_names=7),
         lambda facts: facts.update(n_training_rows=10**9),
         lambda facts: facts.update(scalar_output=False),
+        lambda facts: facts.pop("coding"),
+        lambda facts: facts.update(coding=[]),
+        lambda facts: facts.update(coding={"columns": [], "ids": []}),
+        # The model has no names.
+        lambda facts: facts.update(
+            coding={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
+        ),
     ],
 )
 def test_facts_that_do_not_fit(path, change):
@@ -409,7 +423,7 @@ def test_what_a_terminal_obeys_is_escaped(path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts: facts.update(format_version=3, hdicore="\x1b[2J" + "long " * 100),
+        lambda facts: facts.update(format_version=99, hdicore="\x1b[2J" + "long " * 100),
         lambda facts: facts.update(format_version="\x1b[2J" * 100),
         lambda facts: facts.update(weights="\x1b[2J" * 100),
         lambda facts: facts.update({"\x1b[2J" * 100: 1}),

@@ -98,9 +98,7 @@ def check_equal(model, hand, raw, made):
 
 @pytest.mark.parametrize("block_cells", [2**22, 70])
 def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
-    monkeypatch.setattr(
-        "hdiforest.rows.BLOCK_CELLS", block_cells
-    )  # in blocks of one row or ten, or whole
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", block_cells)
     fitted = pipeline().fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
@@ -155,12 +153,12 @@ def test_cross_validation_fits_all_steps_in_each_fold():
     assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
     with pytest.raises(ValueError, match="calibrate before pickling"):
         again.calibrate(0.8, method="cv+")
-    model.calibrate(0.8)
+    model.calibrate(0.8, method="split", X=X_NEW, y=np.resize(Y, M))
     assert model._steps.folds == ()
 
 
 def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
-    numbers = X[["age"]].to_numpy(dtype=float)
+    numbers = X[["age"]].to_numpy(dtype=float).copy()
     scored = X_NEW[["age"]].to_numpy(dtype=float)
     doubled = make_pipeline(FunctionTransformer(np.negative), forest())
     model = HDIForestRegressor(doubled).fit(numbers, Y)
@@ -474,3 +472,23 @@ def test_a_refit_without_steps_forgets_them():
     model.set_params(estimator=forest()).fit(X[["age"]], Y)
     assert not hasattr(model, "preprocessing_")
     assert model.predict(X_NEW[["age"]]).shape == (M,)
+
+
+def test_a_model_file_holds_no_code(tmp_path):
+    model = HDIForestRegressor(pipeline(n=2)).fit(X, Y)
+    named = "OneHotEncoder, OrdinalEncoder, SimpleImputer, StandardScaler"
+    with pytest.raises(
+        ValueError, match=rf"\({named}.*\) need theirs; store .* by skops or joblib"
+    ):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_results_as_tables(output, monkeypatch):
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 70)
+    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
+    expected = model.predict_interval(X_NEW, 0.9)
+    assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
+    assert_array_equal(found["prediction"].to_numpy(), model.predict(X_NEW))

@@ -192,11 +192,12 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
 
 With several outputs their axis stands behind n. One merge of the row's leaves serves
 all levels. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower' ([bound, inf]) or
-'upper' ([-inf, bound]), for all levels or one for each. `mean`, an array (n,) or (n, n_outputs), is filled in the
-same pass. For query row i, training row leave_out[i] is excluded; it must lie, once,
-in each leaf given, and -1 stands for a tree where it does not. Rows to which no tree
-contributes are NaN. `centres`, (n_leaves.sum(),) floats, tree after tree, are numbers of
-leaves: the mean of those of a row is added to both its ends, for an index of residuals
+'upper' ([-inf, bound]): one for all levels, or a list of one for each. `mean`, an array
+(n,) or (n, n_outputs), is filled in the same pass. For query row i, training row
+leave_out[i] is excluded; it must lie, once, in each leaf given, and -1 stands for a tree
+where it does not. Rows to which no tree contributes are NaN. `centres`,
+(n_leaves.sum(),) floats, tree after tree, are numbers of leaves, such as means where the
+index is of residuals: the mean of those of a row is added to both its ends. For an index
 of one output.)");
     cls.def(
         "quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),

@@ -8,6 +8,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from hdiforest.coding.arrow_types import is_number
+
 
 def as_table(X: Any) -> Any:
     """Convert tables so that scikit-learn reads their columns by name, never by position.
@@ -76,14 +78,6 @@ def arrow_table(X: Any, *, floats: bool = False) -> Any:
         return _of_floats(table) if floats else table
     except (pa.ArrowException, TypeError) as error:
         raise ValueError(f"X is a {kind} that cannot be read as a table: {error}") from None
-
-
-def is_number(kind: Any) -> bool:
-    """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
-    from pyarrow import types
-
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    return any(test(kind) for test in tests)
 
 
 def _of_floats(table: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from hdicore import Scorer
 from hdiforest.fitted import FittedForest, Weighting
 from hdiforest.nesting import forest_of
+from hdiforest.output import TablesOut
 from hdiforest.pickling import State, fitted_state, pop_fitted
 from hdiforest.table_steps import TableSteps
 from hdiforest.threads import thread_count
 
 
-class BaseForestModel(BaseEstimator):
+class BaseForestModel(TablesOut, BaseEstimator):
     """An estimator that holds a `FittedForest` once it is fitted or loaded.
 
     Pickles hold arrays in place of compiled objects; see `hdiforest.pickling`.
@@ -25,7 +26,7 @@ class BaseForestModel(BaseEstimator):
     n_jobs: int | None
     _fitted: FittedForest
     _steps: TableSteps | None = None  # before the forest
-    _table: Any = None  # of the fit, if there are steps; not in pickles
+    _training_table: Any = None  # of the fit, if there are steps; not in pickles
 
     @property
     def scorer_(self) -> Scorer:
@@ -76,9 +77,14 @@ class BaseForestModel(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
+    def __sklearn_clone__(self) -> Self:
+        copied: Self = super().__sklearn_clone__()
+        copied._output = self._output
+        return copied
+
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())
-        state.pop("_table", None)
+        state.pop("_training_table", None)
         if "_fitted" in state:
             state |= fitted_state(state.pop("_fitted"))
         return state

@@ -20,6 +20,7 @@ from hdiforest.stacking import Stacking
 Array = NDArray[np.float64]
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
+MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
 MIN_OOB_TREES = 20
 
 
@@ -88,9 +89,25 @@ class OutOfBagIntervals:
         return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.rows.has_weight)
 
     @property
-    def has_enough(self) -> bool:
-        """Whether half of the training rows are usable."""
-        return 2 * len(self.usable) >= int(self.rows.has_weight.sum())
+    def shortage(self) -> str | None:
+        """Why the usable rows cannot stand for all; None if they can.
+
+        Bootstraps that draw rows by their weights leave heavy rows out too seldom.
+        """
+        n, weight = int(self.rows.has_weight.sum()), self.rows.sample_weight
+        if 2 * len(self.usable) < n:
+            return (
+                f"at least {MIN_OOB_TREES} trees that did not draw a row, and {len(self.usable)} "
+                f"of {len(self.rows.y)} training rows have so many"
+            )
+        share = 1.0 if weight is None else weight[self.usable].sum() / weight.sum()
+        if share < MIN_SHARE_OF_WEIGHT * len(self.usable) / n:
+            return (
+                f"rows of all weights that {MIN_OOB_TREES} trees did not draw, and those that so "
+                f"many did not draw are {len(self.usable)} of {len(self.rows.y)} training rows, "
+                f"but have {share:.0%} of their weight"
+            )
+        return None
 
     @property
     def targets(self) -> Array:

@@ -21,6 +21,7 @@ from hdiforest.calibrating import (
     further_level,
 )
 from hdiforest.calibration import KINDS, Calibration, CrossCalibration
+from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
@@ -29,7 +30,9 @@ from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.cross_fit import cross_fitted, cross_intervals, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
-from hdiforest.rows import Rows, checked_blocks, joined
+from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
+from hdiforest.result_names import interval_names
+from hdiforest.rows import Block, Rows, checked_blocks, concatenated
 from hdiforest.stacking import check_mean
 from hdiforest.table_steps import TableSteps
 
@@ -126,9 +129,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
-        and the narrowest is kept. Rows of weight 0 do not count; pads ignore other weights. No
-        training row takes part in its own interval, nor in the residuals of the others; but where
-        there is another `mean`, it takes part in those of the other folds.
+        and the narrowest is kept. Weights of the training rows are weights of their scores: pads
+        are weighted quantiles and coverages weighted shares. No training row takes part in its own
+        interval, nor in the residuals of the others; but where there is another `mean`, it takes
+        part in those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
@@ -144,7 +148,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         elif method == "cv+":
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
-            rows = joined(block.rows for block in checked_blocks(self, X, fitted))
+            rows = concatenated(block.rows for block in checked_blocks(self, X, fitted))
             targets = checked_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
@@ -161,7 +165,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: Kind | Literal["calibrated"] | None = None,
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Prediction intervals.
 
         Parameters
@@ -177,10 +182,14 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
             with infinity as the upper end; "upper" the smallest upper bound.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. Tables have the mean of each row
+            in front. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n, 2) or (n, 2, k) float64
+        (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
             NaN where all leaves of the row are empty: possible with ``weights="oob"``. Calibrated
             intervals of a higher coverage contain those of a lower one.
@@ -199,15 +208,39 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         fitted = self._require_fitted()
         if kind is None:
             kind = "hdi" if fitted.calibration is None else "calibrated"
+        wanted = self._wanted(output)
+        if wanted != "numpy":
+            names, chosen = interval_names(kind, coverage), kind
+            return self._table(
+                wanted, names, lambda: self._mean_and_intervals(X, coverage, chosen), X
+            )
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        folds = () if self._steps is None else self._steps.folds
-        return joined(
+        return concatenated(
             self._calibrated_intervals(
-                fitted, block.rows, coverage, of_folds=[s.encode(block.given) for s in folds]
+                fitted, block.rows, coverage, of_folds=self._rows_of_folds(block)
             )
             for block in checked_blocks(self, X, fitted)
         )
+
+    def _mean_and_intervals(
+        self, X: ArrayLike, coverage: ArrayLike, kind: Kind | Literal["calibrated"]
+    ) -> NDArray[np.float64]:
+        """Return the columns of `interval_names`."""
+        if kind != "calibrated":
+            return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
+        fitted, levels = self._require_fitted(), np.atleast_1d(coverage)
+
+        def columns(block: Block) -> NDArray[np.float64]:
+            mean, of_folds = np.empty(len(block.rows)), self._rows_of_folds(block)
+            ends = self._calibrated_intervals(fitted, block.rows, levels, mean, of_folds)
+            return joined(mean, ends)
+
+        return concatenated(columns(block) for block in checked_blocks(self, X, fitted))
+
+    def _rows_of_folds(self, block: Block) -> list[Rows]:
+        """Return rows as the steps of each fold make them, if folds have steps of their own."""
+        return [] if self._steps is None else [s.encode(block.given) for s in self._steps.folds]
 
     def _calibrated_intervals(
         self,
@@ -236,18 +269,24 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
     def _calibration_at(self, coverages: Sequence[float]) -> Calibration | CrossCalibration:
         """Return the calibration, with further coverages if they can be calibrated out of bag."""
         fitted, calibration = self._require_fitted(), self.calibration_
-        rows = fitted.training_rows
-        if not isinstance(calibration, Calibration) or calibration.method != "oob" or rows is None:
+        unknown = [c for c in coverages if not calibration.has(c)]
+        if not unknown:
             return calibration
-        if any(base.family == "stacked" for base in calibration.bases):
-            return calibration  # what the other mean predicts out of fold is not kept
-        for coverage in coverages:
-            if not calibration.has(coverage) and coverage not in fitted.further_levels:
+        checked_coverages(unknown[0])
+        if (reason := _why_no_further(fitted)) is not None:
+            listed = ", ".join(f"{known:g}" for known in calibration.coverages)
+            raise ValueError(
+                f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
+                f"cannot be added, because {reason}"
+            )
+        calibration = cast("Calibration", calibration)
+        for coverage in unknown:
+            if coverage not in fitted.further_levels:
                 checked_coverages(coverage)
                 fitted.further_levels[coverage] = further_level(
                     fitted, calibration, coverage, self._n_threads()
                 )
-        further = [fitted.further_levels[c] for c in set(coverages) if not calibration.has(c)]
+        further = [fitted.further_levels[c] for c in set(unknown)]
         levels = sorted([*calibration.levels, *further], key=lambda level: level.coverage)
         return replace(calibration, levels=tuple(levels))
 
@@ -267,7 +306,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind: Any = type(self)
             return kind(clone(forest), weights=fitted.weights, n_jobs=self.n_jobs)
 
-        X = rows.X if self._steps is None else self._table
+        X = rows.X if self._steps is None else self._training_table
         if X is None:
             raise ValueError(
                 "method='cv+' fits the steps before the forest again, to the table of the fit, "
@@ -279,6 +318,19 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if self._steps is not None:
             self._steps = replace(self._steps, folds=cast("tuple[TableSteps, ...]", steps))
         return fitted.uncalibrated(calibration=calibration, folds=forests)
+
+
+def _why_no_further(fitted: FittedForest) -> str | None:
+    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
+    calibration = fitted.calibration
+    if not isinstance(calibration, Calibration) or calibration.method != "oob":
+        method = cast("Record", calibration).method
+        return f"the model was calibrated by {method!r}"
+    if fitted.training_rows is None:
+        return "the model was saved without its training rows"
+    if any(base.family == "stacked" for base in calibration.bases):
+        return "what the other mean predicts out of fold is not kept"
+    return None
 
 
 def _check_arguments(

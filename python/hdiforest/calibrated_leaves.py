@@ -16,6 +16,8 @@ from hdiforest.calibration import Base, Calibration, calibrate_split
 from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import ConditionalDistributions, Kind
+from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
+from hdiforest.result_names import interval_names
 
 
 class CalibratedLeaves(ConditionalDistributions):
@@ -102,7 +104,8 @@ class CalibratedLeaves(ConditionalDistributions):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: Kind | Literal["calibrated"] | None = None,
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Prediction intervals.
 
         Parameters
@@ -114,10 +117,14 @@ class CalibratedLeaves(ConditionalDistributions):
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
             By default "calibrated" after `calibrate`, and "hdi" before. See
             `HDIForestRegressor.predict_interval`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. Tables have the mean of each row
+            in front. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n, 2) or (n, 2, k) float64
+        (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
             NaN where all leaves of the row are empty: possible with `n_leaves` of `from_leaves`.
 
@@ -131,12 +138,31 @@ class CalibratedLeaves(ConditionalDistributions):
         check_is_fitted(self)
         if kind is None:
             kind = "calibrated" if hasattr(self, "calibration_") else "hdi"
+        if kind == "calibrated" and not hasattr(self, "calibration_"):
+            raise AttributeError("this model has no calibration_; call calibrate first")
+        wanted = self._wanted(output)
+        if wanted != "numpy":
+            names, chosen = interval_names(kind, coverage), kind
+            return self._table(
+                wanted, names, lambda: self._mean_and_intervals(X, coverage, chosen), X
+            )
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        if not hasattr(self, "calibration_"):
-            raise AttributeError("this model has no calibration_; call calibrate first")
         at = self.calibration_.positions(coverage)
         base = self.calibration_.bases[0]  # of all levels
-        ends = self._query(X, "intervals", [base.level], base.kind)
-        intervals = self.calibration_.intervals(np.repeat(ends, len(self.calibration_.levels), 2))
-        return intervals[..., at]
+        return self._padded(self._query(X, "intervals", [base.level], base.kind))[..., at]
+
+    def _mean_and_intervals(
+        self, X: Any, coverage: ArrayLike, kind: Kind | Literal["calibrated"]
+    ) -> NDArray[np.float64]:
+        """Return the columns of `interval_names`."""
+        if kind != "calibrated":
+            return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
+        at = self.calibration_.positions(np.atleast_1d(coverage))
+        base = self.calibration_.bases[0]
+        found = self._query(X, mean_and_intervals, [base.level], base.kind)
+        return joined(found[:, 0], self._padded(found[:, 1:, None])[..., at])
+
+    def _padded(self, ends: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the calibrated intervals (n, 2, levels) around base intervals (n, 2, 1)."""
+        return self.calibration_.intervals(np.repeat(ends, len(self.calibration_.levels), 2))

@@ -10,11 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.base_intervals import (
-    MIN_OOB_TREES,
-    OutOfBagIntervals,
-    base_intervals,
-)
+from hdiforest.base_intervals import OutOfBagIntervals, base_intervals
 from hdiforest.calibration import (
     FIXED_RAW,
     KINDS,
@@ -29,7 +25,7 @@ from hdiforest.calibration import (
 from hdiforest.calibration.candidates import BaseKind, Candidates
 from hdiforest.calibration.choice import Objective, narrowest
 from hdiforest.calibration.pads import rows_needed
-from hdiforest.fitted import FittedForest
+from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -59,18 +55,19 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
         If too few trees leave rows out.
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
-    if not source.has_enough:
-        raise _too_few_trees("oob", source)
+    _require_out_of_bag("oob", source)
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
+    with_ends = chosen[finite]
     calibration = calibrate_oob(
         ends[:, :, finite],
-        source.rows.y[chosen[finite]],
+        source.rows.y[with_ends],
         source.targets,
         settings.coverages,
         families=source.families,
         kinds=settings.kinds,
+        weights=_weights_of(source.rows, with_ends),
         clip=settings.clip,
         objective=settings.objective,
     )
@@ -94,8 +91,7 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
         return fitted
     if not isinstance(result.calibration, Calibration):
         return fitted
-    n_finite = sum(np.isfinite(level.choice.pad) for level in result.calibration.levels)
-    return fitted if n_finite == 0 else result.with_first_coverages(n_finite)
+    return result.with_finite_coverages()
 
 
 def further_level(
@@ -128,7 +124,9 @@ def further_level(
     rows = _chosen_rows(source.usable, calibration.n, 0)
     ends = source.by_base(rows, [*calibration.bases[:n_lower], base])
     finite = np.isfinite(ends).all(axis=(1, 2))
-    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[rows[finite]])
+    with_ends = rows[finite]
+    weights = _weights_of(source.rows, with_ends)
+    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[with_ends], weights)
     if n_lower > 0:
         lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
         candidates = replace(candidates, inner=lower[..., -1])
@@ -154,12 +152,10 @@ def calibrated_if_possible(
     ValueError
         If another mean is given and too few trees leave rows out.
     """
-    if not OutOfBagIntervals(fitted, n_threads).has_enough:
+    shortage = OutOfBagIntervals(fitted, n_threads).shortage
+    if shortage is not None:
         if settings.mean is not None:
-            raise ValueError(
-                f"mean must be None where fewer than half of the training rows have "
-                f"{MIN_OOB_TREES} trees that did not draw them"
-            )
+            raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
@@ -221,8 +217,7 @@ def calibrated_by_jackknife(
     forest = fitted.scorer.forest
     source = OutOfBagIntervals(fitted, n_threads)
     rows = source.rows
-    if not source.has_enough:
-        raise _too_few_trees("jackknife+", source)
+    _require_out_of_bag("jackknife+", source)
     n = min(settings.max_rows, MAX_JACKKNIFE_ROWS)
     chosen = _chosen_rows(source.usable, n, settings.random_state)
     jackknife = Jackknife(
@@ -236,16 +231,23 @@ def calibrated_by_jackknife(
         settings.coverages,
         Finish.of(rows.y[rows.has_weight], clip=settings.clip),
         method="jackknife+",
+        weights=None
+        if rows.sample_weight is None
+        else list(rows.sample_weight[chosen, np.newaxis]),
     )
     return fitted.uncalibrated(calibration=calibration, jackknife=jackknife)
 
 
-def _too_few_trees(method: str, source: OutOfBagIntervals) -> ValueError:
-    return ValueError(
-        f"method={method!r} needs at least {MIN_OOB_TREES} trees that did not draw a row, and "
-        f"{len(source.usable)} of {len(source.rows.y)} training rows have so many; use more "
-        "trees that draw their rows, or method='split' or 'cv+'"
-    )
+def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
+    if source.shortage is not None:
+        raise ValueError(
+            f"method={method!r} needs {source.shortage}; use more trees that draw their rows, or "
+            "method='split' or 'cv+'"
+        )
+
+
+def _weights_of(rows: TrainingRows, chosen: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    return None if rows.sample_weight is None else rows.sample_weight[chosen]
 
 
 def _chosen_rows(

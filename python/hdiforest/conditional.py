@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.output import Output, TablesOut
+from hdiforest.result_names import quantile_names
 
 Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
 Interpolation = Literal[
@@ -26,7 +30,7 @@ Interpolation = Literal[
 ]
 
 
-class ConditionalDistributions(ABC):
+class ConditionalDistributions(TablesOut, ABC):
     """Predictions from the training rows that share leaves with a row.
 
     All raise NotFittedError if the model is not fitted, and ValueError if an argument is refused.
@@ -36,61 +40,37 @@ class ConditionalDistributions(ABC):
     def _query(
         self,
         X: ArrayLike,
-        method: str,
+        method: str | Callable[..., NDArray[np.float64]],
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
     ) -> NDArray[np.float64]:
         """Call a method that `hdicore.LeafIndex` and `Scorer` have for the rows of X.
 
+        Or a function whose first argument is one of these.
+
         `per_row` is its first argument, with one row for each row of X, if it has such an argument.
         """
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike, *, output: Output | None = None) -> Any:
         """Mean of the conditional distribution.
 
         Parameters
         ----------
         X : (n, n_features) array or table
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            An array, or a table of that library with the column ``prediction``.
 
         Returns
         -------
-        (n,) or (n, n_outputs) float64
+        (n,) or (n, n_outputs) float64, or table
 
         Notes
         -----
         Equal to the prediction of a scikit-learn forest only with ``weights="inbag"`` and a
         criterion whose leaves predict means.
         """
-        return self._query(X, "mean")
-
-    def predict_interval(
-        self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
-    ) -> NDArray[np.float64]:
-        """Prediction intervals.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-        coverage : float or list of k floats, default=0.9
-            Shares in (0, 1] of the conditional distribution to hold.
-        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
-            "hdi" is the shortest interval (Algorithm 1 of the paper); "equal_tailed" runs between
-            the (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower
-            bound, with infinity as the upper end; "upper" the smallest upper bound.
-
-        Returns
-        -------
-        (n, 2) or (n, 2, k) float64
-            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where all leaves of the row are empty: possible with ``weights="oob"``, and with
-            `n_leaves` of `from_leaves`.
-
-        Notes
-        -----
-        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
-        """
-        return self._query(X, "intervals", coverage, kind)
+        return self._as_output(output or "numpy", "prediction", lambda: self._query(X, "mean"), X)
 
     def predict_quantiles(
         self,
@@ -98,7 +78,8 @@ class ConditionalDistributions(ABC):
         quantiles: float | ArrayLike,
         *,
         interpolation: Interpolation = "inverted_cdf",
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Quantiles of the conditional distribution.
 
         Parameters
@@ -112,17 +93,30 @@ class ConditionalDistributions(ABC):
             others count observations, the weight of one being known from the leaves: where all
             rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
             share no leaf of the query count as one observation.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n,) or (n, k) float64
+        (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs.
         """
-        return self._query(X, "quantiles", quantiles, interpolation)
+        return self._as_output(
+            output,
+            lambda: quantile_names(quantiles),
+            lambda: self._query(X, "quantiles", quantiles, interpolation),
+            X,
+        )
 
     def predict_cdf(
-        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True
-    ) -> NDArray[np.float64]:
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        inclusive: bool = True,
+        output: Output | None = None,
+    ) -> Any:
         """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
         Parameters
@@ -132,9 +126,14 @@ class ConditionalDistributions(ABC):
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        array of the shape of y, float64
+        array of the shape of y, float64, or table
         """
-        return self._query(X, "cdf", per_row=y, inclusive=inclusive)
+        return self._as_output(
+            output, "cdf", lambda: self._query(X, "cdf", per_row=y, inclusive=inclusive), X
+        )

@@ -115,9 +115,9 @@ def cross_fitted(
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
-    forests, steps, ends, targets = [], [], [], []
+    forests, steps, ends, targets, weigh = [], [], [], [], []
+    weights = rows.sample_weight
     for fit, held_out in folds:
-        weights = rows.sample_weight
         model = new_model()
         own_weights = None if weights is None else weights[fit]
         model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
@@ -133,8 +133,12 @@ def cross_fitted(
             raise ValueError("cv must be smaller: a fold holds out no row with an interval")
         ends.append(own[finite])
         targets.append(rows.y[held_out[finite]])
+        if weights is not None:
+            weigh.append(weights[held_out[finite]])
     finish = Finish.of(rows.y[rows.has_weight], clip=settings.clip)
-    calibration = cross_calibration(ends, targets, settings.coverages, finish, grouped=grouped)
+    calibration = cross_calibration(
+        ends, targets, settings.coverages, finish, grouped=grouped, weights=weigh or None
+    )
     return calibration, tuple(forests), tuple(steps)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,8 +22,9 @@ from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.nesting import layers, pipelines
+from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
-from hdiforest.rows import Block, checked_blocks, joined
+from hdiforest.rows import Block, checked_blocks, concatenated
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, trained
 
@@ -196,6 +198,7 @@ class HDIForestRegressor(
             )
         estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
         training = trained(self, estimator, X, y, sample_weight)
+        self._learn_labels(X, y)
         fitted = self._import(training)
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())
@@ -210,7 +213,7 @@ class HDIForestRegressor(
         self.estimator_ = training.estimator
         n_threads = self._n_threads()
         forest, rows, leaves = imported(training, n_threads)
-        self._steps, self._table = training.steps, training.table
+        self._steps, self._training_table = training.steps, training.table
         if self.weights == "oob" and rows.counts is None:
             raise ValueError(
                 "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
@@ -246,8 +249,14 @@ class HDIForestRegressor(
         OSError
             If the file cannot be written.
         ValueError
-            If the model was itself loaded without training rows.
+            If the model was itself loaded without training rows, or has steps before its forest.
         """
+        if self._steps is not None:
+            raise ValueError(
+                f"a model file holds no code, and the steps before the forest "
+                f"({', '.join(self._steps.names)}) need theirs; store the whole model by skops or "
+                "joblib, or encode the table first and save a model of the forest alone"
+            )
         fitted = self._require_fitted()
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
@@ -294,13 +303,13 @@ class HDIForestRegressor(
     def _query(
         self,
         X: ArrayLike,
-        method: str,
+        method: str | Callable[..., NDArray[np.float64]],
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
     ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
-        ask = getattr(fitted.scorer, method)
+        ask = bound(method, fitted.scorer)
 
         def answers(block: Block) -> NDArray[np.float64]:
             n_threads = self._n_threads(len(block.rows))
@@ -308,7 +317,7 @@ class HDIForestRegressor(
             found = ask(block.rows, *block.per_row, *arguments, n_threads=n_threads, **options)
             return found
 
-        return joined(answers(block) for block in checked_blocks(self, X, fitted, per_row))
+        return concatenated(answers(block) for block in checked_blocks(self, X, fitted, per_row))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

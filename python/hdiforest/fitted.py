@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
+from hdiforest.coding import TableCoding
 from hdiforest.jackknife import Jackknife
 from hdiforest.text import alternatives
 
@@ -95,6 +96,7 @@ class FittedForest:
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
+    coding: TableCoding | None = None  # None: rows are the features themselves
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
     further_levels: dict[float, Level] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
@@ -108,6 +110,10 @@ class FittedForest:
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
+        if self.coding is not None and self.coding.features != tuple(
+            [] if self.feature_names is None else self.feature_names
+        ):
+            raise ValueError("the coding does not fit the features of the model")
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
@@ -121,6 +127,12 @@ class FittedForest:
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
         )
+
+    def with_finite_coverages(self) -> FittedForest:
+        """Return the forest without the coverages that its calibration had too few rows for."""
+        calibration = cast("Calibration", self.calibration)
+        n_finite = sum(np.isfinite(level.choice.pad) for level in calibration.levels)
+        return self.with_first_coverages(n_finite) if n_finite else self.uncalibrated()
 
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0

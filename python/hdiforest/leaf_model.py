@@ -19,6 +19,7 @@ from hdiforest import leaf_file
 from hdiforest.blocks import all_leaves, leaves_by_block, n_rows_of
 from hdiforest.calibrated_leaves import CalibratedLeaves
 from hdiforest.calibration import from_arrays, to_arrays
+from hdiforest.output import bound
 from hdiforest.pickling import State, index_from_state, index_state
 from hdiforest.threads import thread_count
 
@@ -123,6 +124,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         else:
             index = LeafIndex(leaves, y, n_leaves=self.n_leaves, **options)
         self._keep(index, len(leaves))
+        self._learn_labels(X, y)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -190,7 +192,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
     def _query(
         self,
         X: Any,
-        method: str,
+        method: str | Callable[..., NDArray[np.float64]],
         *arguments: Any,
         per_row: ArrayLike | None = None,
         **options: Any,
@@ -200,7 +202,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         points = None if per_row is None else np.asarray(per_row)
         if points is not None and n is not None and points.shape[:1] != (n,):
             raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
-        call = getattr(self.index_, method)
+        call = bound(method, self.index_)
         options["n_threads"] = thread_count(self.n_jobs)
         blocks = leaves_by_block(self.apply, X, self.index_.n_trees)
         rows, leaves = next(blocks)
@@ -232,6 +234,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         copied = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_metadata_request"):
             copied._metadata_request = copy.deepcopy(self._metadata_request)
+        copied._output = self._output
         return copied
 
     def __getstate__(self) -> State:

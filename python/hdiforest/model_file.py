@@ -18,6 +18,7 @@ from hdiforest import tensor_file
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
+from hdiforest.coding import TableCoding
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
@@ -47,6 +48,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
         "folds": folds,
+        "coding": None if fitted.coding is None else fitted.coding.facts(),
         **own_facts,
     }
     tensor_file.write(path, MODEL, facts, tensors)
@@ -140,6 +142,16 @@ def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
     return _read_part(facts, of_model, folds)
 
 
+def _read_version_3(facts: Facts, tensors: Tensors) -> FittedForest:
+    """Read what version 2 holds, and a coding."""
+    if "coding" not in facts:
+        raise ValueError("the fact coding is missing")
+    rest = {name: value for name, value in facts.items() if name != "coding"}
+    fitted = _read_version_2(rest, tensors)
+    coding = facts["coding"]
+    return fitted if coding is None else replace(fitted, coding=TableCoding.from_facts(coding))
+
+
 def _read_part(facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...]) -> FittedForest:
     """Read a model, or the forest of a fold."""
     check_facts(facts, 2)
@@ -214,5 +226,5 @@ MODEL = tensor_file.Format(
     noun="model file",
     content="model",
     key="hdicore_model",
-    readers={1: _read_version_1, 2: _read_version_2},
+    readers={1: _read_version_1, 2: _read_version_2, 3: _read_version_3},
 )

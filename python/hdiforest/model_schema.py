@@ -110,7 +110,7 @@ ADDED_TENSORS = {
     },
     **{
         f"calibration.{name}": Tensor(("float64",), (2,), required=False)
-        for name in ("audit", "scores")
+        for name in ("audit", "scores", "weights")
     },
     "centred.leaf_means": Tensor(("float64",), required=False),
     "centred.mean_values": Tensor(("float64",), required=False),

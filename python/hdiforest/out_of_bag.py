@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from hdicore import LeafIndex
 from hdiforest.base import BaseForestModel
 from hdiforest.conditional import Interpolation, Kind
 from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.output import Output, bound, ends_of_kind, mean_and_intervals
+from hdiforest.result_names import interval_names, quantile_names
 
 
 class OutOfBagDistributions(BaseForestModel):
@@ -23,12 +27,18 @@ class OutOfBagDistributions(BaseForestModel):
     distribution.
     """
 
-    def oob_prediction(self) -> NDArray[np.float64]:
+    def oob_prediction(self, *, output: Output | None = None) -> Any:
         """Means for the training rows, each from the trees that did not see it.
+
+        Parameters
+        ----------
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n_training_rows,) or (n_training_rows, n_outputs) float64
+        (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
             As `predict`. NaN, with a warning, for rows that every tree has seen. With
             ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
 
@@ -39,12 +49,17 @@ class OutOfBagDistributions(BaseForestModel):
         ValueError
             If every tree was fitted on all rows, or the model has no training rows.
         """
-        answers: NDArray[np.float64] = self._out_of_bag("prediction", "mean")
-        return answers
+        return self._as_output(
+            output, "prediction", lambda: self._out_of_bag("prediction", "mean"), None
+        )
 
     def oob_interval(
-        self, coverage: float | ArrayLike = 0.9, *, kind: Kind = "hdi"
-    ) -> NDArray[np.float64]:
+        self,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: Kind = "hdi",
+        output: Output | None = None,
+    ) -> Any:
         """Intervals for the training rows, each from the trees that did not see it.
 
         Parameters
@@ -53,10 +68,14 @@ class OutOfBagDistributions(BaseForestModel):
             Shares in (0, 1] of the conditional distribution to hold.
         kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
             As in `predict_interval`; out of bag there is no "calibrated".
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. Tables have the mean of each row
+            in front. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n_training_rows, 2) or (n_training_rows, 2, k) float64
+        (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
             As `predict_interval`. NaN, with a warning, for rows that every tree has seen.
 
         Raises
@@ -72,22 +91,36 @@ class OutOfBagDistributions(BaseForestModel):
         A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
         of its leaves, and the others share its weight.
         """
-        answers: NDArray[np.float64] = self._out_of_bag("interval", "intervals", coverage, kind)
-        return answers
+        wanted = self._wanted(output)
+        if wanted == "numpy":
+            return self._out_of_bag("interval", "intervals", coverage, kind)
+
+        def mean_and_ends() -> NDArray[np.float64]:
+            found = self._out_of_bag("interval", mean_and_intervals, coverage, kind)
+            return ends_of_kind(found, kind)
+
+        return self._table(wanted, interval_names(kind, coverage), mean_and_ends, None)
 
     def oob_quantiles(
-        self, quantiles: float | ArrayLike, *, interpolation: Interpolation = "inverted_cdf"
-    ) -> NDArray[np.float64]:
+        self,
+        quantiles: float | ArrayLike,
+        *,
+        interpolation: Interpolation = "inverted_cdf",
+        output: Output | None = None,
+    ) -> Any:
         """Quantiles for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
         quantiles, interpolation
             As in `predict_quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n_training_rows,) or (n_training_rows, k) float64
+        (n_training_rows,) or (n_training_rows, k) float64, or table
             As `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
 
         Raises
@@ -95,12 +128,20 @@ class OutOfBagDistributions(BaseForestModel):
         NotFittedError, ValueError
             As `oob_interval`.
         """
-        answers: NDArray[np.float64] = self._out_of_bag(
-            "quantiles", "quantiles", quantiles, interpolation
+        return self._as_output(
+            output,
+            lambda: quantile_names(quantiles),
+            lambda: self._out_of_bag("quantiles", "quantiles", quantiles, interpolation),
+            None,
         )
-        return answers
 
-    def oob_cdf(self, y: ArrayLike | None = None, *, inclusive: bool = True) -> NDArray[np.float64]:
+    def oob_cdf(
+        self,
+        y: ArrayLike | None = None,
+        *,
+        inclusive: bool = True,
+        output: Output | None = None,
+    ) -> Any:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
 
         Parameters
@@ -111,10 +152,13 @@ class OutOfBagDistributions(BaseForestModel):
             transform, which is uniform if the distributions are right.
         inclusive : bool, default=True
             False gives P(Y < y).
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        array of the shape of y, float64
+        array of the shape of y, float64, or table
             NaN, with a warning, for rows that every tree has seen.
 
         Raises
@@ -129,10 +173,12 @@ class OutOfBagDistributions(BaseForestModel):
                 f"y must begin with the shape {rows.y.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        answers: NDArray[np.float64] = self._out_of_bag(
-            "cdf", "cdf", per_row=points, inclusive=inclusive
+        return self._as_output(
+            output,
+            "cdf",
+            lambda: self._out_of_bag("cdf", "cdf", per_row=points, inclusive=inclusive),
+            None,
         )
-        return answers
 
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.
@@ -158,7 +204,7 @@ class OutOfBagDistributions(BaseForestModel):
     def _out_of_bag(
         self,
         result: str,
-        method: str,
+        method: str | Callable[..., Any],
         *arguments: Any,
         per_row: NDArray[np.float64] | None = None,
         targets: NDArray[np.float64] | None = None,
@@ -181,16 +227,17 @@ class OutOfBagDistributions(BaseForestModel):
         if targets is None:
             # A query for no rows refuses wrong arguments before the training rows are indexed.
             no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
-            getattr(index, method)(no_leaves, *(p[:0] for p in points), *arguments, **options)
+            bound(method, index)(no_leaves, *(p[:0] for p in points), *arguments, **options)
 
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
         index, leave_out = _index_and_own_rows(fitted, rows, leaves, targets, n_threads)
         leaves[rows.counts > 0] = -1
         options |= {"leave_out": leave_out, "n_threads": n_threads}
-        answers = getattr(index, method)(leaves, *points, *arguments, **options)
+        answers = bound(method, index)(leaves, *points, *arguments, **options)
         empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)
-        _warn_of_empty(empty.reshape(len(leaves), -1).any(axis=1), result)
+        of_rows = np.asarray(empty).reshape(len(leaves), -1)
+        _warn_of_empty(np.asarray(of_rows.any(axis=1)), result)
         return answers
 
 
@@ -227,5 +274,13 @@ def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
             f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
             "no tree that did not see them has another row to show; use more trees",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_callers_level(),
         )
+
+
+def _callers_level() -> int:
+    """Return the `stacklevel` of the code that called this package, for who asks."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    return level

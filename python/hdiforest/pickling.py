@@ -12,6 +12,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
+from hdiforest.coding import TableCoding
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 
@@ -51,10 +52,14 @@ def fitted_state(fitted: FittedForest) -> State:
     """Return a fitted forest as attributes of its estimator, all of them plain.
 
     The layout is that of version 0.1.0, whose estimator had these attributes itself, and a
-    calibration if there is one.
+    calibration and a coding if there are any.
     """
     forest, rows = fitted.scorer.forest, fitted.training_rows
     calibration = _calibration_state(fitted)
+    added = {
+        "_calibration": calibration,
+        "_coding": None if fitted.coding is None else fitted.coding.facts(),
+    }
     return {
         "scorer_": {
             "forest": _forest_state(forest),
@@ -65,7 +70,7 @@ def fitted_state(fitted: FittedForest) -> State:
         "n_training_rows_": fitted.n_training_rows,
         "_allow_nan": fitted.allow_nan,
         "_training_rows": None if rows is None else _rows_state(rows),
-    } | ({} if calibration is None else {"_calibration": calibration})
+    } | {name: value for name, value in added.items() if value is not None}
 
 
 def pop_fitted(state: State) -> FittedForest:
@@ -81,8 +86,9 @@ def pop_fitted(state: State) -> FittedForest:
     scorer, rows = state.pop("scorer_"), state.pop("_training_rows")
     del state["n_outputs_"]
     forest = _forest_from_state(scorer["forest"])
-    # Models without a calibration, and those of older versions, have no such entry.
+    # Models without a calibration or a coding, and those of older versions, have no such entry.
     calibration = _calibration_from_state(forest, state.pop("_calibration", None))
+    coding = state.pop("_coding", None)
     return FittedForest(
         scorer=Scorer(forest, index_from_state(scorer["index"])),
         weights=state.pop("weights_"),
@@ -90,6 +96,7 @@ def pop_fitted(state: State) -> FittedForest:
         allow_nan=state.pop("_allow_nan"),
         feature_names=None if state.get("_steps") else state.get("feature_names_in_"),
         training_rows=None if rows is None else TrainingRows(**rows),
+        coding=None if coding is None else TableCoding.from_facts(coding),
         **calibration,
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 from sklearn.utils import check_random_state
 
 from hdiforest.base import BaseForestModel
-from hdiforest.rows import Rows, checked_blocks, joined
+from hdiforest.output import Output
+from hdiforest.rows import Rows, checked_blocks, concatenated
 
 
 class TrainingRowWeights(BaseForestModel):
@@ -52,7 +55,9 @@ class TrainingRowWeights(BaseForestModel):
         X: ArrayLike,
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = None,
-    ) -> NDArray[np.float64]:
+        *,
+        output: Output | None = None,
+    ) -> Any:
         """Draw from the conditional distribution.
 
         Parameters
@@ -61,10 +66,13 @@ class TrainingRowWeights(BaseForestModel):
         n_samples : int, default=1
             Draws per row.
         random_state : int, RandomState or None, default=None
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            An array, or a table of that library; by default what `set_output` says, an array if
+            nothing. See `set_output` for the names of the columns.
 
         Returns
         -------
-        (n, n_samples) float64
+        (n, n_samples) float64, or table
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
             the target of one training row.
 
@@ -75,6 +83,11 @@ class TrainingRowWeights(BaseForestModel):
         ValueError
             If an argument is refused, or several outputs are drawn without training rows.
         """
+        return self._as_output(output, "sample", lambda: self._draws(X, n_samples, random_state), X)
+
+    def _draws(
+        self, X: ArrayLike, n_samples: int, random_state: int | np.random.RandomState | None
+    ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
@@ -87,7 +100,7 @@ class TrainingRowWeights(BaseForestModel):
             n_threads = self._n_threads(len(rows))
             return scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
 
-        drawn = joined(draws(block.rows) for block in checked_blocks(self, X, fitted))
+        drawn = concatenated(draws(block.rows) for block in checked_blocks(self, X, fitted))
         if scalar:
             return drawn
         empty = np.isnan(drawn)

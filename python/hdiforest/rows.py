@@ -14,6 +14,8 @@ from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
 from hdiforest.blocks import n_rows_of, row_blocks
+from hdiforest.coding import TableCoding
+from hdiforest.coding.raw_table import raw_table
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 
@@ -36,11 +38,14 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     Raises
     ------
     ValueError
-        If the rows are not numbers, or other columns than those of the fit.
+        If the rows are not numbers, or other columns than those of the fit. A model with a coding
+        takes tables only.
     """
     if model._steps is not None:
         encoded: Rows = model._steps.encode(readable(X))
         return encoded
+    if fitted.coding is not None:
+        return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan)
     if _is_plain(model, X, fitted):
         plain: Rows = X
         return plain
@@ -79,10 +84,30 @@ def checked_blocks(
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
-def joined(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
+def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Return the answers to one block or more as one array."""
     found = list(answers)
     return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def coded_rows(X: Any, coding: TableCoding, *, allow_nan: bool) -> NDArray[np.float32]:
+    """Return the features that a coding makes of a table of any library.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    ValueError
+        If X is no table or cannot be coded, or has missing cells that are not allowed.
+    """
+    features, _ = coding.encode(raw_table(X, coding.columns))
+    if not allow_nan and np.isnan(features).any():
+        column = coding.features[int(np.isnan(features).any(axis=0).argmax())]
+        raise ValueError(
+            f"the forest takes no missing values, but column {column!r} has a missing cell or an "
+            "unknown category"
+        )
+    return features
 
 
 def checked_training_rows(

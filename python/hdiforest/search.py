@@ -23,6 +23,7 @@ from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.nesting import layers
+from hdiforest.output import Output
 from hdiforest.text import alternatives
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -158,9 +159,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike, *, output: Output | None = None) -> Any:
         """Mean of the conditional distribution; see `HDIForestRegressor.predict`."""
-        return self._best().predict(X)
+        return self._best().predict(X, output=output)
 
     def predict_interval(
         self,
@@ -168,7 +169,8 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         coverage: float | ArrayLike | None = None,
         *,
         kind: Kind | None = None,
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Calibrated prediction intervals.
 
         Parameters
@@ -178,10 +180,12 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
             By default that of the search.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
             By default "calibrated"; see `HDIForestRegressor.predict_interval`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            By default what `set_output` of `best_estimator_` says.
 
         Returns
         -------
-        (n, 2) or (n, 2, k) float64
+        (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y.
 
         Raises
@@ -191,7 +195,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         """
         best = self._best()
         asked = best.calibration_.coverages[0] if coverage is None else coverage
-        return best.predict_interval(X, asked, kind=kind)
+        return best.predict_interval(X, asked, kind=kind, output=output)
 
     def predict_quantiles(
         self,
@@ -199,15 +203,23 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         quantiles: float | ArrayLike,
         *,
         interpolation: Interpolation = "inverted_cdf",
-    ) -> NDArray[np.float64]:
+        output: Output | None = None,
+    ) -> Any:
         """Quantiles, not calibrated; see `HDIForestRegressor.predict_quantiles`."""
-        return self._best().predict_quantiles(X, quantiles, interpolation=interpolation)
+        return self._best().predict_quantiles(
+            X, quantiles, interpolation=interpolation, output=output
+        )
 
     def predict_cdf(
-        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True
-    ) -> NDArray[np.float64]:
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        inclusive: bool = True,
+        output: Output | None = None,
+    ) -> Any:
         """P(Y <= y given x), not calibrated; see `HDIForestRegressor.predict_cdf`."""
-        return self._best().predict_cdf(X, y, inclusive=inclusive)
+        return self._best().predict_cdf(X, y, inclusive=inclusive, output=output)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:

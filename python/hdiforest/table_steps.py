@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,6 +31,11 @@ class TableSteps:
     n_features: int  # of the forest
     allow_nan: bool  # whether the forest takes missing values
     folds: tuple[TableSteps, ...] = ()  # of CV+, each fitted without its rows
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes of the steps, of all that they are made of."""
+        return list(dict.fromkeys(_names_of(self.pipeline)))
 
     def encode(self, X: Any) -> NDArray[np.float32]:
         """Return the forest's rows, (n, n_features), for some that `readable` returned."""
@@ -108,6 +114,18 @@ def fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
         elif isinstance(each, Pipeline) and len(each.steps) > 1:
             X = clone(each[:-1]).fit_transform(X, y)
     return X
+
+
+def _names_of(step: Any) -> Iterator[str]:
+    """Yield the names of the classes that transform rows in a step."""
+    parts = getattr(step, "transformers_", getattr(step, "steps", None))
+    if parts is None:
+        parts = getattr(step, "transformer_list", None)
+    if parts is not None:
+        for part in parts:
+            yield from _names_of(part[1])
+    elif step is not None and not isinstance(step, str):
+        yield type(step).__name__
 
 
 def library_of(X: Any) -> Literal["pandas", "polars"] | None:

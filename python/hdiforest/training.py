@@ -89,7 +89,7 @@ def trained(
     rows, targets = checked_training_rows(model, X, y, allow_nan=allow_nan)
     weights = checked_sample_weight(sample_weight, len(rows))
     if not was_fitted:
-        estimator.fit(rows, targets, **weight_options(parts, weights))
+        estimator.fit(X, targets, **weight_options(parts, weights))
     forest = forest_of(estimator)
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 

@@ -73,23 +73,26 @@ def audit(
     for measured, fitted in (halves, halves[::-1]):
         choices = rule(candidates.rows(fitted), coverages, finish)
         intervals[measured] = calibrated(candidates.rows(measured), choices, finish)
-    return tuple(measure(candidates.y, ends) for ends in np.moveaxis(intervals, -1, 0))
+    return tuple(
+        measure(candidates.y, ends, candidates.weights) for ends in np.moveaxis(intervals, -1, 0)
+    )
 
 
-def measure(y: Array, ends: Array) -> Audit | None:
-    """Return what intervals (n, 2) cover; None if some are infinite."""
+def measure(y: Array, ends: Array, weights: Array | None = None) -> Audit | None:
+    """Return what intervals (n, 2) of rows with weights (n,) cover; None if some are infinite."""
     if np.isinf(ends).any():
         return None
-    share = float(coverage_score(y, ends))
+    share = float(coverage_score(y, ends, sample_weight=weights))
     narrow, middle, wide = (
         None if np.isnan(third) else float(third)
-        for third in coverage_by_width(y, ends, 3).coverage[1:]
+        for third in coverage_by_width(y, ends, 3, sample_weight=weights).coverage[1:]
     )
-    bins = coverage_by_width(y, ends, _N_BINS)
+    bins = coverage_by_width(y, ends, _N_BINS, sample_weight=weights)
+    shares = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
     return Audit(
         coverage=share,
-        standard_error=float(np.sqrt(share * (1 - share) / len(y))),
-        mean_width=float(mean_width_score(ends)),
+        standard_error=float(np.sqrt(share * (1 - share) * (shares**2).sum())),
+        mean_width=float(mean_width_score(ends, sample_weight=weights)),
         thirds=(narrow, middle, wide),
         worst_of_five=float(bins.coverage[bins.counts >= _MIN_SHARE_OF_BIN * len(y)].min()),
     )

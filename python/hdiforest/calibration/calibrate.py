@@ -54,8 +54,8 @@ def calibrate_oob(
     families, kinds, levels : sequences
         What the axes of `ends` are.
     weights : (n,) array, optional
-        Weights of the rows. Pads are weighted quantiles of the scores then; widths and coverages
-        are plain means over the rows.
+        Weights of the rows. Pads are weighted quantiles of the scores then, and widths and
+        coverages weighted means.
     clip : bool, default=True
         Whether intervals end where the training targets do. Never below 200 training rows.
     objective : {"width", "interval_score"}, default="width"
@@ -167,9 +167,10 @@ def _calibration(
 ) -> Calibration:
     choices = rule(candidates, coverages, finish)
     intervals = calibrated(candidates, choices, finish)
-    widths = np.asarray(mean_width_score(intervals))
-    scores = np.asarray(interval_score(candidates.y, intervals, coverages))
-    shares = np.asarray(coverage_score(candidates.y, intervals))
+    y, weights = candidates.y, candidates.weights
+    widths = np.asarray(mean_width_score(intervals, sample_weight=weights))
+    scores = np.asarray(interval_score(y, intervals, coverages, sample_weight=weights))
+    shares = np.asarray(coverage_score(y, intervals, sample_weight=weights))
     audits = audit(candidates, coverages, finish, rule)
     levels = tuple(
         # Of the intervals as they are used, that is nested.
@@ -186,4 +187,4 @@ def _calibration(
     )
     infinite = [choice.coverage for choice in choices if math.isinf(choice.pad)]
     warn_of_infinite(infinite, choices[0].n, confidence, stacklevel=3)
-    return Calibration(method, levels, finish, confidence, candidates.weights is not None)
+    return Calibration(method, levels, finish, confidence, weights is not None)

@@ -112,7 +112,8 @@ def narrowest(
         Above 0 and below 1.
     finish : Finish
     objective : {"width", "interval_score"}, default="width"
-        What is least in the mean over the rows. Ties go to the larger level, then to the first.
+        What is least in the weighted mean over the rows. Ties go to the larger level, then to the
+        first.
 
     Notes
     -----
@@ -129,8 +130,10 @@ def narrowest(
     intervals = padded(candidates.ends, pads, finish)
     if candidates.inner is not None:
         intervals = hull(intervals, candidates.inner[..., np.newaxis])
-    widths = np.asarray(mean_width_score(intervals))
-    scores = np.asarray(interval_score(candidates.y, intervals, np.full(len(pads), coverage)))
+    y, weights = candidates.y, candidates.weights
+    widths = np.asarray(mean_width_score(intervals, sample_weight=weights))
+    shares = np.full(len(pads), coverage)
+    scores = np.asarray(interval_score(y, intervals, shares, sample_weight=weights))
     losses = widths if objective == "width" else scores
     bases = candidates.bases
     best = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
@@ -140,8 +143,8 @@ def narrowest(
         coverage=coverage,
         mean_width=float(widths[best]),
         interval_score=float(scores[best]),
-        realised=float(coverage_score(candidates.y, intervals[..., best])),
-        n=len(candidates.y),
+        realised=float(coverage_score(y, intervals[..., best], sample_weight=weights)),
+        n=len(y),
     )
 
 
@@ -179,17 +182,17 @@ def padded_base(
     ValueError
         If the base is not among the candidates.
     """
-    ends, y = candidates.ends_of(base), candidates.y
+    ends, y, weights = candidates.ends_of(base), candidates.y, candidates.weights
     scores = conformity_scores(ends, y, finish)
-    q = pad(scores, coverage, weights=candidates.weights, confidence=confidence)
+    q = pad(scores, coverage, weights=weights, confidence=confidence)
     intervals = padded(ends[..., np.newaxis], q[np.newaxis], finish)[..., 0]
     return Choice(
         *base,
         pad=float(q),
         coverage=coverage,
-        mean_width=float(mean_width_score(intervals)),
-        interval_score=float(interval_score(y, intervals, coverage)),
-        realised=float(coverage_score(y, intervals)),
+        mean_width=float(mean_width_score(intervals, sample_weight=weights)),
+        interval_score=float(interval_score(y, intervals, coverage, sample_weight=weights)),
+        realised=float(coverage_score(y, intervals, sample_weight=weights)),
         n=len(y),
     )
 

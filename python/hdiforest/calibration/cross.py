@@ -14,7 +14,7 @@ from hdiforest.calibration.candidates import Array, check_name
 from hdiforest.calibration.coverages import warn_of_infinite
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
-from hdiforest.calibration.pads import conformity_scores, pad, rank
+from hdiforest.calibration.pads import conformity_scores, pad, rank, weight_needed
 
 METHODS = ("cv+", "jackknife+")
 
@@ -47,6 +47,8 @@ class CrossCalibration(Record):
         Coverage ascends.
     scores : tuple of K (n_fold, k) arrays
         Conformal scores of the rows held out of each fold, ascending along the first axis.
+    weights : tuple of K (n_fold, k) arrays, or None
+        Positive weights of the rows with these scores; None if all weigh alike.
     finish : Finish
     grouped : bool
         Whether folds kept groups of rows together.
@@ -60,6 +62,7 @@ class CrossCalibration(Record):
     finish: Finish
     grouped: bool = False
     method: str = "cv+"
+    weights: tuple[Array, ...] | None = None
 
     def __post_init__(self) -> None:
         check_name("method", self.method, METHODS)
@@ -72,6 +75,11 @@ class CrossCalibration(Record):
                 raise ValueError(f"scores of each fold must be of {k} coverages")
             if not np.isfinite(scores).all() or (np.diff(scores, axis=0) < 0).any():
                 raise ValueError("scores must be finite and ascend")
+        if self.weights is not None:
+            if [own.shape for own in self.weights] != [own.shape for own in self.scores]:
+                raise ValueError("weights must be as many as scores in each fold")
+            if not all(((own > 0) & np.isfinite(own)).all() for own in self.weights):
+                raise ValueError("weights must be finite and positive")
 
     @property
     def n(self) -> int:
@@ -81,6 +89,11 @@ class CrossCalibration(Record):
     @property
     def guarantee(self) -> str:
         """What is promised of one interval of each coverage c, in words."""
+        if self.weights is not None:
+            return (
+                "No guarantee is known for rows with weights: pads are weighted quantiles, and the "
+                "audit shows what to expect of rows that are drawn by these weights."
+            )
         if self.grouped:
             return (
                 "No guarantee is known for single rows of new groups, whose rows depend on each "
@@ -112,6 +125,7 @@ class CrossCalibration(Record):
             self,
             levels=self.levels[:k],
             scores=tuple(scores[:, :k] for scores in self.scores),
+            weights=self.weights and tuple(weights[:, :k] for weights in self.weights),
         )
 
     def intervals(self, ends: Array) -> Array:
@@ -132,14 +146,18 @@ class CrossCalibration(Record):
         The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i with
         score e_i, where u_i is the upper end by the forest that was fitted without the fold of row
         i; the lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the
-        scores of Romano, Patterson and Candes 2019). O(K log n) for each row and coverage.
+        scores of Romano, Patterson and Candes 2019). With weights, the rows up to that one have the
+        share c of the total weight, as by `pad`. O(K log n) for each row and coverage.
         """
         result = np.empty(ends.shape[1:])
         for j, level in enumerate(self.levels):
             scores = [own[:, j] for own in self.scores]
-            k = rank(self.n, level.coverage)
-            result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k)
-            result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k)
+            k: float = rank(self.n, level.coverage)
+            weights = self.weights and [own[:, j] for own in self.weights]
+            if weights is not None:
+                k = weight_needed(np.concatenate(weights), level.coverage)
+            result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k, weights)
+            result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k, weights)
         lower, upper = self.finish.apply(result[:, 0], result[:, 1])
         return nested(np.stack([lower, upper], axis=1))
 
@@ -156,6 +174,7 @@ def cross_calibration(
     *,
     grouped: bool = False,
     method: str = "cv+",
+    weights: Sequence[Array] | None = None,
 ) -> CrossCalibration:
     """Score the rows of each fold by the forest that was fitted without them.
 
@@ -171,6 +190,8 @@ def cross_calibration(
     grouped : bool, default=False
         Whether folds kept groups of rows together.
     method : {"cv+", "jackknife+"}, default="cv+"
+    weights : sequence of K (n_fold,) arrays, optional
+        Positive weights of the rows.
 
     Warns
     -----
@@ -182,63 +203,95 @@ def cross_calibration(
     The audit pads the intervals of each fold by the scores of the others.
     """
     scores = [conformity_scores(own, targets, finish) for own, targets in zip(ends, y, strict=True)]
+
+    def without(fold: int, parts: Sequence[Array]) -> Array:
+        return np.concatenate([part for f, part in enumerate(parts) if f != fold])
+
     audited = []
     for fold, own in enumerate(ends):
-        others = np.concatenate([s for f, s in enumerate(scores) if f != fold])
-        pads = [float(pad(others[:, j], c)) for j, c in enumerate(coverages)]
+        others = without(fold, scores)
+        weigh = None if weights is None else without(fold, weights)
+        pads = [float(pad(others[:, j], c, weights=weigh)) for j, c in enumerate(coverages)]
         audited.append(nested(padded(own, pads, finish)))
     intervals, targets = np.concatenate(audited), np.concatenate(list(y))
-    infinite = [c for c in coverages if rank(len(targets), c) > len(targets)]
+    together = None if weights is None else np.concatenate(list(weights))
+    zeros = np.zeros(len(targets))
+    infinite = [c for c in coverages if np.isinf(pad(zeros, c, weights=together))]
     warn_of_infinite(infinite, len(targets), stacklevel=2)
+    orders = [np.argsort(own, axis=0, kind="stable") for own in scores]
     return CrossCalibration(
         levels=tuple(
-            CrossLevel(c, measure(targets, intervals[..., j])) for j, c in enumerate(coverages)
+            CrossLevel(c, measure(targets, intervals[..., j], together))
+            for j, c in enumerate(coverages)
         ),
-        scores=tuple(np.sort(own, axis=0) for own in scores),
+        scores=tuple(
+            np.take_along_axis(own, order, axis=0)
+            for own, order in zip(scores, orders, strict=True)
+        ),
         finish=finish,
         grouped=grouped,
         method=method,
+        weights=None
+        if weights is None
+        else tuple(own[order] for own, order in zip(weights, orders, strict=True)),
     )
 
 
-def kth_shifted(shifts: Array, scores: Sequence[Array], k: int) -> Array:
+def kth_shifted(
+    shifts: Array, scores: Sequence[Array], k: float, weights: Sequence[Array] | None = None
+) -> Array:
     """Return the k-th smallest of all shifts[f] + score, for each column of the shifts.
+
+    With weights, the least such sum up to which the scores weigh k or more.
 
     Parameters
     ----------
     shifts : (K, n) array
     scores : sequence of K ascending arrays
-    k : int
-        From 1 on.
+    k : float
+        From 1 on; above 0 with weights.
+    weights : sequence of K arrays, optional
+        Positive weights of the scores.
 
     Returns
     -------
     (n,) float64
-        Infinite if there are fewer scores, and NaN where a shift is. Larger than the k-th smallest
-        by the rounding of a few additions at most.
+        Infinite if there are fewer scores, or less weight, and NaN where a shift is. Too large by
+        the rounding of a few additions at most.
 
     Notes
     -----
     Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
     as many steps as a float has bits. O(n K) if each f has one score.
     """
-    together = np.concatenate(scores)
-    if k > len(together):
+    if weights is None:
+        weights = [np.ones(len(own)) for own in scores]
+    together, weigh = np.concatenate(scores), np.concatenate(weights)
+    if k > weigh.sum():
         return np.full(shifts.shape[1], np.inf)
-    middle = np.partition(together, k - 1)[k - 1]
+    middle = _quantile(together[:, np.newaxis], weigh, k)[0]
     rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
     if all(len(own) == 1 for own in scores):
-        shifted = shifts + together[:, np.newaxis]
-        return np.asarray(np.partition(shifted, k - 1, axis=0)[k - 1] + rounding)
+        return np.asarray(_quantile(shifts + together[:, np.newaxis], weigh, k) + rounding)
     lower = shifts.min(axis=0) + middle - rounding
     upper = shifts.max(axis=0) + middle + rounding
+    reached_at = [np.concatenate([[0], np.cumsum(own)]) for own in weights]
     # Each column stops by itself, so that no result depends on the others.
     while (unsure := upper - lower > 2 * rounding).any():
         centre = lower / 2 + upper / 2
         reached = sum(
-            np.searchsorted(own, centre - shift, side="right")
-            for own, shift in zip(scores, shifts, strict=True)
+            total[np.searchsorted(own, centre - shift, side="right")]
+            for own, shift, total in zip(scores, shifts, reached_at, strict=True)
         )
         lower = np.where(unsure & (reached < k), centre, lower)
         upper = np.where(unsure & (reached >= k), centre, upper)
     return np.asarray(upper + rounding)
+
+
+def _quantile(values: Array, weights: Array, k: float) -> Array:
+    """Return the least value of each column (n,) up to which the rows weigh k or more, of all."""
+    order = np.argsort(values, axis=0)
+    position = np.count_nonzero(np.cumsum(weights[order], axis=0) < k, axis=0)
+    # The sum of weights depends on their order in its last bits.
+    last = np.minimum(position, len(values) - 1)
+    return np.asarray(np.take_along_axis(values, order, axis=0)[last, np.arange(values.shape[1])])

@@ -35,7 +35,8 @@ def to_arrays(calibration: CrossCalibration) -> tuple[dict[str, Array], dict[str
     Returns
     -------
     arrays : dict
-        coverage (k,), audit (k, 7) and scores (n, k), fold after fold.
+        coverage (k,), audit (k, 7) and scores (n, k), fold after fold; weights (n, k) if rows have
+        any.
     facts : dict
         As those of `hdiforest.calibration.arrays.to_arrays`.
     """
@@ -44,6 +45,8 @@ def to_arrays(calibration: CrossCalibration) -> tuple[dict[str, Array], dict[str
         "audit": np.array([audit_row(level.audit) for level in calibration.levels]),
         "scores": np.concatenate(calibration.scores),
     }
+    if calibration.weights is not None:
+        arrays["weights"] = np.concatenate(calibration.weights)
     facts = {
         "method": calibration.method,
         "fold_sizes": [len(own) for own in calibration.scores],
@@ -61,7 +64,8 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     ValueError
         If an entry is missing, not known, of another type or shape, or out of range.
     """
-    check_entries("array", arrays, _ARRAYS)
+    weighted = "weights" in arrays
+    check_entries("array", arrays, (*_ARRAYS, "weights") if weighted else _ARRAYS)
     check_entries("fact", facts, _FACTS)
     sizes = facts["fold_sizes"]
     if not (isinstance(sizes, list) and all(type(size) is int and size > 0 for size in sizes)):
@@ -71,6 +75,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
         "coverage": (k,),
         "audit": (k, N_AUDIT),
         "scores": (sum(sizes), k),
+        "weights": (sum(sizes), k),
     }
     for name, array in arrays.items():
         if array.dtype != np.float64 or array.shape != shapes[name] or k == 0:
@@ -84,10 +89,12 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     if not all(0 < coverage < 1 for coverage in coverages):
         raise ValueError(f"coverages must be above 0 and below 1, got {coverages}")
     audits = [audit_of(row) for row in arrays["audit"].tolist()]
+    ends = np.cumsum(sizes)[:-1]
     return CrossCalibration(
         levels=tuple(CrossLevel(c, audit) for c, audit in zip(coverages, audits, strict=True)),
-        scores=tuple(np.split(arrays["scores"], np.cumsum(sizes)[:-1])),
+        scores=tuple(np.split(arrays["scores"], ends)),
         finish=finish_of(facts),
         grouped=facts["grouped"],
         method=facts["method"],
+        weights=tuple(np.split(arrays["weights"], ends)) if weighted else None,
     )

@@ -96,6 +96,15 @@ def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
     return n
 
 
+def weight_needed(weights: Array, coverage: float, test_weight: float | None = None) -> float:
+    """Return the share of the total weight that scores up to the pad have, the test row's included.
+
+    `weights` are those of the calibration rows; `test_weight` is the largest of them by default.
+    """
+    own = weights.max() if test_weight is None else test_weight
+    return float(coverage * (weights.sum() + own) - _ROUNDING * weights.mean())
+
+
 def pad(
     scores: ArrayLike,
     coverage: float,
@@ -149,8 +158,7 @@ def pad(
         return np.asarray(np.partition(given, k - 1, axis=-1)[..., k - 1])
     if confidence is not None:
         raise ValueError("confidence must be None where rows have weights: the beta law needs none")
-    own = weights.max() if test_weight is None else test_weight
-    share = coverage * (weights.sum() + own) - _ROUNDING * weights.mean()
+    share = weight_needed(weights, coverage, test_weight)
     order = np.argsort(given, axis=-1, kind="stable")
     too_few = np.cumsum(weights[order], axis=-1) < share
     position = too_few.sum(axis=-1, keepdims=True)

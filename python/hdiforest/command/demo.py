@@ -15,10 +15,10 @@ from hdiforest.atomic import replacing
 from hdiforest.command.extras import need
 from hdiforest.command.labelled import read_training_table
 from hdiforest.command.report import LEVELS, comparison, say
-from hdiforest.command.scoring import result_columns
 from hdiforest.command.tables import write_table
 from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.result_names import interval_names
 
 SHOWN = LEVELS.index(0.9)  # the level of the picture
 TARGET = "compressive_strength"
@@ -116,7 +116,7 @@ def _write(path: Path, scored: _Scored) -> None:
     for kind, interval in kinds:
         ends = interval.transpose(2, 1, 0).reshape(-1, len(interval))
         columns_of_kind = (scored.prediction, *ends)
-        columns |= dict(zip(result_columns(kind, LEVELS), columns_of_kind, strict=True))
+        columns |= dict(zip(interval_names(kind, LEVELS), columns_of_kind, strict=True))
     table = pa.table(columns)
     with write_table(path, table.schema) as write:
         write(table)

@@ -40,7 +40,8 @@ def fit_and_calibrate(
     Returns
     -------
     str
-        Why it could not be calibrated, in a line; empty if it was, or if method is "none".
+        Why it could not be calibrated, or at which levels not, in a line; empty if it was, or if
+        method is "none".
 
     Raises
     ------
@@ -59,14 +60,24 @@ def fit_and_calibrate(
     model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
     if method == "none":
         return ""
-    try:
+    if method != "oob":
         with infinite_intervals_refused():
             model.calibrate(CALIBRATED_LEVELS, **options)
+        return ""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "intervals of coverage .* are infinite", UserWarning)
+            model.calibrate(CALIBRATED_LEVELS, **options)
     except ValueError as error:
-        if method != "oob":
-            raise
         return f"Not calibrated: {error}\n"
-    return ""
+    n_rows = model.calibration_.n
+    model._fitted = model._fitted.with_finite_coverages()
+    calibration = calibration_of(model)
+    known = () if calibration is None else calibration.coverages
+    left_out = [f"{level:g}" for level in CALIBRATED_LEVELS if level not in known]
+    if not left_out:
+        return ""
+    return f"Not calibrated at {', '.join(left_out)}: {n_rows} calibration rows are too few\n"
 
 
 def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -87,7 +98,7 @@ def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], ND
 def out_of_bag_report(model: HDIForestRegressor) -> str:
     """Coverage and width of the model's intervals on its own training rows, as text.
 
-    Of raw intervals, and of calibrated ones if the model was calibrated at `CALIBRATED_LEVELS`.
+    Of raw intervals, and of calibrated ones at those of `CALIBRATED_LEVELS` that were calibrated.
     A forest that was fitted on all rows in each tree has no record of raw intervals.
     """
     with warnings.catch_warnings():

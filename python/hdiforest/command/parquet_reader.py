@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hdiforest.arrow import is_number
+from hdiforest.coding.arrow_types import is_number
 from hdiforest.command.extras import need
 from hdiforest.command.table_reader import TableError, TableReader
 

@@ -22,15 +22,7 @@ from hdiforest.command.tables import (
     write_table,
 )
 from hdiforest.estimator import HDIForestRegressor
-
-# The columns of each kind: name in front of the level, and which end of the interval it holds.
-COLUMNS: dict[AnyKind, tuple[tuple[str, int], ...]] = {
-    "calibrated": (("lower", 0), ("upper", 1)),
-    "hdi": (("lower", 0), ("upper", 1)),
-    "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
-    "lower": (("one_sided_lower", 0),),
-    "upper": (("one_sided_upper", 1),),
-}
+from hdiforest.result_names import ENDS, interval_names, require_distinct
 
 
 def score_table(
@@ -75,8 +67,8 @@ def score_table(
     """
     if model.n_outputs_ != 1:
         raise ValueError(f"the model has {model.n_outputs_} targets; tables are scored for one")
-    results = result_columns(kind, coverage)
-    _require_distinct([*keep, *results])
+    results = interval_names(kind, coverage)
+    require_distinct([*keep, *results])
     pa = need("pyarrow")
     with open_table(source) as table:
         features = feature_columns(model, table, keep)
@@ -98,12 +90,6 @@ def score_table(
     return n_done
 
 
-def result_columns(kind: AnyKind, coverage: Sequence[float]) -> list[str]:
-    """Names of the columns that scoring adds, such as prediction, lower_0.9, upper_0.9."""
-    ends = [f"{end}_{level:.15g}" for level in coverage for end, _ in COLUMNS[kind]]
-    return ["prediction", *ends]
-
-
 def _scored(
     model: HDIForestRegressor,
     X: NDArray[np.float64],
@@ -111,14 +97,8 @@ def _scored(
     kind: AnyKind,
 ) -> list[NDArray[np.float64]]:
     mean, intervals = mean_and_intervals(model, X, levels, kind)
-    ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in COLUMNS[kind]]
+    ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in ENDS[kind]]
     return [np.ascontiguousarray(column) for column in (mean, *ends)]
-
-
-def _require_distinct(names: list[str]) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise ValueError(f"the output would have two columns '{name}'")
 
 
 @contextmanager

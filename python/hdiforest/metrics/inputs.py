@@ -54,6 +54,25 @@ def checked(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array
     return (y if lower.ndim == 1 else y[:, None]), lower, upper
 
 
+def weighted_mean(values: NDArray[Any], sample_weight: ArrayLike | None) -> Any:
+    """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
+    if sample_weight is None:
+        return values.mean(axis=0)
+    weights = checked_sample_weight(sample_weight, len(values))
+    counts = weights > 0
+    return np.average(values[counts], axis=0, weights=weights[counts])
+
+
+def checked_sample_weight(sample_weight: ArrayLike, n: int) -> Array:
+    """Return weights of n rows, (n,): finite, not negative, and not all zero."""
+    weights = reals("sample_weight", sample_weight)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+        raise ValueError("sample_weight must be finite, not negative, and not all zero")
+    return weights
+
+
 def count(bad: Any) -> str:
     """Say how many of the rows are bad."""
     return f"{int(bad.sum())} of {len(bad)} rows"

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.metrics.inputs import Array, checked, checked_ends, reals
+from hdiforest.metrics.inputs import (
+    Array,
+    checked,
+    checked_ends,
+    checked_sample_weight,
+    reals,
+    weighted_mean,
+)
 from hdiforest.text import percentage_hint
 
 Score = float | Array
@@ -26,7 +33,9 @@ class WidthStrata(NamedTuple):
     mean_width: Array
 
 
-def coverage_score(y_true: ArrayLike, interval: ArrayLike) -> Score:
+def coverage_score(
+    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> Score:
     """Share of targets inside their interval, ends included (PICP).
 
     Parameters
@@ -34,6 +43,8 @@ def coverage_score(y_true: ArrayLike, interval: ArrayLike) -> Score:
     y_true : (n,) array
     interval : (n, 2) or (n, 2, k) array
         Lower and upper ends, in the unit of y_true. Ends may be infinite.
+    sample_weight : (n,) array, optional
+        Weights of the rows.
 
     Returns
     -------
@@ -57,15 +68,17 @@ def coverage_score(y_true: ArrayLike, interval: ArrayLike) -> Score:
     0.75
     """
     y, lower, upper = checked(y_true, interval)
-    return _unwrapped(_inside(y, lower, upper).mean(axis=0))
+    return _unwrapped(weighted_mean(_inside(y, lower, upper), sample_weight))
 
 
-def mean_width_score(interval: ArrayLike) -> Score:
+def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Score:
     """Mean width of the intervals (MPIW).
 
     Parameters
     ----------
     interval : (n, 2) or (n, 2, k) array
+    sample_weight : (n,) array, optional
+        Weights of the rows.
 
     Returns
     -------
@@ -83,10 +96,16 @@ def mean_width_score(interval: ArrayLike) -> Score:
     2.0
     """
     lower, upper = checked_ends(interval)
-    return _unwrapped((upper - lower).mean(axis=0))
+    return _unwrapped(weighted_mean(upper - lower, sample_weight))
 
 
-def interval_score(y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike) -> Score:
+def interval_score(
+    y_true: ArrayLike,
+    interval: ArrayLike,
+    coverage: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> Score:
     """Mean interval score (Winkler score); lower is better.
 
     Parameters
@@ -96,6 +115,8 @@ def interval_score(y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike) 
         Lower and upper ends, in the unit of y_true.
     coverage : float, or list of k floats for k levels
         The share that each interval was meant to hold, above 0 and below 1.
+    sample_weight : (n,) array, optional
+        Weights of the rows.
 
     Returns
     -------
@@ -122,10 +143,16 @@ def interval_score(y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike) 
     y, lower, upper = checked(y_true, interval)
     alpha = 1 - _checked_coverage(coverage, lower.shape[1:])
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    return _unwrapped((upper - lower + 2 / alpha * missed).mean(axis=0))
+    return _unwrapped(weighted_mean(upper - lower + 2 / alpha * missed, sample_weight))
 
 
-def coverage_by_width(y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3) -> WidthStrata:
+def coverage_by_width(
+    y_true: ArrayLike,
+    interval: ArrayLike,
+    n_strata: int = 3,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> WidthStrata:
     """Coverage of intervals by their width.
 
     Intervals that hold the wanted share on average may hold too little where they are narrow and
@@ -138,6 +165,8 @@ def coverage_by_width(y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3)
         Lower and upper ends, in the unit of y_true.
     n_strata : int, default=3
         Number of groups, equal in size up to ties, of the intervals that are wider than zero.
+    sample_weight : (n,) array, optional
+        Weights of the rows in the means; groups are equal in rows.
 
     Returns
     -------
@@ -161,13 +190,16 @@ def coverage_by_width(y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3)
     y, lower, upper = checked(y_true, interval)
     inside = _inside(y, lower, upper)
     width = upper - lower
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = checked_sample_weight(sample_weight, len(y))
     if width.ndim == 1:
-        return _strata(width, inside, int(n_strata))
-    levels = [_strata(w, c, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
+        return _strata(width, inside, weights, int(n_strata))
+    levels = [_strata(w, c, weights, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
     return WidthStrata(*(np.stack(field, axis=-1) for field in zip(*levels, strict=True)))
 
 
-def _strata(width: Array, inside: NDArray[np.bool_], n_strata: int) -> WidthStrata:
+def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
     if wide.any():
@@ -175,11 +207,12 @@ def _strata(width: Array, inside: NDArray[np.bool_], n_strata: int) -> WidthStra
         edges = np.quantile(width[wide], shares, method="inverted_cdf")
         stratum[wide] = 1 + np.searchsorted(edges, width[wide])
     counts = np.bincount(stratum, minlength=n_strata + 1)
+    of_stratum = np.bincount(stratum, weights=weights, minlength=n_strata + 1)
 
     def mean(of: NDArray[Any]) -> Array:
-        total = np.bincount(stratum, weights=of, minlength=n_strata + 1)
+        total = np.bincount(stratum, weights=weights * of, minlength=n_strata + 1)
         means = np.full(n_strata + 1, np.nan)
-        np.divide(total, counts, out=means, where=counts > 0)
+        np.divide(total, of_stratum, out=means, where=of_stratum > 0)
         return means
 
     return WidthStrata(counts, mean(inside), mean(width))

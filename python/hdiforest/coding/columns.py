@@ -1,0 +1,173 @@
+"""Columns of numbers and of booleans, and what the columns of all kinds share."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding.arrow_types import decoded, is_number, is_text, present_text
+
+Facts = dict[str, Any]
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+MAX_EXACT = 2**24  # whole numbers up to here are float32
+
+
+class ColumnError(ValueError):
+    """A column that cannot be coded.
+
+    Parameters
+    ----------
+    clause : str
+        To follow the name of the column, as in "must hold dates, but is double".
+    row : int, optional
+        Position of the cell at fault.
+    """
+
+    def __init__(self, clause: str, row: int | None = None) -> None:
+        super().__init__(clause)
+        self.clause = clause
+        self.row = row
+
+
+class Codes(NamedTuple):
+    """The numbers that stand for the cells of a column."""
+
+    values: NDArray[np.float64]  # (n,); missing is NaN
+    n_unseen: int = 0  # cells of categories that the coding does not have
+    rounded: bool = False  # whether float32 rounds whole numbers of the column
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column of a table becomes one feature.
+
+    Parameters
+    ----------
+    name : str
+        Of the column and of the feature.
+    """
+
+    name: str
+    kind: ClassVar[str]
+
+    def codes(self, array: Any) -> Codes:
+        """Return what stands for the cells of a pyarrow Array.
+
+        Raises
+        ------
+        ColumnError
+            If the array holds something else.
+        """
+        raise NotImplementedError
+
+    def facts(self) -> Facts:
+        """Return the data of the column as JSON's types, without its name and kind."""
+        return {}
+
+    @classmethod
+    def from_facts(cls, name: str, facts: Facts) -> Self:
+        """Return the column that `facts` describes, after checking it.
+
+        Raises
+        ------
+        ValueError
+            If there are other facts than those of the kind.
+        """
+        require_facts(facts, ())
+        return cls(name)
+
+
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """Whole, floating or decimal numbers."""
+
+    kind = "number"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`."""
+        array = decoded(array)
+        if not is_number(array.type):
+            raise ColumnError(f"must hold numbers, but is {array.type}")
+        values = as_float64(array)
+        magnitude = np.abs(values)
+        largest = np.fmax.reduce(magnitude, initial=0.0)
+        if largest > FLOAT32_MAX:
+            row = int(np.argmax(magnitude > FLOAT32_MAX))
+            raise ColumnError(
+                f"must hold numbers that fit into float32, but holds {values[row]:g}", row
+            )
+        return Codes(values, rounded=largest > MAX_EXACT and _are_rounded(values))
+
+
+def _are_rounded(values: NDArray[np.float64]) -> bool:
+    """Whether all numbers are whole, and float32 rounds some."""
+    present = values[~np.isnan(values)]
+    whole = bool((present == np.floor(present)).all())
+    # Every float64 from 2^53 on is whole, and may already be a rounded one.
+    exact = (present.astype(np.float32) == present) & (np.abs(present) < 2.0**53)
+    return whole and not exact.all()
+
+
+@dataclass(frozen=True)
+class BooleanColumn(Column):
+    """Booleans, as numbers 0 and 1 or as words."""
+
+    kind = "boolean"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`."""
+        array = decoded(array)
+        if is_text(array.type):
+            array = as_booleans(array)
+        elif not is_number(array.type):
+            raise ColumnError(f"must hold booleans, but is {array.type}")
+        values = as_float64(array)
+        bad = ~(np.isnan(values) | (values == 0) | (values == 1))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ColumnError(f"must hold booleans, but holds {values[row]:g}", row)
+        return Codes(values)
+
+
+BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+
+
+def as_booleans(text: Any) -> Any:
+    """Return an Array of the words true and false, or of 1 and 0, as booleans."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = present_text(text)
+    words = pc.ascii_lower(pc.ascii_trim_whitespace(text))
+    found = pc.index_in(words, value_set=pa.array(list(BOOLEAN_WORDS), words.type))
+    unknown = pc.and_(text.is_valid(), found.is_null())
+    if pc.any(unknown).as_py():
+        row = unknown.index(True).as_py()
+        raise ColumnError(f"must hold booleans, but holds {shown(text[row].as_py())}", row)
+    return pa.array(list(BOOLEAN_WORDS.values())).take(found)
+
+
+def as_float64(array: Any) -> NDArray[np.float64]:
+    """Return an Array of numbers; null is NaN."""
+    import pyarrow as pa
+
+    values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    numbers: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    return numbers
+
+
+def require_facts(facts: Facts, names: tuple[str, ...]) -> None:
+    """Raise ValueError if the facts are not those that are named."""
+    if set(facts) != set(names):
+        raise ValueError(
+            f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
+        )
+
+
+def shown(cell: str) -> str:
+    """Return a cell between quotes, shortened."""
+    return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")

@@ -1,0 +1,234 @@
+"""Columns of dates, timestamps and durations: numbers that float32 keeps as exactly as it can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding.arrow_types import decoded, is_date, is_duration, is_text, present_text
+from hdiforest.coding.columns import Codes, Column, ColumnError, Facts, require_facts, shown
+
+# How many make a day, by the name of the unit.
+UNITS = {
+    "day": 1,
+    "hour": 24,
+    "minute": 24 * 60,
+    "second": 24 * 3600,
+    "millisecond": 24 * 3600 * 10**3,
+    "microsecond": 24 * 3600 * 10**6,
+    "nanosecond": 24 * 3600 * 10**9,
+}
+_OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+# Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
+FIRST_DAY, LAST_DAY = -719162, 2932896
+_ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
+ISO_DATE = (
+    r"^\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$"
+)
+
+
+@dataclass(frozen=True)
+class DateColumn(Column):
+    """Dates or timestamps, as a number of units since a day of reference.
+
+    Whole numbers of the unit are exact in float32 up to 2^24 units from the reference.
+
+    Parameters
+    ----------
+    name : str
+    unit : str
+        One of `UNITS`.
+    reference : int
+        Days since 1970-01-01.
+    zoned : bool
+        Whether the timestamps have a time zone; the number is then that of UTC.
+    """
+
+    unit: str
+    reference: int
+    zoned: bool
+    kind = "date"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`."""
+        array = decoded(array)
+        stamps = as_timestamps(array, self.zoned)
+        days, rest, per_day = whole_days(stamps)
+        n_units = UNITS[self.unit]
+        values = (days - self.reference) * float(n_units) + rest * (n_units / per_day)
+        values[is_null(stamps)] = np.nan
+        return Codes(values)
+
+    def facts(self) -> Facts:
+        """See `Column`."""
+        return {"unit": self.unit, "reference": self.reference, "zoned": self.zoned}
+
+    @classmethod
+    def from_facts(cls, name: str, facts: Facts) -> Self:
+        """See `Column`."""
+        require_facts(facts, ("unit", "reference", "zoned"))
+        unit, reference, zoned = facts["unit"], facts["reference"], facts["zoned"]
+        if not isinstance(unit, str) or unit not in UNITS:
+            raise ValueError(f"unit must be one of {list(UNITS)}")
+        if type(reference) is not int or not FIRST_DAY <= reference <= LAST_DAY:
+            raise ValueError("reference must be a day of the years 1 to 9999")
+        if not isinstance(zoned, bool):
+            raise ValueError("zoned must be true or false")
+        return cls(name, unit, reference, zoned)
+
+    @classmethod
+    def learned(cls, name: str, array: Any) -> Self:
+        """Return a column for the dates of an Array: whole numbers near the median, if possible."""
+        array = decoded(array)
+        zoned = has_zone(array)
+        stamps = as_timestamps(array, zoned)
+        present = ~is_null(stamps)
+        days, rest, per_day = whole_days(stamps)
+        days, rest = days[present], rest[present]
+        reference = int(np.median(days)) if len(days) else 0
+        unit = next(
+            name for name, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any()
+        )
+        return cls(name, unit, reference, zoned)
+
+
+@dataclass(frozen=True)
+class DurationColumn(Column):
+    """Durations or times of a day, in seconds."""
+
+    kind = "duration"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`."""
+        import pyarrow as pa
+
+        array = decoded(array)
+        if pa.types.is_null(array.type):
+            return Codes(np.full(len(array), np.nan))
+        if not is_duration(array.type):
+            raise ColumnError(f"must hold durations or times, but is {array.type}")
+        values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
+        values[is_null(array)] = np.nan
+        return Codes(values)
+
+
+def as_timestamps(array: Any, zoned: bool) -> Any:
+    """Return an Array of dates as timestamps, with or without a time zone.
+
+    Raises
+    ------
+    ColumnError
+        If it holds something else, or dates out of the years 1 to 9999.
+    """
+    import pyarrow as pa
+
+    zone = "UTC" if zoned else None
+    kind = array.type
+    if is_text(kind):
+        types = pa.timestamp("us", zone), pa.timestamp("ns", zone)
+        what = "timestamps with a time zone" if zoned else "dates without a time zone"
+        return _parsed(present_text(array), types, f"{what} such as {_example(zoned)}")
+    if pa.types.is_null(kind):
+        return array.cast(pa.timestamp("s", zone))
+    if not is_date(kind):
+        raise ColumnError(f"must hold dates, but is {kind}")
+    if zoned != (getattr(kind, "tz", None) is not None):
+        wanted = "with" if zoned else "without"
+        raise ColumnError(f"must hold dates {wanted} a time zone, but is {kind}")
+    if pa.types.is_date32(kind):
+        array = array.cast(pa.timestamp("s"))
+    elif pa.types.is_date64(kind):
+        array = array.cast(pa.timestamp("ms"))
+    _require_in_range(array)
+    return array
+
+
+def has_zone(array: Any) -> bool:
+    """Whether the first date of an Array has a time zone."""
+    import pyarrow.compute as pc
+
+    if not is_text(array.type):
+        return getattr(array.type, "tz", None) is not None
+    present = present_text(array).drop_null()
+    return len(present) > 0 and bool(
+        pc.match_substring_regex(present.slice(0, 1), f"[T ].*{_ZONED}")[0].as_py()
+    )
+
+
+def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return days since 1970-01-01, the ticks left over, and the ticks of a day."""
+    per_day = UNITS[_OF_ARROW[stamps.type.unit]]
+    ticks = _integers(stamps)
+    days = ticks // per_day
+    return days, ticks - days * per_day, per_day
+
+
+def is_null(array: Any) -> NDArray[np.bool_]:
+    """Return which cells of an Array are missing."""
+    missing: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    return missing
+
+
+def _integers(array: Any) -> NDArray[np.int64]:
+    """Return the ticks of an Array of times; those of missing cells are 0."""
+    import pyarrow as pa
+
+    width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
+    ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
+    return ticks
+
+
+def _require_in_range(stamps: Any) -> None:
+    days, _, _ = whole_days(stamps)
+    bad = (days < FIRST_DAY) | (days > LAST_DAY)
+    if bad.any():
+        row = int(np.argmax(bad))
+        ticks = _integers(stamps)[row]
+        raise ColumnError(
+            f"must hold dates of the years 1 to 9999, but holds {ticks} "
+            f"{_OF_ARROW[stamps.type.unit]}s since 1970",
+            row,
+        )
+
+
+def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:
+    """Return text as the first of the types that all cells can be read as."""
+    import pyarrow as pa
+
+    for kind in types:
+        try:
+            return text.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    row = first_failure(text, types)
+    raise ColumnError(f"must hold {expected}, but holds {shown(text[row].as_py())}", row)
+
+
+def first_failure(text: Any, types: tuple[Any, ...]) -> int:
+    """Return the first cell that cannot be read as one of the types, by bisection."""
+    good, bad = 0, len(text)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if any(can_cast(text.slice(0, middle), kind) for kind in types):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def can_cast(array: Any, kind: Any) -> bool:
+    """Whether all cells of an Array can be read as a type."""
+    import pyarrow as pa
+
+    try:
+        array.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _example(zoned: bool) -> str:
+    return "2024-05-31T12:00:00Z" if zoned else "2024-05-31 or 2024-05-31 12:00:00"

@@ -1,0 +1,211 @@
+"""TableCoding: from the columns of a table to the float32 features of a forest."""
+
+from __future__ import annotations
+
+import reprlib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding.categories import CategoryColumn
+from hdiforest.coding.columns import BooleanColumn, Codes, Column, ColumnError, Facts, NumberColumn
+from hdiforest.coding.dates import DateColumn, DurationColumn
+
+_KINDS: dict[str, type[Column]] = {
+    each.kind: each
+    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
+}
+
+
+class CodingError(ValueError):
+    """A table that cannot be coded; the message names all columns at fault.
+
+    Attributes
+    ----------
+    columns : list of str
+        Those that are there, but cannot be read.
+    """
+
+    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
+
+
+@dataclass(frozen=True)
+class TableCoding:
+    """The features of a forest, each from a column of a table.
+
+    Numbers stay numbers; booleans are 0 and 1, dates numbers of a unit since a day, and categories
+    positions in a list. Missing cells and categories that the list does not hold are NaN.
+
+    Parameters
+    ----------
+    entries : tuple of Column
+        One for each feature, in the order of the features; their names are distinct.
+    ids : tuple of str, default=()
+        Columns that name the rows. They are no features, and a table need not have them.
+    """
+
+    entries: tuple[Column, ...]
+    ids: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names that a table must have, in the order of the features."""
+        return tuple(entry.name for entry in self.entries)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.columns
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Names of the columns that hold plain numbers."""
+        return tuple(entry.name for entry in self.entries if isinstance(entry, NumberColumn))
+
+    def encode(
+        self, table: Any, *, first_row: int = 0
+    ) -> tuple[NDArray[np.float32], dict[str, int]]:
+        """Return the features of the rows of a table.
+
+        Parameters
+        ----------
+        table : pyarrow.Table or pyarrow.RecordBatch
+            Its columns are found by name; further ones do not matter.
+        first_row : int, default=0
+            Number of the rows before the table's own, for messages.
+
+        Returns
+        -------
+        X : (n, n_features) float32
+            C-ordered; missing is NaN.
+        unseen : dict
+            For each column of categories the number of cells whose category is unknown.
+
+        Raises
+        ------
+        CodingError
+            If columns are missing, repeated or of other types, dates are out of the years 1 to
+            9999, or numbers do not fit into float32: one message for all columns.
+
+        Warns
+        -----
+        UserWarning
+            If whole numbers beyond 2^24 are rounded to float32.
+
+        Notes
+        -----
+        O(n) for each column, and a hash of each cell of a category that has no dictionary.
+        """
+        self.require(table.schema.names)
+        X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
+        faults, rounded, unseen = {}, [], {}
+        for j, entry in enumerate(self.entries):
+            try:
+                codes = _coded(entry, table.column(entry.name))
+            except ColumnError as error:
+                where = "" if error.row is None else f" in row {first_row + error.row + 1}"
+                faults[entry.name] = f"column {entry.name!r} {error.clause}{where}"
+                continue
+            X[:, j] = codes.values
+            if codes.rounded:
+                rounded.append(entry.name)
+            if isinstance(entry, CategoryColumn):
+                unseen[entry.name] = codes.n_unseen
+        if faults:
+            raise CodingError("; ".join(faults.values()), faults)
+        if rounded:
+            warnings.warn(
+                "whole numbers beyond 2^24 are rounded to float32 in the "
+                f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}",
+                stacklevel=2,
+            )
+        return X, unseen
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        counts = Counter(names)
+        missing = [repr(name) for name in self.columns if name not in counts]
+        repeated = [name for name in self.columns if counts[name] > 1]
+        faults = [f"{counts[name]} columns {name!r}" for name in repeated]
+        if missing:
+            faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
+        if faults:
+            raise CodingError(f"the table has {', '.join(faults)}", repeated)
+
+    def facts(self) -> Facts:
+        """Return the coding as JSON's types; `from_facts` reads them."""
+        return {
+            "columns": [
+                {"name": entry.name, "kind": entry.kind, **entry.facts()} for entry in self.entries
+            ],
+            "ids": list(self.ids),
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> TableCoding:
+        """Return the coding that `facts` made, after checking every entry.
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing, not known or out of range.
+        """
+        if not isinstance(facts, dict) or set(facts) != {"columns", "ids"}:
+            raise ValueError("a coding must have the entries columns and ids")
+        columns, ids = facts["columns"], facts["ids"]
+        if not isinstance(columns, list) or not columns:
+            raise ValueError("the columns of a coding must be a list that is not empty")
+        if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+            raise ValueError("the ids of a coding must be a list of texts")
+        entries = tuple(_entry(column) for column in columns)
+        names = [*(entry.name for entry in entries), *ids]
+        if len(set(names)) != len(names):
+            raise ValueError("the columns of a coding must have distinct names")
+        return cls(entries, tuple(ids))
+
+    def __reduce__(self) -> tuple[Callable[[Any], TableCoding], tuple[Facts]]:
+        # Without the Arrow arrays that columns make once.
+        return TableCoding.from_facts, (self.facts(),)
+
+
+def _entry(facts: Any) -> Column:
+    if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
+        raise ValueError("a column of a coding must be an object")
+    rest = dict(facts)
+    name, kind = rest.pop("name", None), rest.pop("kind", None)
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"a column must be one of {list(_KINDS)}, got {reprlib.repr(kind)}")
+    try:
+        return _KINDS[kind].from_facts(name, rest)
+    except ValueError as error:
+        raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
+
+
+def _coded(entry: Column, column: Any) -> Codes:
+    """Return the codes of an Array, or of the chunks of a ChunkedArray."""
+    chunks = getattr(column, "chunks", [column])
+    parts, begin = [], 0
+    for chunk in chunks:
+        try:
+            parts.append(entry.codes(chunk))
+        except ColumnError as error:
+            raise ColumnError(
+                error.clause, None if error.row is None else begin + error.row
+            ) from None
+        begin += len(chunk)
+    if len(parts) == 1:
+        return parts[0]
+    return Codes(
+        np.concatenate([np.empty(0), *(part.values for part in parts)]),
+        sum(part.n_unseen for part in parts),
+        any(part.rounded for part in parts),
+    )

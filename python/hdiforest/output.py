@@ -1,0 +1,226 @@
+"""Results as arrays or as tables of pandas, polars or pyarrow: the one place that makes tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdicore import LeafIndex, Scorer
+from hdiforest.result_names import ENDS, numbered_names, require_distinct
+from hdiforest.text import alternatives
+
+Output = Literal["numpy", "pandas", "polars", "pyarrow"]
+OUTPUTS: tuple[Output, ...] = ("numpy", "pandas", "polars", "pyarrow")
+
+Array = NDArray[np.float64]
+State = dict[str, Any]
+
+
+class TablesOut:
+    """Gives the results of a model as arrays or tables, and knows what their rows are called."""
+
+    _output: Output = "numpy"
+    # From the last fit on tables: names of several targets, and the index of pandas rows.
+    _target_names: list[str] | None = None
+    _row_labels: State | None = None
+
+    def set_output(self, output: Output) -> Self:
+        """Set what predictions and out-of-bag results are, where a call does not say.
+
+        Parameters
+        ----------
+        output : {"numpy", "pandas", "polars", "pyarrow"}
+            Arrays, or tables of that library. `predict` gives arrays all the same, because
+            scikit-learn calls it; ``predict(X, output="pandas")`` gives a table.
+
+        Returns
+        -------
+        The model itself.
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
+        ValueError
+            If output is none of these.
+
+        Notes
+        -----
+        Pickles and clones keep the setting; files of `save` do not.
+
+        Columns are ``prediction, lower_0.9, upper_0.9, ...``, ``quantile_0.5, ...``, ``cdf`` and
+        ``sample``, the last two numbered if there are several. Bounds of other kinds have the names
+        ``equal_tailed_lower_0.9``, ``one_sided_lower_0.9``, ... Several targets are put in front,
+        by the names that y had in the fit or as y0, y1, ...: ``height_lower_0.9``. Tables of pandas
+        have the index of X if that is one of pandas, and those of out-of-bag results the index of
+        the rows of the fit, which files of `save` do not hold.
+        """
+        _require_library(output)
+        self._output = output
+        return self
+
+    def _wanted(self, output: Output | None) -> Output:
+        """Return the kind of result that a call asks for, once its library is there."""
+        wanted = self._output if output is None else output
+        _require_library(wanted)
+        return wanted
+
+    def _as_output(
+        self,
+        output: Output | None,
+        names: Callable[[], list[str]] | str,
+        answers: Callable[[], Array],
+        X: Any,
+    ) -> Any:
+        """Return answers as they are, or as a table if that is asked for.
+
+        Parameters
+        ----------
+        output : str or None
+            What the call asks for.
+        names : callable or str
+            Gives the names of what one target has; or one name, to be numbered.
+        answers : callable
+            Gives (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) numbers. Not called if the names
+            are refused.
+        X : table or None
+            The rows; None for those of the fit.
+        """
+        wanted = self._wanted(output)
+        if wanted == "numpy":
+            return answers()
+        return self._table(wanted, names if isinstance(names, str) else names(), answers, X)
+
+    def _table(
+        self, wanted: Output, names: list[str] | str, answers: Callable[[], Array], X: Any
+    ) -> Any:
+        """Return answers as a table; see `_as_output`."""
+        if not isinstance(names, str):
+            require_distinct(names)
+        values = answers()
+        prefixes = self._target_prefixes()
+        if isinstance(names, str):
+            names = numbered_names(names, int(np.prod(values.shape[1:])) // len(prefixes))
+        columns = [f"{prefix}{name}" for prefix in prefixes for name in names]
+        require_distinct(columns)
+        flat = values.reshape(len(values), len(columns))
+        return _MAKERS[wanted](columns, flat, self._index_of(X) if wanted == "pandas" else None)
+
+    def _learn_labels(self, X: Any, y: Any) -> None:
+        """Remember what the tables of a fit say of its rows and targets."""
+        names = getattr(y, "columns", getattr(y, "column_names", None))
+        self._target_names = None if names is None else [str(name) for name in names]
+        self._row_labels = _stored_labels(X.index) if hasattr(X, "iloc") else None
+
+    def _target_prefixes(self) -> list[str]:
+        n_outputs: int = getattr(self, "n_outputs_", 1)
+        if n_outputs == 1:
+            return [""]
+        names = self._target_names or [f"y{i}" for i in range(n_outputs)]
+        return [f"{name}_" for name in names]
+
+    def _index_of(self, X: Any) -> Any:
+        """Return the pandas index of rows, of those of the fit if X is None."""
+        if X is not None:
+            return X.index if hasattr(X, "iloc") else None
+        return None if self._row_labels is None else _labels(self._row_labels)
+
+
+def mean_and_intervals(
+    source: Scorer | LeafIndex, rows: Any, coverage: ArrayLike, kind: Any, **options: Any
+) -> Array:
+    """Return the mean of each row and its interval at each of k coverages in one pass.
+
+    Returns
+    -------
+    (n, 1 + 2 k) or (n, n_outputs, 1 + 2 k)
+        The mean, and the lower and the upper end at each level.
+    """
+    index = source.index if isinstance(source, Scorer) else source
+    mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
+    out: Array | None = options.pop("out", None)
+    ends = source.intervals(rows, np.atleast_1d(coverage), kind, mean=mean, **options)
+    return joined(mean, ends, out)
+
+
+def bound(method: str | Callable[..., Array], source: Scorer | LeafIndex) -> Callable[..., Array]:
+    """Return the method of that name, or the function with the source as its first argument."""
+    call: Callable[..., Array]
+    call = getattr(source, method) if isinstance(method, str) else partial(method, source)
+    return call
+
+
+def joined(mean: Array, ends: Array, out: Array | None = None) -> Array:
+    """Return means (...) and intervals (..., 2, k) as one array, (..., 1 + 2 k)."""
+    by_level = np.moveaxis(ends, -2, -1).reshape(*mean.shape, 2 * ends.shape[-1])
+    return np.concatenate([mean[..., None], by_level], axis=-1, out=out)
+
+
+def ends_of_kind(values: Array, kind: str) -> Array:
+    """Keep the mean and those ends of `mean_and_intervals` that a kind has columns for."""
+    n_levels = values.shape[-1] // 2
+    kept = [1 + 2 * j + end for j in range(n_levels) for _, end in ENDS[kind]]
+    return values[..., [0, *kept]]
+
+
+def _require_library(output: str) -> None:
+    if output not in OUTPUTS:
+        raise ValueError(f"output must be {alternatives(map(repr, OUTPUTS))}, got {output!r}")
+    try:
+        import_module(output)
+    except ModuleNotFoundError as error:
+        if error.name != output:
+            raise
+        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None
+
+
+def _pandas(columns: list[str], values: Array, index: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(values, columns=columns, index=index)
+
+
+def _polars(columns: list[str], values: Array, _: Any) -> Any:
+    import polars as pl
+
+    return pl.DataFrame(_by_name(columns, values))
+
+
+def _pyarrow(columns: list[str], values: Array, _: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.table(_by_name(columns, values))
+
+
+_MAKERS: dict[str, Callable[[list[str], Array, Any], Any]] = {
+    "pandas": _pandas,
+    "polars": _polars,
+    "pyarrow": _pyarrow,
+}
+
+
+def _by_name(columns: list[str], values: Array) -> dict[str, Array]:
+    return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(columns)}
+
+
+def _stored_labels(index: Any) -> State | None:
+    """Return a pandas index as plain arrays and lists; None if it only numbers the rows."""
+    import pandas as pd
+
+    if index.equals(pd.RangeIndex(len(index))) and index.names == [None]:
+        return None
+    return {"values": index.to_numpy(), "names": list(index.names)}
+
+
+def _labels(stored: State) -> Any:
+    import pandas as pd
+
+    values, names = stored["values"], stored["names"]
+    if len(names) > 1:
+        return pd.MultiIndex.from_tuples(values, names=names)
+    return pd.Index(values, name=names[0])

@@ -1,0 +1,348 @@
+"""Results as tables of pandas, polars and pyarrow: names of columns, indices, every method."""
+
+import pickle
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import cross_val_predict
+
+from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, blocks, from_leaves
+from hdiforest.result_names import ENDS, interval_names
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(250, 3))
+Y = X[:, 0] + RNG.normal(size=250)
+BOTH = np.column_stack([Y, -Y])
+X_NEW = RNG.normal(size=(40, 3))
+FOREST = RandomForestRegressor(100, min_samples_leaf=4, random_state=0).fit(X, Y)
+LEVELS = [0.9, 0.95, 0.999]
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}
+
+
+def forest_model(y=Y):
+    return HDIForestRegressor.from_forest(clone(FOREST).fit(X, y), X, y)
+
+
+def leaf_model(y=Y):
+    return from_leaves(FOREST.apply, X, y)
+
+
+def calibrated_leaf_model(y=Y):
+    return leaf_model().calibrate(X_NEW, X_NEW[:, 0] + 1, LEVELS[:2])
+
+
+MODELS = {
+    "forest": forest_model,
+    "leaves": leaf_model,
+    "calibrated forest": lambda: forest_model().calibrate(LEVELS[:2]),
+    "cross-calibrated forest": lambda: forest_model().calibrate(LEVELS[:2], method="jackknife+"),
+    "calibrated leaves": calibrated_leaf_model,
+}
+
+
+@cache
+def model_named(name):
+    return MODELS[name]()
+
+
+USUAL = [
+    *("prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95"),
+    *("lower_0.999", "upper_0.999"),
+]
+
+
+def content(table):
+    """The names and the numbers of a table."""
+    if isinstance(table, pa.Table):
+        return table.column_names, np.column_stack([column.to_numpy() for column in table.columns])
+    return list(table.columns), table.to_numpy()
+
+
+def expected_intervals(mean, intervals, kind):
+    ends = [intervals[:, end, j] for j in range(intervals.shape[2]) for _, end in ENDS[kind]]
+    return np.column_stack([mean, *ends])
+
+
+@pytest.mark.parametrize("output", KINDS)
+@pytest.mark.parametrize("kind", [*ENDS, None])
+@pytest.mark.parametrize("name", MODELS)
+def test_intervals(name, kind, output):
+    model = model_named(name)
+    calibrated = hasattr(model, "calibration_")
+    if kind == "calibrated" and not calibrated:
+        with pytest.raises(AttributeError, match="this model has no calibration_"):
+            model.predict_interval(X_NEW, kind=kind, output=output)
+        return
+    usual = kind or ("calibrated" if calibrated else "hdi")
+    levels = LEVELS[:2] if usual == "calibrated" else LEVELS
+    table = model.predict_interval(X_NEW, levels, kind=kind, output=output)
+    assert type(table) is KINDS[output]
+    columns, values = content(table)
+    assert columns == interval_names(usual, levels)
+    intervals = model.predict_interval(X_NEW, levels, kind=kind)
+    assert_array_equal(values, expected_intervals(model.predict(X_NEW), intervals, usual))
+
+
+def test_names_of_intervals():
+    model = forest_model()
+    assert list(model.predict_interval(X_NEW, LEVELS, output="pandas").columns) == USUAL
+    columns = model.predict_interval(X_NEW, 0.5, kind="equal_tailed", output="polars").columns
+    assert columns == ["prediction", "equal_tailed_lower_0.5", "equal_tailed_upper_0.5"]
+    table = model.predict_interval(X_NEW, [0.5, 1], kind="upper", output="pyarrow")
+    assert table.column_names == ["prediction", "one_sided_upper_0.5", "one_sided_upper_1"]
+
+
+@pytest.mark.parametrize("output", KINDS)
+@pytest.mark.parametrize("make", [forest_model, leaf_model])
+@pytest.mark.parametrize("several", [False, True])
+def test_other_predictions(make, output, several):
+    model = make(BOTH if several else Y)
+    n_outputs = 2 if several else 1
+    prefixes = ["y0_", "y1_"] if several else [""]
+    points = RNG.normal(size=(40, 2)) if several else RNG.normal(size=40)
+    more = np.stack([points, points + 1], axis=-1)
+    asked = {
+        "predict": ((X_NEW,), ["prediction"]),
+        "predict_quantiles": ((X_NEW, LEVELS), [f"quantile_{level}" for level in LEVELS]),
+        "predict_cdf": ((X_NEW, points), ["cdf"]),
+    }
+    if hasattr(model, "sample"):
+        asked["sample"] = ((X_NEW, 3, 0), ["sample_0", "sample_1", "sample_2"])
+    cases = [(method, *entry) for method, entry in asked.items()]
+    cases.append(("predict_quantiles", (X_NEW, 0.5), ["quantile_0.5"]))
+    cases.append(("predict_cdf", (X_NEW, more), ["cdf_0", "cdf_1"]))
+    for method, arguments, names in cases:
+        table = getattr(model, method)(*arguments, output=output)
+        assert type(table) is KINDS[output]
+        columns, values = content(table)
+        assert columns == [prefix + name for prefix in prefixes for name in names]
+        arrays = getattr(model, method)(*arguments)
+        assert_array_equal(values, arrays.reshape(40, n_outputs * len(names)))
+
+
+@pytest.mark.parametrize("output", KINDS)
+@pytest.mark.parametrize("several", [False, True])
+def test_out_of_bag(output, several):
+    y = BOTH if several else Y
+    model, prefixes = forest_model(y), ["y0_", "y1_"] if several else [""]
+    cases = [
+        ("oob_prediction", (), ["prediction"]),
+        ("oob_quantiles", ([0.1, 0.9],), ["quantile_0.1", "quantile_0.9"]),
+        ("oob_cdf", (), ["cdf"]),
+        ("oob_cdf", (np.stack([y, y + 1, y], axis=-1),), ["cdf_0", "cdf_1", "cdf_2"]),
+    ]
+    for method, arguments, names in cases:
+        columns, values = content(getattr(model, method)(*arguments, output=output))
+        assert columns == [prefix + name for prefix in prefixes for name in names]
+        assert_array_equal(values, getattr(model, method)(*arguments).reshape(250, -1))
+    table = model.oob_interval([0.5, 0.9], kind="lower", output=output)
+    columns, values = content(table)
+    names = ["prediction", "one_sided_lower_0.5", "one_sided_lower_0.9"]
+    assert columns == [prefix + name for prefix in prefixes for name in names]
+    mean, lower = model.oob_prediction(), model.oob_interval([0.5, 0.9], kind="lower")
+    expected = np.concatenate([mean[..., None], lower[..., 0, :]], axis=-1)
+    assert_array_equal(values, expected.reshape(250, -1))
+
+
+def test_intervals_of_several_targets_have_their_names():
+    names = ["height", "weight"]
+    model = HDIForestRegressor(FOREST).fit(X, pd.DataFrame(BOTH, columns=names))
+    expected = ["height_prediction", "height_lower_0.9", "height_upper_0.9"]
+    expected += [name.replace("height", "weight") for name in expected]
+    table = model.predict_interval(X_NEW, output="pandas")
+    assert list(table.columns) == expected
+    assert_array_equal(table["weight_upper_0.9"], model.predict_interval(X_NEW)[:, 1, 1])
+    leaves = from_leaves(FOREST.apply, X, pl.DataFrame(BOTH, schema=names))
+    assert leaves.predict_interval(X_NEW, output="polars").columns == expected
+    assert list(pickle.loads(pickle.dumps(model)).predict(X, output="pandas").columns) == [
+        "height_prediction",
+        "weight_prediction",
+    ]
+    model.fit(X, BOTH)
+    assert model.predict(X_NEW, output="polars").columns == ["y0_prediction", "y1_prediction"]
+
+
+DATES = RNG.permutation(np.datetime64("2026-01-01", "us") + np.arange(250) * 10**9)
+INDICES = {
+    "numbers": pd.RangeIndex(250),
+    "numbered from 5": pd.RangeIndex(5, 255, name="row"),
+    "shuffled": pd.Index(RNG.permutation(250)),
+    "texts": pd.Index([f"row {i}" for i in range(250)], name="id"),
+    "dates": pd.DatetimeIndex(DATES),
+    "dates with a zone": pd.DatetimeIndex(DATES, tz="UTC", name="t"),
+    "two": pd.MultiIndex.from_product([range(25), list("abcdefghij")], names=["i", None]),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_the_index_of_pandas_is_kept(name):
+    index = INDICES[name]
+    frame = pd.DataFrame(X, columns=list("abc"), index=index)
+    model = HDIForestRegressor(FOREST).fit(frame, pd.Series(Y, index=index))
+    model.set_output("pandas")
+    for table in (
+        model.predict_interval(frame),
+        model.predict(frame, output="pandas"),
+        model.oob_interval(),
+        model.oob_cdf(),
+        pickle.loads(pickle.dumps(model)).oob_prediction(),
+    ):
+        pd.testing.assert_index_equal(table.index, index, exact="equiv")
+    assert_array_equal(model.oob_cdf().loc[index[7], "cdf"], model.oob_cdf(output="numpy")[7])
+    part = frame.iloc[::-7]
+    pd.testing.assert_index_equal(model.predict_interval(part).index, part.index)
+    plain = model.predict_interval(pa.table(dict(zip("abc", X.T, strict=True))))
+    pd.testing.assert_index_equal(plain.index, pd.RangeIndex(250))
+    model.fit(X, Y)
+    pd.testing.assert_index_equal(model.oob_interval().index, pd.RangeIndex(250))
+
+
+@pytest.mark.parametrize("output", KINDS)
+@pytest.mark.parametrize("given", KINDS)
+def test_tables_in_and_out(given, output):
+    kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+    columns = dict(zip("abc", X.T, strict=True))
+    model = HDIForestRegressor(FOREST).fit(kinds[given](columns), Y)
+    new = kinds[given](dict(zip("abc", X_NEW.T, strict=True)))
+    _, values = content(model.predict_interval(new, output=output))
+    ends = model.predict_interval(new)
+    assert_array_equal(values, np.column_stack([model.predict(new), ends]))
+
+
+def test_no_rows():
+    for make in (forest_model, leaf_model):
+        model = make()
+        empty = X[:0] if make is forest_model else pd.DataFrame(X[:0])
+        if make is leaf_model:
+            model = from_leaves(lambda rows: np.zeros((len(rows), 3), np.int32), X, Y)
+        table = model.predict_interval(empty, LEVELS, output="pandas")
+        assert table.shape == (0, 7)
+        assert list(table.columns) == USUAL
+
+
+def test_blocks_of_rows(monkeypatch):
+    expected = content(leaf_model().predict_interval(X_NEW, LEVELS, output="pandas"))
+    monkeypatch.setattr(blocks, "BLOCK_IDS", 7 * 100)
+    found = content(leaf_model().predict_interval(X_NEW, LEVELS, output="pandas"))
+    assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("make", [forest_model, leaf_model])
+def test_the_setting_decides_where_the_call_does_not(make):
+    model = make()
+    assert isinstance(model.predict_interval(X_NEW), np.ndarray)
+    assert model.set_output("polars") is model
+    for copied in (model, pickle.loads(pickle.dumps(model)), clone(model).fit(X, Y)):
+        assert isinstance(copied.predict_interval(X_NEW), pl.DataFrame)
+        assert isinstance(copied.predict_quantiles(X_NEW, 0.5), pl.DataFrame)
+        assert isinstance(copied.predict_cdf(X_NEW, X_NEW[:, 0]), pl.DataFrame)
+        assert isinstance(copied.predict_interval(X_NEW, output="numpy"), np.ndarray)
+        assert isinstance(copied.predict_interval(X_NEW, output="pandas"), pd.DataFrame)
+        assert isinstance(copied.predict(X_NEW), np.ndarray)
+    assert isinstance(make().predict_interval(X_NEW), np.ndarray)
+    model.set_output("numpy")
+    assert isinstance(model.predict_interval(X_NEW), np.ndarray)
+
+
+def test_scikit_learn_meets_arrays():
+    model = HDIForestRegressor(FOREST).set_output("pandas").fit(X, Y)
+    assert cross_val_predict(model, X, Y, cv=3).shape == (250,)
+    permutation_importance(model, X, Y, n_repeats=1)
+    assert model.score(X, Y) > 0.5
+
+
+def test_a_search_passes_it_on():
+    search = ForestSearchOOB([FOREST], coverage=0.8, random_state=0).fit(X, Y)
+    found = search.predict_interval(X_NEW, output="polars")
+    assert found.columns == ["prediction", "lower_0.8", "upper_0.8"]
+    assert search.predict(X_NEW, output="polars").columns == ["prediction"]
+    assert search.predict_quantiles(X_NEW, 0.5, output="polars").columns == ["quantile_0.5"]
+    assert search.predict_cdf(X_NEW, X_NEW[:, 0], output="polars").columns == ["cdf"]
+    search.best_estimator_.set_output("pandas")
+    assert isinstance(search.predict_interval(X_NEW), pd.DataFrame)
+
+
+def nothing(*arguments, **options):
+    raise AssertionError("rows were scored")
+
+
+@pytest.mark.parametrize("make", [forest_model, leaf_model])
+def test_refusals_come_before_any_work(make, monkeypatch):
+    model = make()
+    monkeypatch.setattr(type(model), "_query", nothing)
+    with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.9'"):
+        model.predict_interval(X_NEW, [0.9, 0.5, 0.9], output="pandas")
+    with pytest.raises(ValueError, match=r"the output would have two columns 'lower_0.3'"):
+        model.predict_interval(X_NEW, [0.3, 0.1 + 0.2], output="pandas")
+    with pytest.raises(ValueError, match=r"the output would have two columns 'quantile_0.5'"):
+        model.predict_quantiles(X_NEW, [0.5, 0.5], output="pandas")
+    wrong = "output must be 'numpy', 'pandas', 'polars' or 'pyarrow', got 'frame'"
+    for call in (
+        lambda: model.predict(X_NEW, output="frame"),
+        lambda: model.predict_interval(X_NEW, output="frame"),
+        lambda: model.predict_cdf(X_NEW, Y, output="frame"),
+        lambda: model.set_output("frame"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            call()
+    monkeypatch.setitem(sys.modules, "polars", None)
+    for call in (
+        lambda: model.predict_interval(X_NEW, output="polars"),
+        lambda: model.predict_quantiles(X_NEW, 0.5, output="polars"),
+        lambda: model.set_output("polars"),
+    ):
+        with pytest.raises(ImportError, match="output='polars' needs polars: pip install polars"):
+            call()
+
+
+@pytest.mark.parametrize("make", [forest_model, leaf_model])
+@pytest.mark.parametrize("output", [*KINDS, "numpy"])
+def test_levels_and_kinds_are_refused_alike(make, output):
+    model = make()
+    for coverage in ("abc", [], [[0.9]], 1.5, [0.5, np.nan], None):
+        with pytest.raises(ValueError, match="coverage must"):
+            model.predict_interval(X_NEW, coverage, output=output)
+    with pytest.raises(ValueError, match=r"kind must be .*'lower' or 'upper', got 'best'"):
+        model.predict_interval(X_NEW, kind="best", output=output)
+    with pytest.raises(ValueError, match="quantiles must be"):
+        model.predict_quantiles(X_NEW, ["abc"], output=output)
+
+
+def test_two_targets_of_one_name():
+    y = pd.DataFrame(BOTH, columns=["y", "y"])
+    model = from_leaves(FOREST.apply, X, y)
+    with pytest.raises(ValueError, match="the output would have two columns 'y_prediction'"):
+        model.predict(X_NEW, output="pandas")
+
+
+def test_warnings_of_out_of_bag_results_name_the_line_that_asked():
+    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0)).fit(X, Y)
+    for output in ("numpy", "pandas"):
+        for ask in (model.oob_interval, model.oob_prediction, model.oob_cdf):
+            with pytest.warns(UserWarning, match="have no out-of-bag") as caught:
+                ask(output=output)
+            assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="have no out-of-bag weights") as caught:
+        model.oob_weights()
+    assert caught[0].filename == __file__
+
+
+def test_files_do_not_keep_the_setting(tmp_path):
+    pytest.importorskip("safetensors")
+    forest_model().set_output("pandas").save(tmp_path / "m")
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert isinstance(loaded.oob_interval(), np.ndarray)
+    assert loaded.oob_interval(output="pandas").shape == (250, 3)
+    leaf_model().set_output("pandas").save(tmp_path / "l")
+    loaded = LeafModel.load(tmp_path / "l", FOREST.apply)
+    assert list(loaded.predict_interval(X_NEW, output="pandas").columns) == USUAL[:3]

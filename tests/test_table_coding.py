@@ -1,0 +1,288 @@
+"""Columns of a table become features: what each kind of cell becomes, and what is refused."""
+
+import datetime
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from hdiforest.coding import CodingError, TableCoding, learn
+
+pa = pytest.importorskip("pyarrow")
+
+NAN = np.nan
+
+
+def coded(train, new=None, **options):
+    """Codes of the only column of a table `new`, by a coding of the table `train`."""
+    table = pa.table({"c": train})
+    coding = learn(table, np.arange(len(table)), **options)
+    return coding.encode(table if new is None else pa.table({"c": new}))[0][:, 0]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, 3]), [1, NAN, 3]),
+        (pa.array([1.5, NAN, None]), [1.5, NAN, NAN]),
+        (pa.array([1, 2, 3], pa.uint64()), [1, 2, 3]),
+        (pa.array([1, 2, None], pa.decimal128(5, 2)), [1, 2, NAN]),
+        (pa.nulls(2), [NAN, NAN]),
+        (pa.array([True, None, False]), [1, NAN, 0]),
+        (pa.array(["True", None, "FALSE", "", " true "]), [1, NAN, 0, NAN, 1]),
+        (pa.array(["true", "false"], pa.string_view()), [1, 0]),
+        (pa.array(["2020-01-01", "", "2020-01-03"]), [-1, NAN, 1]),
+        (pa.array(["2020-01-01 12:00", "2020-01-01T12:30:00"]), [24 * 30, 24 * 30 + 30]),
+        (pa.array(["2020-01-01T00:00:00Z", "2020-01-01 00:00+01:00"]), [24, 23]),
+        (pa.array([datetime.date(2020, 1, 1), None]), [0, NAN]),
+        (pa.array([0, 86_400_000], pa.date64()), [0, 1]),
+        (pa.array([0, 3600, None], pa.timestamp("s")), [0, 1, NAN]),
+        (pa.array([0, 3600 * 10**9], pa.timestamp("ns", "Europe/Paris")), [0, 1]),
+        (pa.array([1500, None], pa.duration("ms")), [1.5, NAN]),
+        (pa.array([90], pa.time32("s")), [90]),
+        (pa.array([90 * 10**6], pa.time64("us")), [90]),
+        (pa.array(["b", "a", "b", None, ""]), [0, 1, 0, NAN, NAN]),
+        (pa.array(["b", "a", "b"], pa.string_view()), [0, 1, 0]),
+        (pa.array(["b", "a", "b", None]).dictionary_encode(), [0, 1, 0, NAN]),
+        (pa.array([7, 5, 7]).dictionary_encode(), [0, 1, 0]),
+    ],
+)
+def test_cells_of_each_kind(column, expected):
+    if str(column.type).startswith("timestamp") or "12:00" in str(column[0]):
+        expected = np.subtract(expected, coded(column)[0] - expected[0])  # whatever the reference
+    np.testing.assert_array_equal(coded(column), np.float32(expected))
+
+
+def test_numbers_that_are_declared_categories():
+    np.testing.assert_array_equal(coded([7, 5, 7, None], categorical=["c"]), [0, 1, 0, NAN])
+    np.testing.assert_array_equal(
+        coded([7, 5, 7], ["5", "7.0", "x"], categorical=["c"]), [1, 0, NAN]
+    )
+
+
+def test_texts_are_compared_with_numbers_as_texts():
+    np.testing.assert_array_equal(coded(["75", "75", "02"], [75, 2, None]), [0, NAN, NAN])
+
+
+def test_categories_that_are_not_known_are_missing_and_counted():
+    table = pa.table({"town": ["a", "a", "b"], "x": [1, 2, 3]})
+    coding = learn(table, [1, 2, 3])
+    new = pa.table({"x": [1] * 5, "more": [0] * 5, "town": ["z", "b", "z", None, ""]})
+    X, unseen = coding.encode(new)
+    np.testing.assert_array_equal(X[:, 0], [NAN, 1, NAN, NAN, NAN])
+    assert unseen == {"town": 2}
+    assert X.dtype == np.float32
+    assert X.flags.c_contiguous
+
+
+def test_chunks_and_batches_are_coded_alike():
+    columns = {"t": ["a", "b", "a", "c"], "d": ["2020-01-01", None, "2021-01-01", "2020-01-01"]}
+    table = pa.table(columns)
+    coding = learn(table, np.arange(4))
+    expected, _ = coding.encode(table)
+    chunked = pa.concat_tables([table.slice(0, 1), table.slice(1, 0), table.slice(1)])
+    np.testing.assert_array_equal(coding.encode(chunked)[0], expected)
+    np.testing.assert_array_equal(coding.encode(table.to_batches()[0])[0], expected)
+    dictionaries = pa.table({"t": pa.chunked_array([
+        pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()
+    ]), "d": columns["d"]})  # fmt: skip
+    np.testing.assert_array_equal(coding.encode(dictionaries)[0][:, 0], expected[[0, 1, 3, 0], 0])
+    assert coding.encode(table.slice(0, 0))[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_of_every_unit_mean_the_same(unit):
+    stamps = ["2023-01-01 00:00:00", "2024-02-29 23:59:59"]
+    np.testing.assert_array_equal(
+        coded(stamps, pa.array(stamps).cast(pa.timestamp(unit))), coded(stamps)
+    )
+
+
+def test_seconds_of_a_year_and_days_of_all_years_are_exact():
+    seconds = pa.array(np.arange(0, 365 * 86400, 86400 - 1), pa.timestamp("s"))
+    assert len(np.unique(coded(seconds))) == len(seconds)
+    np.testing.assert_array_equal(np.diff(coded(seconds)), 86400 - 1)
+    days = coded(["2024-01-01", "2024-01-02", "2024-01-03", "9999-12-31", "0001-01-01"])
+    np.testing.assert_array_equal(np.diff(days)[:2], 1)
+    assert days[3] - days[0] == (datetime.date(9999, 12, 31) - datetime.date(2024, 1, 1)).days
+
+
+DATES = ["2024-01-01", "2024-01-02"]
+ZONED = ["2024-01-01T00:00:00Z", "2024-01-02T12:00:00+01:00"]
+
+
+@pytest.mark.parametrize(
+    ("train", "new", "message"),
+    [
+        ([1, 2], ["x", "y"], "'c' must hold numbers, but is string"),
+        ([1, 2], pa.array([1], pa.date32()), "'c' must hold numbers, but is date32"),
+        ([1, 2], [1.0, 1e39], r"'c' must hold numbers that fit into float32, .* 1e\+39 in row 12"),
+        ([1, 2], [-np.inf], "but holds -inf in row 11"),
+        ([True], ["yes"], "'c' must hold booleans, but holds 'yes' in row 11"),
+        ([True], [1.0, 0.0, 0.5], "'c' must hold booleans, but holds 0.5 in row 13"),
+        ([True], pa.array([1], pa.date32()), "'c' must hold booleans, but is date32"),
+        (DATES, [1, 2], "'c' must hold dates, but is int64"),
+        (DATES, ["2024-01-01", None, "soon"], "such as 2024-05-31 .*, but holds 'soon' in row 13"),
+        (DATES, ["2024-02-30"], "but holds '2024-02-30' in row 11"),
+        (DATES, ZONED, "dates without a time zone .*, but holds '2024-01-01T00:00:00Z' in row 11"),
+        (ZONED, DATES, "timestamps with a time zone such as .*, but holds '2024-01-01' in row 11"),
+        (ZONED, pa.array([0], pa.timestamp("s")), r"dates with a time zone, but is timestamp\[s\]"),
+        (DATES, pa.array([0], pa.timestamp("s", "UTC")), "dates without a time zone, but is"),
+        (
+            DATES,
+            pa.array([0, 2**62], pa.timestamp("s")),
+            "'c' must hold dates of the years 1 to 9999, but holds 4611686018427387904 seconds "
+            "since 1970 in row 12",
+        ),
+        (pa.array([1], pa.duration("s")), [1], "must hold durations or times, but is int64"),
+        (pa.array([1], pa.duration("s")), ["1"], "must hold durations or times, but is string"),
+        (["a", "b"], pa.array([b"a"]), "'c' must hold categories, but is binary"),
+        (["a", "b"], [[1]], "'c' must hold categories, but is list"),
+    ],
+)
+def test_what_is_refused(train, new, message):
+    coding = learn(pa.table({"c": train}), np.arange(len(train)))
+    with pytest.raises(CodingError, match=message) as error:
+        coding.encode(pa.table({"c": new}), first_row=10)
+    assert error.value.columns == ["c"]
+
+
+def test_rows_are_counted_over_chunks():
+    column = pa.chunked_array([["2024-01-01"], ["2024-01-01", "soon"]])
+    with pytest.raises(CodingError, match="in row 3"):
+        learn(pa.table({"c": DATES}), [1, 2]).encode(pa.table({"c": column}))
+
+
+def test_one_message_names_all_columns():
+    coding = learn(pa.table({"a": [1], "b": [1], "c": ["x"], "d": [True]}), [1])
+    with pytest.raises(CodingError, match="has no columns 'a', 'd', 2 columns 'b'"):
+        coding.encode(pa.Table.from_arrays([pa.array([1])] * 3, ["b", "b", "c"]))
+    with pytest.raises(CodingError, match=r"'a' must .*; column 'd' must") as error:
+        coding.encode(pa.table({"a": ["x"], "b": [1], "c": ["x"], "d": ["x"]}))
+    assert error.value.columns == ["a", "d"]
+
+
+@pytest.mark.parametrize("column", [[2**24 + 1], [2.0**24 + 1, NAN], [2**53 + 1, 2]])
+def test_whole_numbers_that_are_rounded_warn(column):
+    coding = learn(pa.table({"n": column}), np.arange(len(column)))
+    with pytest.warns(UserWarning, match=r"beyond 2\^24 are rounded .* the column 'n'"):
+        coding.encode(pa.table({"n": column}))
+
+
+@pytest.mark.parametrize("column", [[2**24], [2**25], [2.0**24 + 1, 0.5]])
+def test_numbers_that_are_no_rounded_whole_ones_do_not_warn(column):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        coding = learn(pa.table({"n": column}), np.arange(len(column)))
+        coding.encode(pa.table({"n": column}))
+
+
+KINDS = {
+    "number": [1.0, 2.0, 3.0],
+    "boolean": [True, None, False],
+    "date": ["2024-01-01", "2024-01-02", None],
+    "zoned": ["2024-01-01T01:30:00Z", "2024-01-02T00:00:00Z", None],
+    "duration": pa.array([1, 2, 3], pa.duration("s")),
+    "text": ["a", 'é\n"', None],
+    "code": pa.array([1.5, 2, None]).dictionary_encode(),
+    "nothing": pa.array(["", None, None]),
+    "key": ["x", "y", "z"],
+}
+
+
+def test_facts_and_pickles_make_the_coding_again():
+    table = pa.table(KINDS)
+    coding = learn(table, [1, 2, 3], ids=["key"])
+    assert coding.ids == ("key",)
+    assert coding.columns == coding.features == tuple(KINDS)[:-1]
+    coding.encode(table)
+    again = TableCoding.from_facts(json.loads(json.dumps(coding.facts())))
+    for other in (again, pickle.loads(pickle.dumps(coding))):
+        assert other == coding
+        np.testing.assert_array_equal(other.encode(table)[0], coding.encode(table)[0])
+
+
+def column(**facts):
+    return {"columns": [{"name": "a", **facts}], "ids": []}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (None, "entries columns and ids"),
+        ({"columns": []}, "entries columns and ids"),
+        ({"columns": [], "ids": []}, "list that is not empty"),
+        ({"columns": "ab", "ids": []}, "list that is not empty"),
+        ({"columns": [[]], "ids": []}, "must be an object"),
+        (column(kind="number") | {"ids": [1]}, "ids of a coding must be a list of texts"),
+        (column(kind="number") | {"ids": ["a"]}, "distinct names"),
+        ({"columns": 2 * column(kind="number")["columns"], "ids": []}, "distinct names"),
+        (column(), "must be one of"),
+        (column(kind=["number"]), "must be one of"),
+        (column(kind="code"), "must be one of"),
+        (column(kind="number", name=3), "name of a column must be a text"),
+        (column(kind="number", more=1), "must have the entries"),
+        (column(kind="number", **{"x" * 10**6: 1}), "must have the entries"),
+        (column(kind="date", unit="day", reference=1), "must have the entries"),
+        (column(kind="date", unit="week", reference=1, zoned=False), "unit must be one of"),
+        (column(kind="date", unit=[], reference=1, zoned=False), "unit must be one of"),
+        (column(kind="date", unit="day", reference=1.0, zoned=False), "reference must be"),
+        (column(kind="date", unit="day", reference=10**30, zoned=False), "reference must be"),
+        (column(kind="date", unit="day", reference=True, zoned=False), "reference must be"),
+        (column(kind="date", unit="day", reference=1, zoned=0), "zoned must be true or false"),
+        (column(kind="category"), "must have the entries"),
+        (column(kind="category", values="ab"), "values must be a list"),
+        (column(kind="category", values=["a", 1.0]), "values must be texts"),
+        (column(kind="category", values=["a", ""]), "values must be texts"),
+        (column(kind="category", values=["\ud800"]), "values must be texts"),
+        (column(kind="category", values=[1]), "values must be texts"),
+        (column(kind="category", values=[[]]), "values must be texts"),
+        (column(kind="category", values=[NAN]), "values must be texts"),
+        (column(kind="category", values=["a", "a"]), "values must be distinct"),
+        (column(kind="category", values=[0.0, -0.0]), "values must be distinct"),
+    ],
+)
+def test_hostile_facts(facts, message):
+    with pytest.raises(ValueError, match=message) as error:
+        TableCoding.from_facts(facts)
+    assert len(str(error.value)) < 200
+
+
+def test_columns_that_name_the_rows_are_refused_unless_declared():
+    table = pa.table({"key": [f"k{i}" for i in range(30)], "x": range(30)})
+    with pytest.raises(CodingError, match="'key' has 30 categories in 30 rows, and so says little"):
+        learn(table, np.arange(30))
+    assert learn(table, np.arange(30), categorical=["key"]).columns == ("key", "x")
+    assert learn(table, np.arange(30), drop=["key"]).columns == ("x",)
+
+
+def test_dates_with_a_word_among_them_are_refused_unless_declared():
+    table = pa.table({"day": ["2024-01-01", "2024-01-02", "soon"]})
+    with pytest.raises(CodingError, match="column 'day' holds dates, but 'soon' in row 3"):
+        learn(table, np.arange(3))
+    learn(table, np.arange(3), categorical=["day"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categorical": ["b", "x"]}, "no column 'b'; it has 'x'"),
+        ({"drop": ["b"]}, "no column 'b'"),
+        ({"ids": ["b", "c"]}, "no columns 'b', 'c'"),
+        ({"drop": ["x"]}, "no column left"),
+    ],
+)
+def test_arguments_of_learn(options, message):
+    with pytest.raises(CodingError, match=message):
+        learn(pa.table({"x": [1, 2]}), [1, 2], **options)
+
+
+def test_types_that_are_nothing_of_a_table_are_all_named():
+    table = pa.table({"a": [[1]], "b": [b"x"], "c": [1]})
+    with pytest.raises(CodingError, match=r"'a' must hold numbers, .* list.*; column 'b' must"):
+        learn(table, [1])
+    twice = pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"])
+    with pytest.raises(CodingError, match="two columns 'a'"):
+        learn(twice, [1])
