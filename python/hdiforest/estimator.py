@@ -46,7 +46,9 @@ class HDIForestRegressor(
     ----------
     estimator : estimator, default=None
         The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
-        ExtraTreeRegressor or BaggingRegressor of such trees. None means
+        ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
+        last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
+        whose leaves then hold the targets in their own unit. None means
         ``ExtraTreesRegressor(300, bootstrap=True)``, and `fit` then calibrates its intervals as
         `calibrate` does without arguments: of the forests that were compared it has the narrowest
         calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model
@@ -69,6 +71,8 @@ class HDIForestRegressor(
         The compiled model.
     weights_ : str
         The `weights` it was made with.
+    preprocessing_ : Pipeline
+        The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration or CrossCalibration
         What `calibrate` chose, or `fit` without an `estimator`; absent before.
     n_features_in_ : int
@@ -87,7 +91,8 @@ class HDIForestRegressor(
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
     dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors.
+    are errors. Steps of a Pipeline decide themselves what tables they accept, with text and missing
+    cells as they allow.
 
     The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
     arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
@@ -146,8 +151,8 @@ class HDIForestRegressor(
         forest : fitted estimator
             See the class.
         X : (n, n_features) array or table
-            The rows the forest was fitted on, in the same order. Copied, as are y and
-            sample_weight.
+            The rows the forest was fitted on, in the same order; those of the Pipeline if it is in
+            one. Copied, as are y and sample_weight.
         y : (n,) or (n, n_outputs) array
             Their targets.
         sample_weight : (n,) array, optional
