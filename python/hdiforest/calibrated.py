@@ -79,7 +79,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             interval. No guarantee holds for every distribution. "split" pads on rows X, y that
             took no part in the fit; the coverage is then guaranteed on average over such rows.
             "cv+" fits the forest again without each fold of the training rows, and predicts with
-            all these forests, their steps and searches included; a coverage of about 2c - 1 is guaranteed, and c is usual.
+            all these forests, their steps and searches included; a coverage of about 2c - 1 is
+            guaranteed, and c is usual.
             "jackknife+" has nearly that guarantee without another fit, from 1000 training rows at
             most: each makes a forest of the trees that did not draw it, and for each row to predict
             all these are merged.
