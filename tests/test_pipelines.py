@@ -27,8 +27,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
+    RobustScaler,
     StandardScaler,
     TargetEncoder,
 )
@@ -476,10 +478,8 @@ def test_a_refit_without_steps_forgets_them():
 
 def test_a_model_file_holds_no_code(tmp_path):
     model = HDIForestRegressor(pipeline(n=2)).fit(X, Y)
-    named = "OneHotEncoder, OrdinalEncoder, SimpleImputer, StandardScaler"
-    with pytest.raises(
-        ValueError, match=rf"\({named}.*\) need theirs; store .* by skops or joblib"
-    ):
+    named = "and SimpleImputer, a step before the forest, needs its own"
+    with pytest.raises(ValueError, match=rf"{named}; or store .* by skops or joblib"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -492,3 +492,65 @@ def test_results_as_tables(output, monkeypatch):
     expected = model.predict_interval(X_NEW, 0.9)
     assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
     assert_array_equal(found["prediction"].to_numpy(), model.predict(X_NEW))
+
+
+def saved_and_loaded(model, tmp_path):
+    model.save(tmp_path / "model")
+    return HDIForestRegressor.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_common_steps_become_data(library, tmp_path):
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]),
+        (OrdinalEncoder(), ["kind", "city"]),
+        (TargetEncoder(), ["city"]),
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["size"]),
+        (make_pipeline(SimpleImputer(strategy="median"), MinMaxScaler()), ["size"]),
+        (RobustScaler(), [3]),
+        ("drop", ["kind"]),
+        remainder="passthrough",
+    )
+    raw, new = (pl.from_pandas(each) if library == "polars" else each for each in (X, X_NEW))
+    model = HDIForestRegressor(make_pipeline(steps, FunctionTransformer(), forest())).fit(raw, Y)
+    loaded = saved_and_loaded(model, tmp_path)
+    assert_array_equal(loaded._fitted.coding.columns, ["city", "kind", "size", "age"])
+    assert_array_equal(loaded.feature_names_in_, ["city", "kind", "size", "age"])
+    for each in (loaded, pickle.loads(pickle.dumps(loaded))):
+        assert_array_equal(each.predict_interval(new), model.predict_interval(new))
+        assert_array_equal(each.oob_prediction(), model.oob_prediction())
+    # What the encoder of a step refuses is refused, and what it ignores is ignored.
+    with pytest.raises(ValueError, match="column 'kind' must hold no cell of an unknown category"):
+        loaded.predict(X_NEW.assign(kind="c"))
+
+
+def test_unknown_and_missing_categories_are_as_in_the_steps(tmp_path):
+    filled = SimpleImputer(strategy="constant", fill_value="Rome")
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]),
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["kind"]),
+        (make_pipeline(filled, TargetEncoder()), ["city"]),
+    )
+    model = HDIForestRegressor(make_pipeline(steps, forest())).fit(X, Y)
+    loaded = saved_and_loaded(model, tmp_path)
+    other = X_NEW.assign(city=np.where(X_NEW["age"] > 20, "Bonn", X_NEW["city"]), kind="c")
+    other.loc[::3, "kind"] = None
+    other.loc[::5, "city"] = None
+    assert_array_equal(loaded.predict(other), model.predict(other))
+
+
+def test_what_a_model_file_cannot_hold(tmp_path):
+    def refuse(model, match):
+        with pytest.raises(ValueError, match=match):
+            model.save(tmp_path / "model")
+        assert not list(tmp_path.iterdir())
+
+    numbers = X[["age"]]
+    squares = make_pipeline(FunctionTransformer(np.square), forest())
+    refuse(HDIForestRegressor(squares).fit(numbers, Y), "and FunctionTransformer, a step before")
+    scaled = HDIForestRegressor(make_pipeline(StandardScaler(), forest()))
+    refuse(scaled.fit(numbers.to_numpy(), Y), "were fitted on rows without names; fit on a table")
+    scaled.fit(numbers, Y)
+    refuse(pickle.loads(pickle.dumps(scaled)), "save before pickling; or store the whole model")
+    scaled.calibrate(0.8, method="cv+", cv=2)
+    refuse(scaled, "the folds of CV. fitted steps of their own; calibrate by another method")

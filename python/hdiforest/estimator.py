@@ -20,6 +20,7 @@ from hdiforest import model_file
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
+from hdiforest.coded_steps import with_coding
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.nesting import layers, pipelines
 from hdiforest.output import bound
@@ -254,15 +255,12 @@ class HDIForestRegressor(
         OSError
             If the file cannot be written.
         ValueError
-            If the model was itself loaded without training rows, or has steps before its forest.
+            If the model was itself loaded without training rows, or has steps before its forest
+            that need code.
         """
-        if self._steps is not None:
-            raise ValueError(
-                f"a model file holds no code, and the steps before the forest "
-                f"({', '.join(self._steps.names)}) need theirs; store the whole model by skops or "
-                "joblib, or encode the table first and save a model of the forest alone"
-            )
         fitted = self._require_fitted()
+        if self._steps is not None:
+            fitted = with_coding(fitted, self._steps, self._training_table)
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
         model_file.save(fitted, Path(path), training_rows=training_rows)
@@ -299,9 +297,12 @@ class HDIForestRegressor(
             fitted.allow_nan,
         )
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        model.n_features_in_ = fitted.n_features
-        if fitted.feature_names is not None:
-            model.feature_names_in_ = fitted.feature_names
+        names = fitted.feature_names
+        if fitted.coding is not None:
+            names = np.array(fitted.coding.columns, dtype=object)
+        model.n_features_in_ = fitted.n_features if names is None else len(names)
+        if names is not None:
+            model.feature_names_in_ = names
         model._fitted = fitted
         return model
 

@@ -54,6 +54,11 @@ class Column:
     name: str
     kind: ClassVar[str]
 
+    @property
+    def source(self) -> str:
+        """Name of the column of the table."""
+        return self.name
+
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 
