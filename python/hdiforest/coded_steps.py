@@ -244,7 +244,10 @@ def _ordinal(step: OrdinalEncoder, cells: list[_Cells]) -> list[_Cells]:
     found = []
     for each, categories in zip(cells, step.categories_, strict=True):
         values, has_missing = _split(step, each, categories)
-        missing = float(step.encoded_missing_value) if has_missing else unknown
+        missing = unknown
+        if has_missing:  # None is encoded by its place, and NaN by a number of its own
+            is_none = categories[-1] is None
+            missing = float(len(values) if is_none else step.encoded_missing_value)
         outputs = tuple(float(place) for place in range(len(values)))
         found.append(_mapped(each, values, outputs, missing, unknown))
     return found
