@@ -57,6 +57,11 @@ class Column:
     def __str__(self) -> str:
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
 
+    @property
+    def source(self) -> str:
+        """Name of the column of the table."""
+        return self.name
+
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 
