@@ -220,7 +220,7 @@ class HDIForestRegressor(
         n_threads = self._n_threads()
         forest, rows, leaves = imported(training, n_threads)
         for name in ("_steps", "_training_table"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if training.steps is not None:
             self._steps, self._training_table = training.steps, training.table
         if self.weights == "oob" and rows.counts is None:
