@@ -45,7 +45,8 @@ def test_docstrings(name):
     assert found.failed == 0
 
 
-def test_the_page_on_forests_runs():
+def test_the_page_on_forests_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     pytest.importorskip("quantile_forest")
     page = (ROOT / "docs" / "forests.md").read_text(encoding="utf-8")
     names = {}

@@ -219,7 +219,10 @@ class HDIForestRegressor(
         self.estimator_ = training.estimator
         n_threads = self._n_threads()
         forest, rows, leaves = imported(training, n_threads)
-        self._steps, self._training_table = training.steps, training.table
+        for name in ("_steps", "_training_table"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if training.steps is not None:
+            self._steps, self._training_table = training.steps, training.table
         if self.weights == "oob" and rows.counts is None:
             raise ValueError(
                 "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
