@@ -29,7 +29,7 @@ def small(**options: bool) -> RandomForestRegressor:
 def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
     """Calibrate by hand, as the rows are too few."""
     source = OutOfBagIntervals(model._fitted, 1)
-    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 0.75, N), None)
+    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 1.5, 0.75, N), None)
     calibration = Calibration("oob", (level,), Finish.of(y))
     model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
     return model
