@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor, fit_table
 
 from .called import failure, run
+from .oracle import ROOT
+from .test_model_file import rewritten
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -201,3 +205,48 @@ def test_commands_name_all_columns_at_fault(tmp_path, capsys, model):
     call = ["score", tmp_path / "m.hdi", tmp_path / "late.csv", "-o", tmp_path / "out.csv"]
     assert "late.csv: column 'sold' must hold dates" in failure(capsys, call)
     assert not (tmp_path / "out.csv").exists()
+
+
+def changed(place, **facts):
+    """A change of the facts of one column."""
+    return lambda coding: coding["columns"][place].update(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda coding: coding.pop("ids"), "a coding must have the entries columns and ids"),
+        (lambda coding: coding["columns"].pop(), "the coding does not fit the features"),
+        (lambda coding: coding["columns"].reverse(), "the coding does not fit the features"),
+        (changed(1, name="room"), "the coding does not fit the features"),
+        (changed(1, kind="\x1b[2J"), "a column must be one of"),
+        (changed(0, values=["a", "a"]), "column 'town': values must be distinct"),
+        (changed(0, values=["a", 3.0]), "column 'town': values must be texts"),
+        (changed(3, reference=10**20), "column 'sold': reference must be a day"),
+        (changed(3, unit="year"), "column 'sold': unit must be one of"),
+        (changed(3, code="import os"), "column 'sold': it must have the entries"),
+    ],
+)
+def test_hostile_model_files(model, tmp_path, change, message):
+    path = tmp_path / "m.hdi"
+    model.save(path)
+    rewritten(path, lambda facts: change(facts["coding"]))
+    with pytest.raises(ValueError, match=f"is not a valid model: {message}") as error:
+        HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.examples
+def test_the_page_on_tables_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    TRAIN.to_csv("sales.csv", index=False)
+    NEW.to_csv("new.csv", index=False)
+    for line in re.findall(r"^hdiforest (fit|score)(.*)$", page, re.M):
+        assert run(shlex.split(" ".join(line))) == 0
+    columns = ["key", "prediction", "lower_0.9", "upper_0.9"]
+    assert pq.read_table("intervals.parquet").schema.names == columns
+    names = {"new": NEW}
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(code, names)
+    assert (names["lower"] <= names["upper"]).all()

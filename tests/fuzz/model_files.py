@@ -98,6 +98,9 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     if model.n_features_in_ > MOST_FEATURES:
         return
     X = np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
+    coding = model._fitted.coding
+    if coding is not None:
+        X = {column.name: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
     answers = ask(model, X)
     if model.scorer_.index.scalar_output:
         model.sample(X, 3, random_state=0)
@@ -125,6 +128,10 @@ def check_leaves(model: LeafModel, path: Path) -> None:
     again = path.with_name("again")
     model.save(again)
     require_same(ask(LeafModel.load(again, np.asarray), leaves), answers)
+
+
+# What each kind of column takes, besides numbers.
+CELLS = {"date": ["2024-05-31", None] * 3, "category": ["a", "7", None] * 2}
 
 
 def ask(model: HDIForestRegressor | LeafModel, X: np.ndarray) -> dict[str, np.ndarray]:

@@ -78,6 +78,7 @@ def _add_fit(commands: Any) -> None:
     _add_boost(add)
     _add_training_rows(add)
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
+    _add_text_form(parser)
     _add_jobs(parser)
     forest = parser.add_argument_group("forest")
     add = forest.add_argument
@@ -112,6 +113,7 @@ def _add_import(commands: Any) -> None:
     add("--trust-types", nargs="+", action="extend", default=[], metavar="TYPE",
         help="types that skops may load besides those that it knows")  # fmt: skip
     _add_training_rows(add)
+    _add_text_form(parser)
     _add_jobs(parser)
 
 
@@ -142,6 +144,7 @@ def _add_score(commands: Any) -> None:
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
+    _add_text_form(parser)
     _add_jobs(parser)
 
 
@@ -159,6 +162,7 @@ def _add_calibrate(commands: Any) -> None:
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_boost(add)
+    _add_text_form(parser)
     _add_jobs(parser)
 
 
@@ -175,7 +179,16 @@ def _add_check(commands: Any) -> None:
         help="calibrated, shortest or equal-tailed intervals (default: calibrated if the model is, "
         "else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
+    _add_text_form(parser)
     _add_jobs(parser)
+
+
+def _add_text_form(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("text of CSV and TSV")
+    add = group.add_argument
+    add("--sep", metavar="CHAR", help="between cells (default: a comma, or a tab in TSV)")
+    add("--decimal", default=".", metavar="CHAR", help="before decimals (default: a point)")
+    add("--encoding", default="utf-8", metavar="NAME", help="such as latin-1 (default: utf-8)")
 
 
 def _add_weights(add: Any) -> None:

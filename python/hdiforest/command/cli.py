@@ -10,7 +10,7 @@ from hdiforest.command.extras import need
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.usage import UsageError, require_writable
+from hdiforest.command.usage import UsageError, require_writable, text_form
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
@@ -80,6 +80,7 @@ def _run_fit(options: Any) -> None:
     table = read_training_table(
         options.train,
         options.target,
+        text_form(options),
         drop=options.drop,
         ids=options.id,
         categorical=[name for name in options.categorical if name != "auto"],
@@ -121,6 +122,7 @@ def _run_import(options: Any) -> None:
         forest,
         options.train,
         options.target,
+        text_form(options),
         drop=options.drop,
         sample_weight=options.sample_weight,
     )
@@ -164,7 +166,7 @@ def _run_calibrate(options: Any) -> None:
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y, unseen = read_labelled_table(model, options.table, options.target)
+    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
     known = calibration_of(model)
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
@@ -189,7 +191,7 @@ def _run_check(options: Any) -> None:
     kind, levels = _kind_and_levels(model, options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    X, y, unseen = read_labelled_table(model, options.table, options.target)
+    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
     found = check(model, X, y, kind, levels, unseen)
     say(found.json() if options.json else found.text())
 

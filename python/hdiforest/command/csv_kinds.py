@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
 from hdiforest.command.extras import need
 
 Kind = Literal["number", "text"]
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+
+
+def _number(decimal: str) -> str:
+    point = re.escape(decimal)
+    return rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
 
 
 def kind_of(
-    text: Any, as_numbers: Callable[[Any], Any]
+    text: Any, as_numbers: Callable[[Any], Any], decimal: str
 ) -> Literal["number", "text", "mixed"] | None:
     """Return what the cells of a column are; None if all are missing.
 
@@ -25,6 +30,8 @@ def kind_of(
         Missing cells are null.
     as_numbers : callable
         Returns numbers, or raises pyarrow.ArrowInvalid.
+    decimal : str
+        Sign before the decimals of a number.
     """
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     cells = pc.unique(text.drop_null())
@@ -35,13 +42,13 @@ def kind_of(
     try:
         as_numbers(cells)
     except pa.ArrowInvalid:
-        n_numbers = pc.sum(pc.match_substring_regex(cells, _NUMBER)).as_py()
+        n_numbers = pc.sum(pc.match_substring_regex(cells, _number(decimal))).as_py()
         return "mixed" if 2 * n_numbers > len(cells) else "text"
     return "number"
 
 
-def odd_one(text: Any) -> tuple[int, str]:
+def odd_one(text: Any, decimal: str) -> tuple[int, str]:
     """Return position and content of the first cell of a mixed column that is no number."""
     pc = need("pyarrow.compute")
-    row = pc.match_substring_regex(text, _NUMBER).index(False).as_py()
+    row = pc.match_substring_regex(text, _number(decimal)).index(False).as_py()
     return row, text[row].as_py()

@@ -9,6 +9,7 @@ from typing import Any
 
 from hdiforest.command.extras import need
 from hdiforest.command.tables import TableError
+from hdiforest.command.text_form import TextForm
 from hdiforest.command.training import TrainingTable, read_training_table
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import Weighting
@@ -70,7 +71,9 @@ def _by_joblib(path: Path, trusted: bool) -> Any:
         raise ValueError(f"cannot load {path} by joblib: {error}") from None
 
 
-def read_table_of(forest: Any, path: Path, target: str, **roles: Any) -> TrainingTable:
+def read_table_of(
+    forest: Any, path: Path, target: str, form: TextForm | None = None, **roles: Any
+) -> TrainingTable:
     """Return the training table of a fitted forest: its columns by name, if it knows names.
 
     Raises
@@ -79,7 +82,7 @@ def read_table_of(forest: Any, path: Path, target: str, **roles: Any) -> Trainin
         As `read_training_table`; and if a column of the forest is missing or does not hold numbers.
     """
     names = getattr(forest, "feature_names_in_", None)
-    table = read_training_table(path, target, **roles)
+    table = read_training_table(path, target, form, **roles)
     if names is not None:
         names = [str(name) for name in names]
         missing = [repr(name) for name in names if name not in table.X.schema.names]

@@ -15,6 +15,7 @@ from hdiforest.command.hive import Keys, WithKeys, keys_of, typed
 from hdiforest.command.standard_input import NAME, open_standard_input
 from hdiforest.command.table_reader import TableError, TableReader
 from hdiforest.command.tables import ANY_ENDING, FORMATS, ending, open_table
+from hdiforest.command.text_form import TextForm
 
 STANDARD_INPUT = "-"
 
@@ -27,6 +28,7 @@ class Source:
     name: Path  # of the output, in a folder of outputs
     keys: Keys = field(default_factory=dict)  # columns from the names of its folders
     system: Any = None  # pyarrow.fs.FileSystem; None: a file of this machine, or standard input
+    form: TextForm = field(default_factory=TextForm)
 
     def open(self) -> TableReader:
         """Open the table and read its header.
@@ -37,11 +39,11 @@ class Source:
             See `open_table`.
         """
         if self.path == NAME:
-            return open_standard_input()
+            return open_standard_input(self.form)
         stream = None
         if self.system is not None:
             stream = self.system.open_input_file(self.path.as_posix())
-        table = open_table(self.path, stream)
+        table = open_table(self.path, stream, self.form)
         return WithKeys(table, self.keys) if self.keys else table
 
     def size_and_time(self) -> tuple[int, int]:
@@ -70,6 +72,8 @@ class Inputs:
     Parameters
     ----------
     arguments : sequence of str
+    form : TextForm, optional
+        How the text of a CSV is written.
 
     Attributes
     ----------
@@ -90,7 +94,7 @@ class Inputs:
         If an address cannot be listed.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
         if STANDARD_INPUT in arguments and len(arguments) > 1:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
@@ -98,7 +102,7 @@ class Inputs:
         found = [source for each in arguments for source in self._found(each)]
         keys = typed([each.keys for each in found])
         self.sources = [
-            Source(each.path, each.name, own, each.system)
+            Source(each.path, each.name, own, each.system, form or TextForm())
             for each, own in zip(found, keys, strict=True)
         ]
 

@@ -13,6 +13,7 @@ from hdiforest.command.extras import need
 from hdiforest.command.features import Features
 from hdiforest.command.prediction import has_names, with_names
 from hdiforest.command.tables import TableError, open_table
+from hdiforest.command.text_form import TextForm
 from hdiforest.command.training import require_finite
 from hdiforest.estimator import HDIForestRegressor
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def read_labelled_table(
-    model: HDIForestRegressor, path: Path, target: str
+    model: HDIForestRegressor, path: Path, target: str, form: TextForm | None = None
 ) -> tuple[Any, Array, Counter[str]]:
     """Read the features of a fitted model and the target, both for all rows.
 
@@ -39,7 +40,7 @@ def read_labelled_table(
         If a column is missing, a feature cannot be read, the target is not finite, or there are no
         rows.
     """
-    with open_table(path) as table:
+    with open_table(path, form=form) as table:
         features = Features(model._require_fitted(), table, more=[target])
         batches = list(features.batches())
     if not batches:

@@ -26,7 +26,7 @@ class ParquetReader(TableReader):
         To be read in place of the file at `path`, which is its name in errors.
     """
 
-    def __init__(self, path: Path, *, stream: Any = None) -> None:
+    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
         self.path = path
         if stream is None and not stat.S_ISREG(path.stat().st_mode):
             raise TableError(

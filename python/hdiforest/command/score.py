@@ -19,7 +19,7 @@ from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
 from hdiforest.command.table_reader import TableError, listed
 from hdiforest.command.tables import ending
-from hdiforest.command.usage import UsageError, require_writable
+from hdiforest.command.usage import UsageError, require_writable, text_form
 from hdiforest.predicting import chosen_kind_and_levels
 from hdiforest.threads import thread_count
 
@@ -65,7 +65,7 @@ def _inputs(options: Any) -> Inputs:
     try:
         if options.keep_all and options.keep:
             raise ValueError("--keep-all must not be given with --keep")
-        inputs = Inputs(options.inputs)
+        inputs = Inputs(options.inputs, text_form(options))
         if inputs.is_one_file:
             ending(options.output)
             if options.resume or options.part is not None:

@@ -13,6 +13,7 @@ from hdiforest.coding.arrow_types import is_number
 from hdiforest.command.csv_reader import CsvReader
 from hdiforest.command.extras import need
 from hdiforest.command.table_reader import TableError, TableReader
+from hdiforest.command.text_form import Packing, TextForm
 
 NAME = Path("standard input")
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
@@ -46,7 +47,7 @@ class _Ahead(RawIOBase):
         super().close()
 
 
-def open_standard_input() -> TableReader:
+def open_standard_input(form: TextForm | None = None) -> TableReader:
     """Open the table that comes through standard input, and read its header.
 
     Raises
@@ -70,7 +71,8 @@ def open_standard_input() -> TableReader:
         if ahead.startswith(b"\xff\xff\xff\xff"):
             # Arrow takes fewer bytes than it asked for as the end.
             return ArrowStreamReader(NAME, BufferedReader(cast("RawIOBase", whole)))
-        return CsvReader(NAME, zipped=ahead.startswith(b"\x1f\x8b"), stream=whole)
+        packing: Packing = "gzip" if ahead.startswith(b"\x1f\x8b") else "none"
+        return CsvReader(NAME, packing=packing, stream=whole, form=form)
     except BaseException:
         stream.close()
         raise

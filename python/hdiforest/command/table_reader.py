@@ -89,7 +89,8 @@ class TableReader(ABC):
         """Say so if the header looks as if it were not separated by commas."""
         for character, word in _SEPARATORS.items():
             if len(self.names) == 1 and character in self.names[0]:
-                return f" (its columns seem to be separated by {word}; commas are needed)"
+                shown = "'\\t'" if character == "\t" else quoted(character)
+                return f" (its columns seem to be separated by {word}: --sep {shown} reads them)"
         return ""
 
     def batches(

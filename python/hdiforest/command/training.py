@@ -19,6 +19,7 @@ from hdiforest.command.extras import need
 from hdiforest.command.prediction import with_names
 from hdiforest.command.table_reader import TableReader, listed, quoted
 from hdiforest.command.tables import TableError, open_table
+from hdiforest.command.text_form import TextForm
 
 Array = NDArray[np.float64]
 
@@ -104,7 +105,9 @@ class Roles:
         return features
 
 
-def read_training_table(path: Path, target: str, **roles: Any) -> TrainingTable:
+def read_training_table(
+    path: Path, target: str, form: TextForm | None = None, **roles: Any
+) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments.
 
     Raises
@@ -115,7 +118,7 @@ def read_training_table(path: Path, target: str, **roles: Any) -> TrainingTable:
         are no rows.
     """
     found = Roles(target, **roles)
-    with open_table(path) as table:
+    with open_table(path, form=form) as table:
         try:
             return training_table(_read(table, found), str(path), found)
         except TableError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hdiforest.atomic import is_stream
+from hdiforest.command.text_form import TextForm
 
 
 class UsageError(ValueError):
@@ -33,3 +36,25 @@ def require_writable(output: Path, *inputs: Path) -> None:
         if error.strerror is None:
             raise
         raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
+
+
+def text_form(options: Any) -> TextForm:
+    """Return how the arguments say that the text of tables is written.
+
+    Raises
+    ------
+    UsageError
+        If one of them is not possible.
+    """
+    sep = {"\\t": "\t", None: None}.get(options.sep, options.sep)
+    if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\r\n'):
+        raise UsageError(f"--sep must be one character of ASCII or \\t, got {options.sep!r}")
+    if options.decimal not in (".", ","):
+        raise UsageError(f"--decimal must be . or a comma, got {options.decimal!r}")
+    if sep == options.decimal:
+        raise UsageError("--sep and --decimal must differ")
+    try:
+        codecs.lookup(options.encoding)
+    except LookupError:
+        raise UsageError(f"--encoding {options.encoding} is not known") from None
+    return TextForm(sep, options.decimal, options.encoding)
