@@ -227,7 +227,7 @@ def calibrated_by_jackknife(
     chosen = _chosen_rows(source.usable, n, settings.random_state)
     jackknife = Jackknife(
         rows.index(forest, source.leaves, "inbag", n_threads=n_threads),
-        np.asarray(cast("NDArray[Any]", rows.counts)[chosen] > 0),
+        np.asarray(cast("NDArray[Any]", source.counts)[chosen] > 0),
     )
     ends = jackknife.own_intervals(source.leaves[chosen], n_threads)
     calibration = cross_calibration(

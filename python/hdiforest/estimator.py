@@ -238,14 +238,11 @@ class HDIForestRegressor(
         allow_nan: bool,
     ) -> FittedForest:
         n_threads = self._n_threads()
-        forest, rows, leaves = import_forest(self.estimator_, X, y, sample_weight, n_threads)
-        if self.weights == "oob" and rows.counts is None:
-            raise ValueError(
-                "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
-                "was fitted on all rows"
-            )
+        forest, rows, index = import_forest(
+            self.estimator_, X, y, sample_weight, self.weights, n_threads
+        )
         return FittedForest(
-            scorer=Scorer(forest, rows.index(forest, leaves, self.weights, n_threads=n_threads)),
+            scorer=Scorer(forest, index),
             weights=self.weights,
             n_training_rows=len(X),
             allow_nan=allow_nan,
