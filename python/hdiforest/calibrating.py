@@ -61,6 +61,13 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if not source.has_enough:
         raise _too_few_trees("oob", source)
+    return _calibrated_on(source, fitted, settings)
+
+
+def _calibrated_on(
+    source: OutOfBagIntervals, fitted: FittedForest, settings: Settings
+) -> FittedForest:
+    """Return the forest with intervals chosen and padded on the usable rows of a source."""
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
@@ -154,7 +161,8 @@ def calibrated_if_possible(
     ValueError
         If another mean is given and too few trees leave rows out.
     """
-    if not OutOfBagIntervals(fitted, n_threads).has_enough:
+    source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
+    if not source.has_enough:
         if settings.mean is not None:
             raise ValueError(
                 f"mean must be None where fewer than half of the training rows have "
@@ -163,7 +171,7 @@ def calibrated_if_possible(
         return fitted.uncalibrated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-        return calibrated_out_of_bag(fitted, settings, n_threads)
+        return _calibrated_on(source, fitted, settings)
 
 
 def calibrated_by_split(
