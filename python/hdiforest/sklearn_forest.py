@@ -181,11 +181,21 @@ def _check_member(member: Any, name: str) -> None:
             f"estimator has the criterion {member.criterion!r}, which is not understood; known "
             f"are {', '.join(CRITERIA)}"
         )
-    if getattr(member, "categorical_features", None) is not None:
+    if _has_categories(member):
         raise ValueError(
             "estimator has categorical splits, which are not understood; encode those columns "
             "as numbers and fit it again without categorical_features"
         )
+
+
+def _has_categories(member: Any) -> bool:
+    """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
+    given = getattr(member, "categorical_features", None)
+    found = getattr(member, "is_categorical_", given)
+    if found is None:
+        return False
+    mask = np.asarray(found)
+    return mask.dtype != bool or bool(mask.any())
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
