@@ -1,6 +1,6 @@
 """Types of the compiled module; array shapes stand beside arguments and results."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -25,6 +25,7 @@ _Interpolation = Literal[
 ]
 _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
+_Blocks = Iterable[tuple[ArrayLike, ArrayLike | None]]  # leaves and counts of some trees
 
 class _ForestArrays(TypedDict):
     nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
@@ -75,6 +76,14 @@ class Forest:
         n_threads: int = 0,
         out: _Leaves | None = None,
     ) -> _Leaves: ...
+    def leaves_of_trees(
+        self,
+        X: ArrayLike,  # (n, n_features)
+        first: int,
+        last: int,
+        *,
+        n_threads: int = 0,
+    ) -> _Leaves: ...  # (n, last - first)
     @property
     def n_trees(self) -> int: ...
     @property
@@ -110,6 +119,19 @@ class LeafIndex:
         y: ArrayLike,  # (n,) or (n, n_outputs)
         *,
         counts: ArrayLike | None = None,  # (n, n_trees)
+        sample_weight: ArrayLike | None = None,  # (n,)
+        keep_row_weights: bool = False,
+        pooled: bool = False,
+        max_samples_leaf: int | None = None,
+        seed: int = 0,
+        n_threads: int = 0,
+    ) -> LeafIndex: ...
+    @staticmethod
+    def from_blocks(
+        blocks: _Blocks | Callable[[], _Blocks],  # of (n, k) and (n, k)
+        y: ArrayLike,  # (n,) or (n, n_outputs)
+        n_leaves: ArrayLike,  # (n_trees,)
+        *,
         sample_weight: ArrayLike | None = None,  # (n,)
         keep_row_weights: bool = False,
         pooled: bool = False,

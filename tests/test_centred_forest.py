@@ -19,7 +19,7 @@ def centres_of(n_trees=60, sample_weight=None, **options):
     model = HDIForestRegressor.from_forest(forest, X, Y, sample_weight=sample_weight)
     rows, compiled = model._fitted.training_rows, model.scorer_.forest
     leaves = compiled.leaves(rows.X)
-    return forest, model, OutOfBagCentres.of(rows, leaves, compiled)
+    return forest, model, OutOfBagCentres.of(rows, leaves, rows.bags.matrix(), compiled)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

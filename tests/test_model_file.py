@@ -46,7 +46,7 @@ def contents(model):
         "weights": model.predict_weights(X).toarray(),
         "draws": model.sample(X, 3, random_state=0),
     }
-    if model._fitted.training_rows.counts is not None:
+    if model._fitted.training_rows.bags is not None:
         found["oob"] = model.oob_interval(LEVELS)
     return found
 

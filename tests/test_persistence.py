@@ -45,9 +45,7 @@ def model(request, tmp_path):
 def answers(model):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag", UserWarning)
-        bags = (
-            [] if model._fitted.training_rows.counts is None else [model.oob_interval([0.5, 0.9])]
-        )
+        bags = [] if model._fitted.training_rows.bags is None else [model.oob_interval([0.5, 0.9])]
     return [
         model.predict(X_NEW),
         model.predict_interval(X_NEW, [0.5, 0.9]),
@@ -168,7 +166,8 @@ def test_a_state_has_the_layout_of_version_0_1(model):
         "index": {"arrays": index.arrays(), "scalar_output": index.scalar_output},
     }
     state |= {"weights_": model.weights, "n_outputs_": model.n_outputs_, "n_training_rows_": 120}
-    state |= {"_allow_nan": fitted.allow_nan, "_training_rows": dict(vars(rows))}
+    state |= {"_allow_nan": fitted.allow_nan, "_training_rows": rows.arrays()}
+    state["_training_rows"]["counts_are_weighted"] = rows.counts_are_weighted
     assert state.keys() == model.__getstate__().keys()
     found = HDIForestRegressor.__new__(HDIForestRegressor)
     found.__setstate__(copy.deepcopy(state))

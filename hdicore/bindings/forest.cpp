@@ -95,6 +95,28 @@ py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool nod
     return result;
 }
 
+// Filled tree by tree: each column is one run of memory.
+py::object leaves_of_trees(const BoundForest& self, const py::object& X, const py::object& first,
+                           const py::object& last, const py::object& n_threads) {
+    const Forest& forest = *self.engine;
+    py::array keep;
+    const RowMatrix rows = row_matrix(X, keep);
+    const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
+    const std::int64_t begin = whole_number(first, "first", 0, n_trees);
+    const std::int64_t end = whole_number(last, "last", begin, n_trees);
+    py::array_t<leaf_t> result(
+        Shape{static_cast<py::ssize_t>(end - begin), static_cast<py::ssize_t>(rows.n_rows)});
+    leaf_t* data = result.mutable_data();
+    const unsigned threads = thread_count(n_threads);
+    Interruption interruption(pending_signals());
+    {
+        const py::gil_scoped_release no_gil;
+        route_trees(forest, rows, static_cast<std::size_t>(begin), static_cast<std::size_t>(end),
+                    threads, data, interruption);
+    }
+    return result.attr("T");
+}
+
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
     const Forest& forest = *self.engine;
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
@@ -178,6 +200,10 @@ void register_forest(py::module_& module) {
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
             "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
             "`LeafIndex` wants them; ``leaf_nodes`` translates.")
+        .def("leaves_of_trees", &leaves_of_trees, py::arg("X"), py::arg("first"), py::arg("last"),
+             py::kw_only(), py::arg("n_threads") = 0,
+             "Columns [first, last) of `leaves`, (n, last - first) int32 in Fortran order, routed\n"
+             "down these trees alone.")
         .def_property_readonly("n_trees", [](const BoundForest& f) { return f.engine->n_trees(); })
         .def_property_readonly("n_features",
                                [](const BoundForest& f) { return f.engine->n_features(); })

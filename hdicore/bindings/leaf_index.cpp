@@ -6,95 +6,11 @@
 #include "bound.hpp"
 #include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
+#include "leaf_index_build.hpp"
 #include "queries.hpp"
 
 namespace hdicore::bindings {
 namespace {
-
-// What the class and from_leaves have in common.
-struct Options {
-    const py::object& counts;
-    const py::object& sample_weight;
-    bool keep_row_weights;
-    bool pooled;
-    const py::object& max_samples_leaf;
-    const py::object& seed;
-    const py::object& n_threads;
-};
-
-BoundIndex make_index(const py::object& leaves, const py::object& y, const py::object& n_leaves,
-                      bool only_known_leaves, const Options& options) {
-    const auto ids = integers<leaf_t>(leaves, "leaves");
-    check_ndim(ids, "leaves", 2);
-    const auto targets = reals(y, "y");
-    if (targets.ndim() != 1 && targets.ndim() != 2) {
-        throw py::value_error("y must have 1 or 2 dimensions, got shape " +
-                              shape_text(shape_of(targets)));
-    }
-    if (targets.shape(0) != ids.shape(0)) {
-        throw py::value_error("y must have a row for each row of leaves, " +
-                              std::to_string(ids.shape(0)) + ", got " +
-                              std::to_string(targets.shape(0)));
-    }
-    const bool scalar_output = targets.ndim() == 1;
-    TrainingRows rows{static_cast<std::size_t>(ids.shape(0)),
-                      static_cast<std::size_t>(ids.shape(1)),
-                      scalar_output ? 1 : static_cast<std::size_t>(targets.shape(1)),
-                      ids.data(),
-                      targets.data(),
-                      nullptr,
-                      nullptr,
-                      {},
-                      only_known_leaves,
-                      options.pooled};
-    py::array_t<std::int32_t> count_array;
-    if (!options.counts.is_none()) {
-        count_array = integers<std::int32_t>(options.counts, "counts");
-        check_shape(count_array, "counts", {ids.shape(0), ids.shape(1)});
-        rows.counts = count_array.data();
-    }
-    py::array_t<double> weight_array;
-    if (!options.sample_weight.is_none()) {
-        weight_array = reals(options.sample_weight, "sample_weight");
-        check_shape(weight_array, "sample_weight", {ids.shape(0)});
-        rows.sample_weight = weight_array.data();
-    }
-    py::array_t<std::int64_t> size_array;
-    if (!n_leaves.is_none()) {
-        size_array = integers<std::int64_t>(n_leaves, "n_leaves");
-        check_shape(size_array, "n_leaves", {ids.shape(1)});
-        rows.n_leaves = span_of(size_array);
-    }
-    constexpr std::int64_t max = std::int64_t{1} << 62;
-    if (!options.max_samples_leaf.is_none()) {
-        rows.max_samples_leaf = static_cast<std::size_t>(
-            whole_number(options.max_samples_leaf, "max_samples_leaf", 1, max));
-    }
-    rows.seed = static_cast<std::uint64_t>(whole_number(options.seed, "seed", 0, max));
-    const unsigned threads = thread_count(options.n_threads);
-    const bool keep = options.keep_row_weights;
-    Interruption interruption(pending_signals());
-    const py::gil_scoped_release no_gil;
-    return {std::make_shared<LeafIndex>(rows, keep, threads, interruption), scalar_output};
-}
-
-BoundIndex from_numbers(const py::object& leaves, const py::object& y, const py::object& counts,
-                        const py::object& sample_weight, const py::object& n_leaves,
-                        bool keep_row_weights, bool pooled, const py::object& max_samples_leaf,
-                        const py::object& seed, const py::object& n_threads) {
-    return make_index(
-        leaves, y, n_leaves, false,
-        {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
-}
-
-BoundIndex from_leaves(const py::object& leaves, const py::object& y, const py::object& counts,
-                       const py::object& sample_weight, bool keep_row_weights, bool pooled,
-                       const py::object& max_samples_leaf, const py::object& seed,
-                       const py::object& n_threads) {
-    return make_index(
-        leaves, y, py::none(), true,
-        {counts, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads});
-}
 
 // An entry that may be of a narrow or a wide type.
 template <class Narrow, class Wide, class Held>
@@ -258,6 +174,34 @@ array([[0., 1.]])
 Traceback (most recent call last):
 ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6)";
 
+constexpr const char* from_blocks_doc =
+    R"(Index built by blocks of trees: the leaves of all trees are never in memory at once.
+
+Equal to ``LeafIndex(leaves, y, counts=counts, n_leaves=n_leaves, ...)``, in every bit.
+
+Parameters
+----------
+blocks : iterable of (leaves, counts)
+    The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None, as
+    in the class; Fortran order saves a copy. Iterated once where that shows that rows
+    weigh alike in their leaves, and otherwise again, up to three times: each time with
+    the same arrays. Not a generator, unless it is a function that returns one.
+y, sample_weight, keep_row_weights, pooled, max_samples_leaf, seed, n_threads
+    See the class.
+n_leaves : (n_trees,) int
+    Leaves of each tree.
+
+Raises
+------
+TypeError
+    If `blocks` cannot be iterated, or an item is no pair.
+ValueError
+    As the class, and if blocks do not hold n_trees trees in all.
+
+Notes
+-----
+Needs memory for the index, for a block, and 8 bytes for each row and tree of it.)";
+
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
@@ -272,6 +216,11 @@ void register_leaf_index(py::module_& module) {
                     py::arg("keep_row_weights") = false, py::arg("pooled") = false,
                     py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
                     py::arg("n_threads") = 0, from_leaves_doc)
+        .def_static("from_blocks", &from_blocks, py::arg("blocks"), py::arg("y"),
+                    py::arg("n_leaves"), py::kw_only(), py::arg("sample_weight") = py::none(),
+                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
+                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
+                    py::arg("n_threads") = 0, from_blocks_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
                     py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,

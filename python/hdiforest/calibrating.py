@@ -57,6 +57,13 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
+    return _calibrated_on(source, fitted, settings)
+
+
+def _calibrated_on(
+    source: OutOfBagIntervals, fitted: FittedForest, settings: Settings
+) -> FittedForest:
+    """Return the forest with intervals chosen and padded on the usable rows of a source."""
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
@@ -153,14 +160,14 @@ def calibrated_if_possible(
     ValueError
         If another mean is given and too few trees leave rows out.
     """
-    shortage = OutOfBagIntervals(fitted, n_threads).shortage
-    if shortage is not None:
+    source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
+    if (shortage := source.shortage) is not None:
         if settings.mean is not None:
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-        return calibrated_out_of_bag(fitted, settings, n_threads)
+        return _calibrated_on(source, fitted, settings)
 
 
 def calibrated_by_split(
@@ -223,7 +230,7 @@ def calibrated_by_jackknife(
     chosen = _chosen_rows(source.usable, n, settings.random_state)
     jackknife = Jackknife(
         rows.index(forest, source.leaves, "inbag", n_threads=n_threads),
-        np.asarray(cast("NDArray[Any]", rows.counts)[chosen] > 0),
+        np.asarray(cast("NDArray[Any]", source.counts)[chosen] > 0),
     )
     ends = jackknife.own_intervals(source.leaves[chosen], n_threads)
     calibration = cross_calibration(

@@ -218,18 +218,13 @@ class HDIForestRegressor(
     def _import(self, training: Training) -> FittedForest:
         self.estimator_ = training.estimator
         n_threads = self._n_threads()
-        forest, rows, leaves = imported(training, n_threads)
+        forest, rows, index = imported(training, self.weights, n_threads)
         for name in ("_steps", "_training_table"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if training.steps is not None:
             self._steps, self._training_table = training.steps, training.table
-        if self.weights == "oob" and rows.counts is None:
-            raise ValueError(
-                "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
-                "was fitted on all rows"
-            )
         return FittedForest(
-            scorer=Scorer(forest, rows.index(forest, leaves, self.weights, n_threads=n_threads)),
+            scorer=Scorer(forest, index),
             weights=self.weights,
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,

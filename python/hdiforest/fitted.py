@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest.bags import Bags, KnownBags
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
 from hdiforest.coding import TableCoding
@@ -26,6 +27,17 @@ WEIGHTINGS: dict[Weighting, str] = {
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
 
 
+_BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
+
+
+class TreeBlock(NamedTuple):
+    """What is known of the training rows in some trees."""
+
+    first: int  # of the trees
+    leaves: NDArray[np.int32]  # (n, k)
+    counts: NDArray[np.unsignedinteger] | None  # (n, k) times drawn; None: once
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows a forest was fitted on, and how often each tree drew them."""
@@ -33,10 +45,23 @@ class TrainingRows:
     X: NDArray[np.float32]  # (n, n_features)
     y: NDArray[np.float64]  # (n,) or (n, n_outputs)
     sample_weight: NDArray[np.float64] | None  # (n,)
-    counts: NDArray[np.unsignedinteger] | None  # (n, n_trees); None: every tree used each row once
+    bags: Bags | None  # None: every tree used each row once
     # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
     # drawn (bootstrapped forests since scikit-learn 1.9).
     counts_are_weighted: bool
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
+        """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
+        counts = arrays.get("counts")
+        bags = None if counts is None else KnownBags(counts)
+        weight = arrays.get("sample_weight")
+        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
+
+    def arrays(self) -> dict[str, NDArray[Any] | None]:
+        """Return what `from_arrays` takes."""
+        counts = None if self.bags is None else self.bags.matrix()
+        return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
 
     @property
     def has_weight(self) -> NDArray[np.bool_]:
@@ -46,40 +71,75 @@ class TrainingRows:
         positive: NDArray[np.bool_] = self.sample_weight > 0
         return positive
 
-    def in_bag_weights(self, tree: int) -> NDArray[np.float64]:
-        """Weight of each row inside a tree, (n,)."""
-        drawn = np.ones(len(self.y)) if self.counts is None else self.counts[:, tree].astype(float)
+    def in_bag_weights(self, drawn: NDArray[np.unsignedinteger] | None) -> NDArray[np.float64]:
+        """Weight of each row inside a tree that drew it so often, (n,)."""
+        weights = np.ones(len(self.y)) if drawn is None else drawn.astype(float)
         if self.sample_weight is None or not self.counts_are_weighted:
-            return drawn
-        return drawn * self.sample_weight
+            return weights
+        return weights * self.sample_weight
+
+    def blocks(
+        self, forest: Forest, leaves: NDArray[np.int32] | None = None, n_threads: int = 0
+    ) -> Iterator[TreeBlock]:
+        """Yield some trees at a time, which take little memory beside an index of all.
+
+        The rows are routed, unless their `leaves` (n, n_trees) are given.
+        """
+        n_trees = forest.n_trees
+        few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
+        at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
+        for first in range(0, n_trees, at_once):
+            last = min(first + at_once, n_trees)
+            if leaves is None:
+                own = forest.leaves_of_trees(self.X, first, last, n_threads=n_threads)
+            else:
+                own = leaves[:, first:last]
+            counts = None if self.bags is None else self.bags.of_trees(first, last)
+            yield TreeBlock(first, own, counts)
 
     def index(
         self,
         forest: Forest,
-        leaves: NDArray[np.int32],
+        leaves: NDArray[np.int32] | None,
         weights: Weighting,
         *,
         targets: NDArray[np.float64] | None = None,
         keep_row_weights: bool = False,
+        check: Callable[[TreeBlock], None] | None = None,
         n_threads: int = 0,
     ) -> LeafIndex:
-        """Index the rows by their leaves (n, n_trees); `targets` may stand in for y."""
-        counts: NDArray[Any] | None = None
+        """Index the rows by their leaves; `targets` may stand in for y.
+
+        The rows are routed, unless their `leaves` (n, n_trees) are given. `check` is called once
+        with each block of trees.
+        """
         sample_weight = self.sample_weight
-        if weights == "inbag":
-            counts = self.counts
-            sample_weight = sample_weight if self.counts_are_weighted else None
-        elif weights == "oob" and self.counts is not None:
-            counts = self.counts == 0
-        return LeafIndex(
-            leaves,
+        if weights == "inbag" and not self.counts_are_weighted:
+            sample_weight = None
+        checks = [] if check is None else [check]
+
+        def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
+            for block in self.blocks(forest, leaves, n_threads):
+                for check in checks:
+                    check(block)
+                yield block.leaves, _counted(block.counts, weights)
+            checks.clear()
+
+        return LeafIndex.from_blocks(
+            blocks,
             self.y if targets is None else targets,
-            counts=counts,
+            forest.n_leaves,
             sample_weight=sample_weight,
-            n_leaves=forest.n_leaves,
             keep_row_weights=keep_row_weights,
             n_threads=n_threads,
         )
+
+
+def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> NDArray[Any] | None:
+    """How often an index counts rows that were drawn so often; None: once."""
+    if counts is None or weights == "all":
+        return None
+    return counts if weights == "inbag" else counts == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +232,7 @@ class FittedForest:
         """
         if not self._row_scorers:
             rows, forest, n = self.require_training_rows(), self.scorer.forest, n_threads()
-            leaves = forest.leaves(rows.X, n_threads=n)
-            positions = np.arange(len(leaves), dtype=np.float64)
-            index = rows.index(forest, leaves, self.weights, targets=positions, n_threads=n)
+            positions = np.arange(len(rows.X), dtype=np.float64)
+            index = rows.index(forest, None, self.weights, targets=positions, n_threads=n)
             self._row_scorers.append(Scorer(forest, index))
         return self._row_scorers[0]

@@ -108,12 +108,7 @@ def _arrays(part: Forest | LeafIndex) -> Tensors:
 
 
 def _training_arrays(rows: TrainingRows) -> Tensors:
-    arrays: Tensors = {"X": rows.X, "y": rows.y}
-    if rows.sample_weight is not None:
-        arrays["sample_weight"] = rows.sample_weight
-    if rows.counts is not None:
-        arrays["counts"] = rows.counts
-    return arrays
+    return {name: array for name, array in rows.arrays().items() if array is not None}
 
 
 def _grouped(tensors: Tensors) -> dict[str, Any]:
@@ -213,9 +208,7 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:
     training, rows = groups["training"], None
     if training:
         check_training_rows(training, facts, forest.n_trees, atoms)
-        optional = {name: training.get(name) for name in ("sample_weight", "counts")}
-        given: dict[str, Any] = training | optional
-        rows = TrainingRows(**given, counts_are_weighted=facts["counts_are_weighted"])
+        rows = TrainingRows.from_arrays(training, facts["counts_are_weighted"])
     names = facts["feature_names"]
     return FittedForest(
         scorer=scorer,

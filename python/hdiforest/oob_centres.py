@@ -32,16 +32,21 @@ class OutOfBagCentres:
     leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
     @classmethod
-    def of(cls, rows: TrainingRows, leaves: NDArray[np.int32], forest: Forest) -> OutOfBagCentres:
-        """Sum up tree after tree. O(n * n_trees)."""
-        counts = rows.counts
+    def of(
+        cls,
+        rows: TrainingRows,
+        leaves: NDArray[np.int32],
+        counts: NDArray[np.unsignedinteger] | None,
+        forest: Forest,
+    ) -> OutOfBagCentres:
+        """Sum up tree after tree; `counts` (n, n_trees) are of the rows. O(n * n_trees)."""
         if counts is None:
             raise ValueError("every tree was fitted on all rows, so none is out of bag")
         sums = np.zeros(len(leaves))
         means, totals = [], []
         with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums
             for tree, n_leaves in enumerate(forest.n_leaves):
-                drawn = rows.in_bag_weights(tree)
+                drawn = rows.in_bag_weights(counts[:, tree])
                 total = np.bincount(leaves[:, tree], drawn, n_leaves)
                 sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
                 mean = sum_y / np.where(total > 0, total, 1)

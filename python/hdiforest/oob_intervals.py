@@ -45,6 +45,11 @@ class OutOfBagIntervals:
         """Leaves of the training rows, (n, n_trees)."""
         return self._fitted.scorer.forest.leaves(self.rows.X, n_threads=self._n_threads)
 
+    @cached_property
+    def counts(self) -> NDArray[np.unsignedinteger] | None:
+        """How often each tree drew each row, (n, n_trees); None: always once."""
+        return None if self.rows.bags is None else self.rows.bags.matrix()
+
     @property
     def families(self) -> tuple[str, ...]:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
@@ -55,9 +60,9 @@ class OutOfBagIntervals:
     @cached_property
     def usable(self) -> NDArray[np.intp]:
         """Training rows that enough trees did not draw. May be empty."""
-        if self.rows.counts is None:
+        if self.counts is None:
             return np.empty(0, dtype=np.intp)
-        n_trees = (self.rows.counts == 0).sum(axis=1)
+        n_trees = (self.counts == 0).sum(axis=1)
         return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.rows.has_weight)
 
     @property
@@ -89,7 +94,7 @@ class OutOfBagIntervals:
     @cached_property
     def centres(self) -> OutOfBagCentres:
         """Out-of-bag means of all training rows."""
-        return OutOfBagCentres.of(self.rows, self.leaves, self._fitted.scorer.forest)
+        return OutOfBagCentres.of(self.rows, self.leaves, self.counts, self._fitted.scorer.forest)
 
     @cached_property
     def stacking(self) -> Stacking | None:
@@ -140,7 +145,7 @@ class OutOfBagIntervals:
             forest, self.leaves, weights, keep_row_weights=own, n_threads=self._n_threads
         )
         leaves = self.leaves[chosen]
-        counts = cast("NDArray[np.unsignedinteger]", self.rows.counts)
+        counts = cast("NDArray[np.unsignedinteger]", self.counts)
         leaves[counts[chosen] > 0] = -1
         leave_out = chosen if own else None
         ends = index.intervals(

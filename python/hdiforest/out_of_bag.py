@@ -217,7 +217,7 @@ class OutOfBagDistributions(BaseForestModel):
         """
         fitted = self._require_fitted()
         rows = fitted.require_training_rows()
-        if rows.counts is None:
+        if rows.bags is None:
             raise ValueError(
                 f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
                 "was fitted on all rows"
@@ -232,7 +232,7 @@ class OutOfBagDistributions(BaseForestModel):
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
         index, leave_out = _index_and_own_rows(fitted, rows, leaves, targets, n_threads)
-        leaves[rows.counts > 0] = -1
+        leaves[rows.bags.matrix() > 0] = -1
         options |= {"leave_out": leave_out, "n_threads": n_threads}
         answers = bound(method, index)(leaves, *points, *arguments, **options)
         empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)

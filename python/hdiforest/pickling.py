@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,9 @@ def pop_fitted(state: State) -> FittedForest:
         n_training_rows=state.pop("n_training_rows_"),
         allow_nan=state.pop("_allow_nan"),
         feature_names=names,
-        training_rows=None if rows is None else TrainingRows(**rows),
+        training_rows=None
+        if rows is None
+        else TrainingRows.from_arrays(rows, rows["counts_are_weighted"]),
         coding=coding,
         **calibration,
     )
@@ -169,9 +170,8 @@ def _are_mapped(arrays: Mapping[str, Any]) -> bool:
 
 
 def _rows_state(rows: TrainingRows) -> State:
-    values = {field.name: getattr(rows, field.name) for field in fields(rows)}
     # Arrays that map a file become plain ones.
-    return {
-        name: np.asarray(value) if isinstance(value, np.ndarray) else value
-        for name, value in values.items()
+    arrays = {
+        name: None if array is None else np.asarray(array) for name, array in rows.arrays().items()
     }
+    return arrays | {"counts_are_weighted": rows.counts_are_weighted}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from hdicore import Forest
-from hdiforest.fitted import TrainingRows
+from hdicore import Forest, LeafIndex
+from hdiforest.bags import Bags, RedrawnBags
+from hdiforest.fitted import TrainingRows, TreeBlock, Weighting
 from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
 from hdiforest.text import alternatives
 
-Counts = NDArray[np.unsignedinteger] | None  # (n, n_trees)
 SampleWeight = NDArray[np.float64] | None  # (n,)
 
 
@@ -41,10 +42,10 @@ class GrownForest(NamedTuple):
 
     members: list[Any]  # fitted trees
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
-    # Returns the rows each tree drew; None: every tree used each row once.
-    read_bags: Callable[[], list[NDArray[np.integer]]] | None
-    # From counts and sample_weight to what the fit may have done with them, likeliest first.
-    weighting_rules: Callable[[Counts, SampleWeight], list[WeightingRule]]
+    # Returns the rows that trees [first, last) drew; None: every tree used each row once.
+    read_bags: Callable[[int, int], list[NDArray[np.integer]]] | None
+    # From bags and sample_weight to what the fit may have done with them, likeliest first.
+    weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
 
@@ -53,31 +54,43 @@ def _read_tree(estimator: Any) -> GrownForest:
         members=[estimator],
         n_rows=None,
         read_bags=None,
-        weighting_rules=lambda _counts, _weight: [WeightingRule(True)],
+        weighting_rules=lambda _bags, _weight: [WeightingRule(True)],
     )
 
 
 def _read_forest(estimator: Any) -> GrownForest:
-    read_bags = partial(_bags_of, estimator) if estimator.bootstrap else None
+    # A later refit of the forest must not change what is drawn.
+    drawn = copy.copy(estimator)
+    seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
+    drawn.estimators_ = seeds  # so that it does not keep the trees
 
-    def weighting_rules(counts: Counts, sample_weight: SampleWeight) -> list[WeightingRule]:
-        if counts is None:
+    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
+        return _bags_of(drawn, estimators_=seeds[first:last])
+
+    def weighting_rules(bags: Bags | None, sample_weight: SampleWeight) -> list[WeightingRule]:
+        if bags is None:
             return [WeightingRule(True)]
-        return _rules_of_draws(estimator, counts, sample_weight)
+        return _rules_of_draws(estimator, bags, sample_weight)
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=read_bags,
+        read_bags=read_bags if estimator.bootstrap else None,
         weighting_rules=weighting_rules,
     )
 
 
 def _read_bagging(estimator: Any) -> GrownForest:
+    drawn = copy.copy(estimator)
+    seeds = np.array(estimator._seeds)
+
+    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
+        return _bags_of(drawn, _seeds=seeds[first:last])
+
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=partial(_bags_of, estimator),
+        read_bags=read_bags,
         weighting_rules=partial(_rules_of_draws, estimator),
         features=estimator.estimators_features_,
     )
@@ -100,13 +113,14 @@ def import_forest(
     X: NDArray[np.float32],
     y: NDArray[np.float64],
     sample_weight: NDArray[np.float64] | None,
+    weights: Weighting,
     n_threads: int = 0,
     *,
     fitted_on: NDArray[np.float64] | None = None,
-) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
-    """Import a fitted forest and check that it was fitted on the given rows.
+) -> tuple[Forest, TrainingRows, LeafIndex]:
+    """Import a fitted forest, check that it was fitted on the given rows, and index them.
 
-    Returns the forest, the rows, and the leaf of each row in each tree. O(n_nodes + n * n_trees).
+    O(n_nodes + n * n_trees). The leaves and draws of all trees are never in memory at once.
     `fitted_on` are the targets of its fit if that was given a transform of y.
 
     Raises
@@ -115,7 +129,7 @@ def import_forest(
         If the estimator is not understood or not fitted, the number of rows is not that of its
         fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
         sample_weight than those of the fit. See `hdiforest.leaf_records.disagreement` for what
-        statistics cannot tell.
+        statistics cannot tell. If `weights` is "oob", and every tree was fitted on all rows.
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -129,19 +143,26 @@ def import_forest(
             f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
         )
     _check_number_of_rows(grown, len(X), sample_weight)
+    bags = _bags(grown, len(X))
+    if weights == "oob" and bags is None:
+        raise ValueError(
+            "weights='oob' needs a forest whose trees leave rows out; every tree of this one was "
+            "fitted on all rows"
+        )
     forest = _as_forest(grown, n_features, n_threads)
-    leaves = forest.leaves(X, n_threads=n_threads)
-    counts = _bag_counts(grown, len(X))
 
-    nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     refusals = []
-    for rule in grown.weighting_rules(counts, sample_weight):
-        rows = TrainingRows(X, y, sample_weight, counts, rule.counts_are_weighted)
-        refusal = _refusal(members, nodes, leaves, rows, seen, rule)
-        if refusal is None:
-            return forest, rows, leaves
-        refusals.append(refusal)
-    raise OtherRowsError(max(refusals).message + _note_on_subclass(estimator))
+    for rule in grown.weighting_rules(bags, sample_weight):
+        rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
+        check = _LeafCheck(members, forest, rows, seen, rule)
+        try:
+            index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
+        except Refusal as refusal:
+            refusals.append(refusal)
+        else:
+            return forest, rows, index
+    most_exact = max(refusals, key=lambda each: each.check)
+    raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
 
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
@@ -201,11 +222,21 @@ def _check_member(member: Any, name: str) -> None:
             f"estimator has the criterion {member.criterion!r}, which is not understood; known "
             f"are {', '.join(CRITERIA)}"
         )
-    if getattr(member, "categorical_features", None) is not None:
+    if _has_categories(member):
         raise ValueError(
             "estimator has categorical splits, which are not understood; encode those columns "
             "as numbers and fit it again without categorical_features"
         )
+
+
+def _has_categories(member: Any) -> bool:
+    """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
+    given = getattr(member, "categorical_features", None)
+    found = getattr(member, "is_categorical_", given)
+    if found is None:
+        return False
+    mask = np.asarray(found)
+    return mask.dtype != bool or bool(mask.any())
 
 
 def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeight) -> None:
@@ -255,57 +286,63 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     )
 
 
-def _bag_counts(grown: GrownForest, n: int) -> Counts:
-    """How often each tree drew each row, in the smallest type that fits; None if always once."""
+def _bags(grown: GrownForest, n: int) -> Bags | None:
+    """Return what each tree drew; None if always each row once."""
     if grown.read_bags is None:
         return None
-    counts = np.zeros((len(grown.members), n), dtype=np.uint8)
-    for t, rows in enumerate(grown.read_bags()):
-        drawn = np.bincount(rows, minlength=n)
-        needed = np.min_scalar_type(drawn.max())
-        if needed.itemsize > counts.itemsize:
-            counts = counts.astype(needed)
-        counts[t] = drawn
-    return None if (counts == 1).all() else counts.T
+    bags = RedrawnBags(n, len(grown.members), grown.read_bags)
+    return None if bags.each_row_once else bags
 
 
-def _bags_of(estimator: Any) -> list[NDArray[np.integer]]:
-    try:
-        # A property that draws the rows again at each access.
-        return estimator.estimators_samples_  # type: ignore[no-any-return]
-    except AttributeError as error:
-        if error.name != "_sample_weight":
-            raise
-        # The forest was pickled before scikit-learn 1.9, when rows were drawn uniformly.
-        revived = copy.copy(estimator)
-        revived._sample_weight = None
-        return revived.estimators_samples_  # type: ignore[no-any-return]
+def _bags_of(estimator: Any, **part: Any) -> list[NDArray[np.integer]]:
+    """Draw the rows of some trees again; `part` replaces attributes by those of these trees."""
+    revived = copy.copy(estimator)
+    vars(revived).update(part)
+    # Forests pickled before scikit-learn 1.9, when rows were drawn uniformly, do not have it.
+    vars(revived).setdefault("_sample_weight", None)
+    return revived.estimators_samples_  # type: ignore[no-any-return]
 
 
-class Refusal(NamedTuple):
+class Refusal(Exception):  # noqa: N818
     """Why rows are not those of a forest; the reason of the last check is the most exact."""
 
-    check: int
-    message: str
+    def __init__(self, check: int, message: str) -> None:
+        super().__init__(message)
+        self.check = check
 
 
-def _refusal(
-    members: list[Any],
-    nodes: list[NDArray[np.int32]],
-    leaves: NDArray[np.int32],
-    rows: TrainingRows,
-    targets: NDArray[np.float64],
-    rule: WeightingRule,
-) -> Refusal | None:
-    """Compare every leaf with the trees' own record of it."""
-    for t, member in enumerate(members):
-        weights = rows.in_bag_weights(t)
-        if rule.float32:
+class _LeafCheck:
+    """Compares every leaf of some trees with the trees' own record of it."""
+
+    def __init__(
+        self,
+        members: list[Any],
+        forest: Forest,
+        rows: TrainingRows,
+        targets: NDArray[np.float64],
+        rule: WeightingRule,
+    ) -> None:
+        self._members, self._rows, self._targets, self._rule = members, rows, targets, rule
+        self._nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+
+    def __call__(self, block: TreeBlock) -> None:
+        """Raise Refusal at the first difference."""
+        for k in range(block.leaves.shape[1]):
+            drawn = None if block.counts is None else block.counts[:, k]
+            self._check_tree(block.first + k, block.leaves[:, k], drawn)
+
+    def _check_tree(
+        self, t: int, leaf: NDArray[np.int32], drawn: NDArray[np.unsignedinteger] | None
+    ) -> None:
+        weights = self._rows.in_bag_weights(drawn)
+        if self._rule.float32:
             weights = weights.astype(np.float32).astype(np.float64)
-        difference = disagreement(member, nodes[t], TreeRows(leaves[:, t], weights, targets))
+        tree_rows = TreeRows(leaf, weights, self._targets)
+        difference = disagreement(self._members[t], self._nodes[t], tree_rows)
         if difference == "weights":
-            given = "without sample_weight" if rows.sample_weight is None else "with sample_weight"
-            return Refusal(
+            without = self._rows.sample_weight is None
+            given = "without sample_weight" if without else "with sample_weight"
+            raise Refusal(
                 1,
                 f"X and y (given {given}) are not the rows this forest was fitted on: leaves of "
                 f"tree {t} hold other in-bag weights than the forest recorded. Pass X, its order "
@@ -314,24 +351,23 @@ def _refusal(
                 "record; fit again)",
             )
         if difference == "targets":
-            return Refusal(
+            raise Refusal(
                 2,
                 f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
                 "targets than the forest recorded. Pass y as it was, and in the same order of "
                 "rows, at the forest's last fit",
             )
-    return None
 
 
 def _rules_of_draws(
-    estimator: Any, counts: Counts, sample_weight: SampleWeight
+    estimator: Any, bags: Bags | None, sample_weight: SampleWeight
 ) -> list[WeightingRule]:
     """Return whether sample_weight may have multiplied the counts, likeliest first.
 
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
-    if counts is None or not hasattr(estimator, "_sample_weight"):
+    if bags is None or not hasattr(estimator, "_sample_weight"):
         rules = [WeightingRule(True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.
         if sample_weight is not None and np.array_equal(

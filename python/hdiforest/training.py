@@ -12,9 +12,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hdicore import Forest
+from hdicore import Forest, LeafIndex
 from hdiforest.arrow import as_table
-from hdiforest.fitted import TrainingRows
+from hdiforest.fitted import TrainingRows, Weighting
 from hdiforest.nesting import (
     forest_of,
     is_search,
@@ -131,7 +131,9 @@ def _trained_on_table(
     )
 
 
-def imported(training: Training, n_threads: int) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
+def imported(
+    training: Training, weights: Weighting, n_threads: int
+) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
 
     Steps that the caller fitted may have made other rows of the table then than now: they are
@@ -145,10 +147,9 @@ def imported(training: Training, n_threads: int) -> tuple[Forest, TrainingRows, 
     parts = layers(training.estimator, fitted=True)
     seen = transformed_targets(parts, training.y)
 
-    def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
-        return import_forest(
-            training.forest, X, training.y, training.sample_weight, n_threads, fitted_on=seen
-        )
+    def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, LeafIndex]:
+        given = X, training.y, training.sample_weight
+        return import_forest(training.forest, *given, weights, n_threads, fitted_on=seen)
 
     try:
         return checked(training.X)

@@ -66,6 +66,8 @@ struct RowWeights {
     count_t pool;            // what all units are shares of, if pooled; else 0
 };
 
+class LeafIndexBuilder;
+
 // Immutable after construction: safe to share between threads.
 class LeafIndex {
   public:
@@ -73,6 +75,9 @@ class LeafIndex {
     // weigh nothing leave no entry. Throws std::invalid_argument at input that is out of range.
     LeafIndex(const TrainingRows& rows, bool keep_row_weights, unsigned n_threads,
               Interruption& interruption = Interruption::never());
+
+    // From a builder that wants no more trees.
+    explicit LeafIndex(LeafIndexBuilder builder);
 
     // The arrays are not copied; everything is checked, and tables are made: the units of each size
     // that a leaf has, if units follow from it, and the bucket counts. Throws
@@ -167,8 +172,9 @@ class LeafIndex {
     const LeafIndexArrays& arrays() const noexcept { return arrays_; }
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
 
-  private:
     static void check_number_of_trees(std::size_t n_trees);
+
+  private:
     // Checks arrays from outside, and finds has_ties_.
     void validate(Interruption& interruption);
     void check_sizes() const;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "base/fixed_point.hpp"
 #include "index/leaf_index.hpp"
@@ -25,6 +26,56 @@ std::string at(const char* name, std::size_t row, std::size_t tree) {
     return std::string(name) + "[" + std::to_string(row) + ", " + std::to_string(tree) + "]";
 }
 
+// Refuses the first leaf id or count below 0 among rows [begin, end), of which there is one.
+[[noreturn]] void refuse_negative(const TreeBlock& block, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+        for (std::size_t k = 0; k < block.n_trees; ++k) {
+            const std::size_t place = i * block.row_step + k * block.tree_step;
+            if (block.leaves[place] < 0) {
+                refuse(at("leaves", i, block.first + k) + " must not be negative, got " +
+                       std::to_string(block.leaves[place]));
+            }
+            if (block.counts != nullptr && block.counts[place] < 0) {
+                refuse(at("counts", i, block.first + k) + " must not be negative, got " +
+                       std::to_string(block.counts[place]));
+            }
+        }
+    }
+    refuse_changed_rows();
+}
+
+// Sums up rows [begin, end) of one tree. Returns whether all leaf ids and counts are at least 0.
+template <class Step>
+bool sum_up(const TreeColumn& column, Step step, std::size_t begin, std::size_t end,
+            ColumnTotals& totals) noexcept {
+    leaf_t signs = 0;
+    leaf_t max_leaf = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        signs |= column.leaves[i * step];
+        max_leaf = std::max(max_leaf, column.leaves[i * step]);
+    }
+    totals.n_leaves = std::max<std::int64_t>(totals.n_leaves, std::int64_t{max_leaf} + 1);
+    if (column.counts == nullptr) {
+        totals.n_counted += end - begin;
+        return signs >= 0;
+    }
+    std::int64_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        const std::int32_t count = column.counts[i * step];
+        signs |= count;
+        totals.max_count = std::max(totals.max_count, count);
+        sum += count;
+    }
+    totals.n_counted += static_cast<count_t>(sum);
+    return signs >= 0;
+}
+
+}  // namespace
+
+void refuse_changed_rows() {
+    refuse("leaves or counts changed while they were read");
+}
+
 void check_sizes(const TrainingRows& rows) {
     if (rows.n_rows < 1) refuse("y must hold at least one training row");
     if (rows.n_rows > std::numeric_limits<rank_t>::max()) {
@@ -37,57 +88,49 @@ void check_sizes(const TrainingRows& rows) {
     }
 }
 
-// Largest leaf id + 1 of each tree, after checking every leaf id and count.
-std::vector<std::int64_t> checked_sizes(const TrainingRows& rows, Interruption& interruption) {
-    const std::size_t m = rows.n_trees;
-    std::vector<std::int64_t> sizes(m, 0);
-    std::vector<count_t> totals(m, 0);
-    for (std::size_t i = 0; i < rows.n_rows; ++i) {
-        if (i % 1024 == 0) interruption.check();
-        for (std::size_t t = 0; t < m; ++t) {
-            const leaf_t leaf = rows.leaves[i * m + t];
-            if (leaf < 0) {
-                refuse(at("leaves", i, t) + " must not be negative, got " + std::to_string(leaf));
+std::vector<ColumnTotals> checked_totals(const TrainingRows& rows, const TreeBlock& block,
+                                         Interruption& interruption) {
+    // Stays in cache if the trees of a row are neighbours.
+    constexpr std::size_t rows_at_once = 1024;
+    std::vector<ColumnTotals> totals(block.n_trees);
+    for (std::size_t begin = 0; begin < rows.n_rows; begin += rows_at_once) {
+        interruption.check();
+        const std::size_t end = std::min(rows.n_rows, begin + rows_at_once);
+        bool proper = true;
+        for (std::size_t k = 0; k < block.n_trees; ++k) {
+            const TreeColumn column = block.column(k, 0);
+            if (block.row_step == 1) {
+                constexpr std::integral_constant<std::size_t, 1> one;
+                proper = sum_up(column, one, begin, end, totals[k]) && proper;
+            } else {
+                proper = sum_up(column, block.row_step, begin, end, totals[k]) && proper;
             }
-            sizes[t] = std::max<std::int64_t>(sizes[t], std::int64_t{leaf} + 1);
-            if (rows.counts == nullptr) continue;
-            const std::int32_t count = rows.counts[i * m + t];
-            if (count < 0) {
-                refuse(at("counts", i, t) + " must not be negative, got " + std::to_string(count));
-            }
-            totals[t] += static_cast<count_t>(count);
         }
+        if (!proper) refuse_negative(block, begin, end);
     }
-    if (std::ranges::any_of(totals, [](count_t total) { return total > max_total; })) {
-        refuse("counts of one tree must not exceed 2**52 in all");
+    for (const ColumnTotals& tree : totals) {
+        if (tree.n_counted > max_total) refuse("counts of one tree must not exceed 2**52 in all");
     }
-    return sizes;
+    return totals;
 }
 
-}  // namespace
-
-std::vector<offset_t> checked_leaf_offsets(const TrainingRows& rows, Interruption& interruption) {
-    check_sizes(rows);
-    std::vector<std::int64_t> sizes = checked_sizes(rows, interruption);
-    std::vector<offset_t> offsets(rows.n_trees + 1, 0);
-    for (std::size_t t = 0; t < rows.n_trees; ++t) {
-        if (!rows.n_leaves.empty()) {
-            if (sizes[t] > rows.n_leaves[t]) {
-                refuse("leaves names leaf " + std::to_string(sizes[t] - 1) + " of tree " +
-                       std::to_string(t) + ", which has " + std::to_string(rows.n_leaves[t]));
-            }
-            sizes[t] = rows.n_leaves[t];
+std::int64_t checked_n_leaves(const TrainingRows& rows, std::size_t tree, std::int64_t n_named) {
+    std::int64_t n = n_named;
+    if (!rows.n_leaves.empty()) {
+        n = rows.n_leaves[tree];
+        if (n_named > n) {
+            refuse("leaves names leaf " + std::to_string(n_named - 1) + " of tree " +
+                   std::to_string(tree) + ", which has " + std::to_string(n));
         }
-        if (sizes[t] > max_leaves_per_tree) {
-            refuse("leaves of tree " + std::to_string(t) +
-                   " must be small numbers below 2**28, got " + std::to_string(sizes[t] - 1));
-        }
-        offsets[t + 1] = offsets[t] + sizes[t];
     }
-    return offsets;
+    if (n > max_leaves_per_tree) {
+        refuse("leaves of tree " + std::to_string(tree) +
+               " must be small numbers below 2**28, got " + std::to_string(n - 1));
+    }
+    return n;
 }
 
-std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
+std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t max_count) {
     if (rows.sample_weight == nullptr) return {};
     const std::span weights(rows.sample_weight, rows.n_rows);
     for (std::size_t i = 0; i < rows.n_rows; ++i) {
@@ -96,30 +139,7 @@ std::vector<count_t> checked_row_weights(const TrainingRows& rows) {
                    "] must be finite and not negative, got " + std::to_string(weights[i]));
         }
     }
-    std::int32_t copies = 1;
-    if (rows.counts != nullptr) {
-        copies = *std::max_element(rows.counts, rows.counts + rows.n_rows * rows.n_trees);
-    }
-    return integer_weights(weights, static_cast<std::size_t>(std::max(copies, 1)));
-}
-
-std::vector<std::uint64_t> known_leaves(const TrainingRows& rows,
-                                        std::span<const offset_t> leaf_offsets,
-                                        Interruption& interruption) {
-    std::vector<std::uint64_t> known((static_cast<std::size_t>(leaf_offsets.back()) + 63) / 64, 0);
-    in_pieces(rows.n_rows * rows.n_trees, interruption, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::size_t t = i % rows.n_trees;
-            const leaf_t leaf = rows.leaves[i];
-            // Checked before, but it may have been changed since.
-            if (leaf < 0 || leaf >= leaf_offsets[t + 1] - leaf_offsets[t]) {
-                refuse(at("leaves", i / rows.n_trees, t) + " changed while it was read");
-            }
-            const auto bit = static_cast<std::size_t>(leaf_offsets[t] + leaf);
-            known[bit / 64] |= std::uint64_t{1} << bit % 64;
-        }
-    });
-    return known;
+    return integer_weights(weights, static_cast<std::size_t>(std::max(max_count, 1)));
 }
 
 TargetOrder::TargetOrder(std::size_t n_rows) {

@@ -16,7 +16,9 @@ struct TrainingRows {
     std::size_t n_rows;
     std::size_t n_trees;
     std::size_t n_outputs;
-    const leaf_t* leaves;                    // (n_rows, n_trees) leaf of each row in each tree
+    // (n_rows, n_trees) leaf of each row in each tree. Like `counts`, not read if blocks of trees
+    // are given.
+    const leaf_t* leaves;
     const double* y;                         // (n_rows, n_outputs) finite
     const std::int32_t* counts;              // (n_rows, n_trees) times a row counts, or null: once
     const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
@@ -28,18 +30,57 @@ struct TrainingRows {
     std::uint64_t seed = 0;
 };
 
+// One tree's leaves of the training rows.
+struct TreeColumn {
+    std::size_t tree;
+    std::size_t n_leaves;
+    const leaf_t* leaves;        // that of row i is leaves[i * step]
+    const std::int32_t* counts;  // times row i counts, counts[i * step]; or null: once
+    std::size_t step;
+};
+
+// The leaves of the training rows in trees [first, first + n_trees).
+struct TreeBlock {
+    std::size_t first;
+    std::size_t n_trees;
+    const leaf_t*
+        leaves;  // that of row i in tree first + k is leaves[i * row_step + k * tree_step]
+    const std::int32_t* counts;  // times a row counts, likewise; or null: once
+    std::size_t row_step;
+    std::size_t tree_step;
+
+    leaf_t leaf(std::size_t row, std::size_t k) const noexcept {
+        return leaves[row * row_step + k * tree_step];
+    }
+    TreeColumn column(std::size_t k, std::size_t n_leaves) const noexcept {
+        const std::int32_t* times = counts == nullptr ? nullptr : counts + k * tree_step;
+        return {first + k, n_leaves, leaves + k * tree_step, times, row_step};
+    }
+};
+
+// Throws std::invalid_argument.
+[[noreturn]] void refuse_changed_rows();
+
+// What the leaves and counts of one tree amount to.
+struct ColumnTotals {
+    std::int64_t n_leaves = 0;  // largest leaf id + 1
+    count_t n_counted = 0;      // rows, as often as they count
+    std::int32_t max_count = 1;
+};
+
 // These check their part of the rows, and throw std::invalid_argument.
 
-// Offsets of the leaves of each tree, (n_trees + 1,).
-std::vector<offset_t> checked_leaf_offsets(const TrainingRows& rows, Interruption& interruption);
+void check_sizes(const TrainingRows& rows);
 
-// The row weights as whole numbers, (n_rows,), or none.
-std::vector<count_t> checked_row_weights(const TrainingRows& rows);
+// Checks every leaf id and count of a block. O(n_rows * n_trees).
+std::vector<ColumnTotals> checked_totals(const TrainingRows& rows, const TreeBlock& block,
+                                         Interruption& interruption);
 
-// A bit for each leaf: whether a row lies in it, 64 to an element.
-std::vector<std::uint64_t> known_leaves(const TrainingRows& rows,
-                                        std::span<const offset_t> leaf_offsets,
-                                        Interruption& interruption);
+// Leaves that a tree is to have, if rows lie in `n_named` of them.
+std::int64_t checked_n_leaves(const TrainingRows& rows, std::size_t tree, std::int64_t n_named);
+
+// The row weights as whole numbers, (n_rows,), or none. Rows count up to `max_count` times.
+std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t max_count);
 
 // The rows of one output in ascending order of y.
 struct TargetOrder {

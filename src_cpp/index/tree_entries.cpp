@@ -3,15 +3,12 @@
 #include "index/tree_entries.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
+#include <type_traits>
 
 #include "base/fixed_point.hpp"
 
 namespace hdicore {
 namespace {
-
-constexpr auto no_rank = std::numeric_limits<rank_t>::max();
 
 // Scatters the bits of x (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // 2014).
@@ -24,43 +21,41 @@ std::uint64_t hash(std::uint64_t x) noexcept {
 
 }  // namespace
 
-void refuse_changed_rows() {
-    throw std::invalid_argument("leaves or counts changed while they were read");
-}
-
 TreeEntries::TreeEntries(const TrainingRows& rows, std::span<const count_t> row_weights,
-                         std::size_t max_leaves, Interruption& interruption)
+                         std::size_t max_leaves, bool places, Interruption& interruption)
     : in_(rows), row_weights_(row_weights), interruption_(interruption) {
     leaf_begin.reserve(max_leaves + 1);
     end_.reserve(max_leaves);
     last_.reserve(max_leaves);
+    leaf_.reserve(in_.n_rows);
+    times_.reserve(in_.n_rows);
+    if (in_.max_samples_leaf > 0) hashed_.reserve(in_.n_rows);
+    if (places) return;
     total_.reserve(max_leaves);
-    leaf_.resize(in_.n_rows);
     weight_.resize(in_.n_rows);
     ranks.reserve(in_.n_rows);
     units.reserve(in_.n_rows);
     weights.reserve(in_.n_rows);
     if (!row_weights.empty()) copies_.reserve(in_.n_rows);
-    if (in_.max_samples_leaf > 0) hashed_.reserve(in_.n_rows);
 }
 
-void TreeEntries::measure(std::size_t tree, std::size_t n_leaves,
-                          std::span<const TargetOrder> orders, LeafStatistics& statistics) {
+void TreeEntries::measure(const TreeColumn& column, std::span<const TargetOrder> orders,
+                          LeafStatistics& statistics) {
     if (!row_weights_.empty()) {
-        collect_column(tree, n_leaves, row_weights_);
-        sum_weights(n_leaves);
+        collect_column(column, row_weights_);
+        sum_weights(column.n_leaves);
         statistics.max_weight = *std::max_element(total_.begin(), total_.end());
     }
-    collect_column(tree, n_leaves, {});
+    collect_column(column, {});
     for (std::size_t i = 0; i < row_weights_.size(); ++i) {
         if (row_weights_[i] == 0) weight_[i] = 0;
     }
-    sum_weights(n_leaves);
+    sum_weights(column.n_leaves);
     statistics.max_counted = *std::max_element(total_.begin(), total_.end());
     if (row_weights_.empty()) statistics.max_weight = statistics.max_counted;
     statistics.n_counted = std::accumulate(total_.begin(), total_.end(), count_t{0});
     for (std::size_t o = 0; o < orders.size(); ++o) {
-        statistics.n_distinct[o] = count_distinct(n_leaves, orders[o]);
+        statistics.n_distinct[o] = count_distinct(column.n_leaves, orders[o]);
     }
 }
 
@@ -78,21 +73,21 @@ count_t TreeEntries::count_distinct(std::size_t n_leaves, const TargetOrder& ord
     return n;
 }
 
-void TreeEntries::group(std::size_t tree, std::size_t n_leaves, const TargetOrder& order, int shift,
+void TreeEntries::group(const TreeColumn& column, const TargetOrder& order, int shift,
                         count_t pool) {
-    collect_column(tree, n_leaves, row_weights_);
-    group_rows(tree, n_leaves, order);
+    collect_column(column, row_weights_);
+    group_rows(column, order);
     units.resize(ranks.size());
-    for (std::size_t leaf = 0; leaf < n_leaves; ++leaf) {
+    for (std::size_t leaf = 0; leaf < column.n_leaves; ++leaf) {
         const std::size_t begin = leaf_begin[leaf];
         const std::size_t n = leaf_begin[leaf + 1] - begin;
         apportion({weights.data() + begin, n}, shift, pool, units.data() + begin);
     }
 }
 
-void TreeEntries::group_rows(std::size_t tree, std::size_t n_leaves, const TargetOrder& order) {
-    leaf_begin.assign(n_leaves + 1, 0);
-    last_.assign(n_leaves, no_rank);
+void TreeEntries::group_rows(const TreeColumn& column, const TargetOrder& order) {
+    leaf_begin.assign(column.n_leaves + 1, 0);
+    last_.assign(column.n_leaves, no_rank);
     each_row([&](std::size_t p) {
         if (weight_[order.rows[p]] == 0) return;
         const auto leaf = static_cast<std::size_t>(leaf_[order.rows[p]]);
@@ -113,50 +108,67 @@ void TreeEntries::group_rows(std::size_t tree, std::size_t n_leaves, const Targe
         std::uint32_t& end = end_[leaf];
         if (end == leaf_begin[leaf] || ranks[end - 1] != rank) ranks[end++] = rank;
         weights[end - 1] += weight_[row];
-        if (!row_weights_.empty()) copies_[end - 1] += count_of(row, tree);
+        if (!row_weights_.empty()) copies_[end - 1] += times_.empty() ? 1 : times_[row];
     });
 }
 
-void TreeEntries::collect_column(std::size_t tree, std::size_t n_leaves,
-                                 std::span<const count_t> row_weights) {
-    const leaf_t* leaves = in_.leaves + tree;
-    const std::size_t step = in_.n_trees;
-    leaf_t* leaf = leaf_.data();
-    count_t* weight = weight_.data();
+void TreeEntries::copy_column(const TreeColumn& column) {
+    const auto copy = [&](const auto* from, auto& to) {
+        to.resize(in_.n_rows);
+        std::uint32_t largest = 0;
+        each_row([&largest, from, step = column.step, out = to.data()](std::size_t i) {
+            const auto value = static_cast<std::uint32_t>(from[i * step]);
+            out[i] = static_cast<std::remove_reference_t<decltype(out[i])>>(value);
+            largest = std::max(largest, value);
+        });
+        return largest;
+    };
     // They were checked before, but may have been changed since.
-    std::uint32_t max_leaf = 0;
-    if (in_.counts == nullptr) {
-        each_row([=, &max_leaf](std::size_t i) {
-            leaf[i] = leaves[i * step];
-            max_leaf = std::max(max_leaf, static_cast<std::uint32_t>(leaf[i]));
-            weight[i] = 1;
-        });
+    if (copy(column.leaves, leaf_) >= column.n_leaves) refuse_changed_rows();
+    times_.clear();
+    if (column.counts != nullptr) copy(column.counts, times_);
+    if (in_.max_samples_leaf > 0) thin_leaves(column.tree, column.n_leaves);
+}
+
+void TreeEntries::collect_column(const TreeColumn& column, std::span<const count_t> row_weights) {
+    copy_column(column);
+    if (times_.empty()) {
+        std::fill(weight_.begin(), weight_.end(), 1);
     } else {
-        const std::int32_t* counts = in_.counts + tree;
-        each_row([=, &max_leaf](std::size_t i) {
-            leaf[i] = leaves[i * step];
-            max_leaf = std::max(max_leaf, static_cast<std::uint32_t>(leaf[i]));
-            weight[i] = static_cast<count_t>(counts[i * step]);
-        });
+        std::copy(times_.begin(), times_.end(), weight_.begin());
     }
-    if (max_leaf >= n_leaves) refuse_changed_rows();
     const count_t* row_weight = row_weights.data();
-    if (!row_weights.empty()) each_row([=](std::size_t i) { weight[i] *= row_weight[i]; });
-    if (in_.max_samples_leaf > 0) thin_leaves(tree, n_leaves);
+    if (!row_weights.empty()) {
+        each_row([=, weight = weight_.data()](std::size_t i) { weight[i] *= row_weight[i]; });
+    }
+}
+
+count_t TreeEntries::find_leaves(std::size_t n_leaves, std::size_t n_entries) {
+    leaf_begin.assign(n_leaves + 1, 0);
+    count_t total = times_.empty() ? in_.n_rows : 0;
+    for (const std::uint32_t n : times_) total += std::min<count_t>(n, n_entries + 1);
+    if (total != n_entries) refuse_changed_rows();
+    each_row([&, n = leaf_begin.data() + 1, leaf = leaf_.data()](std::size_t i) {
+        n[leaf[i]] += times_.empty() ? 1 : times_[i];
+    });
+    const count_t largest = *std::max_element(leaf_begin.begin(), leaf_begin.end());
+    std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
+    return largest;
 }
 
 void TreeEntries::thin_leaves(std::size_t tree, std::size_t n_leaves) {
+    if (times_.empty()) times_.assign(in_.n_rows, 1);
     hashed_.clear();
     each_row([&](std::size_t i) {
         const bool weighs = row_weights_.empty() || row_weights_[i] > 0;
-        if (weighs && weight_[i] > 0) hashed_.push_back({hash(hash(in_.seed ^ hash(tree)) ^ i), i});
+        if (weighs && times_[i] > 0) hashed_.push_back({hash(hash(in_.seed ^ hash(tree)) ^ i), i});
     });
     std::sort(hashed_.begin(), hashed_.end());
     end_.assign(n_leaves, 0);
     for (const auto& [_, row] : hashed_) {
         std::uint32_t& n = end_[static_cast<std::size_t>(leaf_[row])];
         if (n == in_.max_samples_leaf) {
-            weight_[row] = 0;
+            times_[row] = 0;
         } else {
             ++n;
         }

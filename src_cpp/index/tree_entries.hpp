@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -24,9 +25,6 @@ struct LeafStatistics {
     std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
 
-// Throws std::invalid_argument.
-[[noreturn]] void refuse_changed_rows();
-
 // Scratch memory of one thread, and the entries of the tree grouped last.
 class TreeEntries {
   public:
@@ -35,18 +33,18 @@ class TreeEntries {
     std::vector<mass_t> units;              // (n_entries,)
     std::vector<count_t> weights;           // (n_entries,)
 
-    // For trees of up to max_leaves leaves, for which it allocates nothing later.
+    // For trees of up to max_leaves leaves, for which it allocates nothing later. `places` says
+    // whether rows are only placed.
     TreeEntries(const TrainingRows& rows, std::span<const count_t> row_weights,
-                std::size_t max_leaves, Interruption& interruption);
+                std::size_t max_leaves, bool places, Interruption& interruption);
 
     // Fills in the statistics of one tree, in all outputs.
-    void measure(std::size_t tree, std::size_t n_leaves, std::span<const TargetOrder> orders,
+    void measure(const TreeColumn& column, std::span<const TargetOrder> orders,
                  LeafStatistics& statistics);
 
     // Groups the rows of one tree: one entry for each target of a leaf. Units are shares of `pool`,
     // or of each leaf's total if it is 0.
-    void group(std::size_t tree, std::size_t n_leaves, const TargetOrder& order, int shift,
-               count_t pool);
+    void group(const TreeColumn& column, const TargetOrder& order, int shift, count_t pool);
 
     // (n_entries,) rows behind each entry, as often as they count.
     std::span<const count_t> copies() const noexcept {
@@ -54,12 +52,14 @@ class TreeEntries {
     }
 
     // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need
-    // no units. Writes n_entries ranks to `out`.
+    // no units. Writes n_entries ranks to `out`. Returns the statistics of this output.
     template <class Rank>
-    void place(std::size_t tree, std::size_t n_leaves, const TargetOrder& order,
-               std::size_t n_entries, Rank* out);
+    LeafStatistics place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
+                         Rank* out);
 
   private:
+    static constexpr rank_t no_rank = std::numeric_limits<rank_t>::max();
+
     template <class Use>
     void each_row(const Use& use) {
         in_pieces(in_.n_rows, interruption_, [&](std::size_t begin, std::size_t end) {
@@ -67,51 +67,69 @@ class TreeEntries {
         });
     }
 
-    count_t count_of(std::size_t row, std::size_t tree) const noexcept {
-        return in_.counts == nullptr ? 1
-                                     : static_cast<count_t>(in_.counts[row * in_.n_trees + tree]);
-    }
-
-    // Fills leaf_ and weight_: count times row weight, if there are any.
-    void collect_column(std::size_t tree, std::size_t n_leaves,
-                        std::span<const count_t> row_weights);
+    // Copies the column: to leaf_, and to times_ if there are counts or leaves are thinned.
+    void copy_column(const TreeColumn& column);
+    // Copies it to leaf_ and weight_: count times row weight, if there are any.
+    void collect_column(const TreeColumn& column, std::span<const count_t> row_weights);
     // Keeps only the max_samples_leaf rows of lowest hash in each leaf.
     void thin_leaves(std::size_t tree, std::size_t n_leaves);
     // Sums the weights of each leaf, in total_.
     void sum_weights(std::size_t n_leaves);
     count_t count_distinct(std::size_t n_leaves, const TargetOrder& order);
-    void group_rows(std::size_t tree, std::size_t n_leaves, const TargetOrder& order);
+    void group_rows(const TreeColumn& column, const TargetOrder& order);
+    // Counts the copied rows of each leaf in leaf_begin, and finds where leaves begin. Returns the
+    // rows of the largest.
+    count_t find_leaves(std::size_t n_leaves, std::size_t n_entries);
 
     const TrainingRows& in_;
     std::span<const count_t> row_weights_;
     Interruption& interruption_;
-    std::vector<leaf_t> leaf_;        // (n_rows,)
-    std::vector<count_t> weight_;     // (n_rows,)
-    std::vector<rank_t> last_;        // (n_leaves,)
-    std::vector<std::uint32_t> end_;  // (n_leaves,)
-    std::vector<count_t> total_;      // (n_leaves,)
-    std::vector<count_t> copies_;     // (n_entries,) if rows have weights
+    std::vector<leaf_t> leaf_;          // (n_rows,)
+    std::vector<std::uint32_t> times_;  // (n_rows,) or empty: once
+    std::vector<count_t> weight_;       // (n_rows,)
+    std::vector<rank_t> last_;          // (n_leaves,)
+    std::vector<std::uint32_t> end_;    // (n_leaves,)
+    std::vector<count_t> total_;        // (n_leaves,)
+    std::vector<count_t> copies_;       // (n_entries,) if rows have weights
     std::vector<std::pair<std::uint64_t, std::size_t>> hashed_;  // (n_rows,) if leaves are thinned
 };
 
 template <class Rank>
-void TreeEntries::place(std::size_t tree, std::size_t n_leaves, const TargetOrder& order,
-                        std::size_t n_entries, Rank* out) {
-    collect_column(tree, n_leaves, {});
-    leaf_begin.assign(n_leaves + 1, 0);
-    each_row([n = leaf_begin.data() + 1, leaf = leaf_.data(), weight = weight_.data()](
-                 std::size_t i) { n[leaf[i]] += static_cast<std::uint32_t>(weight[i]); });
-    count_t total = 0;
-    for (const count_t weight : weight_) total += std::min<count_t>(weight, n_entries + 1);
-    if (total != n_entries) refuse_changed_rows();
-    std::partial_sum(leaf_begin.begin(), leaf_begin.end(), leaf_begin.begin());
+LeafStatistics TreeEntries::place(const TreeColumn& column, const TargetOrder& order,
+                                  std::size_t n_entries, Rank* out) {
+    copy_column(column);
+    LeafStatistics found;
+    found.n_counted = n_entries;
+    found.max_counted = found.max_weight = find_leaves(column.n_leaves, n_entries);
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
-    each_row([out, rows = order.rows.data(), ranks = order.ranks.data(), ends = end_.data(),
-              leaf = leaf_.data(), weight = weight_.data()](std::size_t p) {
-        const std::uint32_t row = rows[p];
-        std::uint32_t& end = ends[leaf[row]];
-        for (count_t k = 0; k < weight[row]; ++k) out[end++] = static_cast<Rank>(ranks[p]);
-    });
+    // If no two rows share a target, each of them is one of a leaf.
+    const bool may_tie = order.atoms.size() < in_.n_rows;
+    last_.assign(may_tie ? column.n_leaves : 0, no_rank);
+    count_t n_distinct = 0;
+    const auto place_all = [&]<class Times>(const Times& times) {
+        each_row([&, rows = order.rows.data(), ranks = order.ranks.data(), ends = end_.data(),
+                  last = last_.data(), leaf = leaf_.data()](std::size_t p) {
+            const std::uint32_t row = rows[p];
+            const std::uint32_t n = times(row);
+            if (n == 0) return;
+            const rank_t rank = ranks[p];
+            if (may_tie) {
+                n_distinct += last[leaf[row]] != rank;
+                last[leaf[row]] = rank;
+            } else {
+                ++n_distinct;
+            }
+            std::uint32_t& end = ends[leaf[row]];
+            for (std::uint32_t k = 0; k < n; ++k) out[end++] = static_cast<Rank>(rank);
+        });
+    };
+    if (times_.empty()) {
+        place_all([](std::uint32_t) { return 1u; });
+    } else {
+        place_all([times = times_.data()](std::uint32_t row) { return times[row]; });
+    }
+    found.n_distinct.assign(1, n_distinct);
+    return found;
 }
 
 }  // namespace hdicore

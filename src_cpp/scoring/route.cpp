@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "scoring/leaf_source.hpp"
 #include "scoring/row_blocks.hpp"
@@ -56,6 +57,31 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
         };
     };
     for_each_block(rows.n_rows, m, source.block_rows(), execution, make_worker);
+}
+
+void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first, std::size_t last,
+                 unsigned n_threads, leaf_t* out, Interruption& interruption) {
+    const RoutedRows source(forest, rows);
+    const Execution execution{.n_threads = n_threads, .interruption = interruption};
+    struct Scratch {
+        RowTiles tiles;
+        std::vector<leaf_t> leaves;  // of one tree
+    };
+    const auto make_worker = [&](std::size_t max_rows) {
+        const auto scratch = std::make_shared<Scratch>();
+        scratch->tiles.reserve(rows.n_features, max_rows);
+        scratch->leaves.resize(stride_of(max_rows));
+        return [&, scratch](std::size_t begin, std::size_t end) {
+            auto& [tiles, leaves] = *scratch;
+            tiles.assign(rows, begin, end);
+            for (std::size_t t = first; t < last; ++t) {
+                interruption.check();
+                forest.route(tiles, t, t + 1, leaves.data());
+                std::copy_n(leaves.data(), end - begin, out + (t - first) * rows.n_rows + begin);
+            }
+        };
+    };
+    for_each_block(rows.n_rows, last - first, source.block_rows(), execution, make_worker);
 }
 
 }  // namespace hdicore

@@ -12,4 +12,10 @@ namespace hdicore {
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
                leaf_t* out, Interruption& interruption = Interruption::never());
 
+// Leaves of all rows in trees [first, last), (last - first, n_rows), by leaf numbers. Throws as
+// route_all does.
+void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first, std::size_t last,
+                 unsigned n_threads, leaf_t* out,
+                 Interruption& interruption = Interruption::never());
+
 }  // namespace hdicore

@@ -108,7 +108,7 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     if rows is not None:
         model.sample(X)
         model.predict_weights(X)
-    if rows is not None and rows.counts is not None:
+    if rows is not None and rows.bags is not None:
         model.oob_interval(0.9)
         model.oob_quantiles(0.5)
     again = path.with_name("again")
