@@ -99,13 +99,15 @@ np.testing.assert_array_equal(found.compute(), columns[:, :, 0])
 def test_dask(folder):
     pytest.importorskip("distributed")
     pytest.importorskip("dask.dataframe")
-    run_script(folder, DASK_START, RECIPES["Dask"][0], DASK_CHECKS, DASK_END)
+    run_script(folder, DASK_START, RECIPES["Dask"][0], DASK_CHECKS, DASK_END, timeout=900)
     assert_as_the_command(folder, "intervals")
 
 
 def test_ray(folder):
     pytest.importorskip("ray")
-    run_script(folder, RAY_START, RECIPES["Ray Data"][0], "ray.shutdown()", **RAY_OPTIONS)
+    run_script(
+        folder, RAY_START, RECIPES["Ray Data"][0], "ray.shutdown()", timeout=900, **RAY_OPTIONS
+    )
     assert_as_the_command(folder, "intervals")
 
 

@@ -84,7 +84,7 @@ def test_dask(tmp_path):
     rows(600, 0).to_parquet(tmp_path / "train.parquet")
     rows(200, 1).to_parquet(tmp_path / "new.parquet")
     recipes = [RECIPES["lightgbm.dask"], "check(model)", RECIPES["xgboost.dask"], "check(model)"]
-    run_script(tmp_path, DASK_START, DASK_ROWS, DASK_CHECKS, *recipes, DASK_END)
+    run_script(tmp_path, DASK_START, DASK_ROWS, DASK_CHECKS, *recipes, DASK_END, timeout=900)
 
 
 SPARK_ROWS = """
