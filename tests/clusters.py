@@ -23,7 +23,11 @@ ray.init(
     object_store_memory=80 * 2**20,
 )
 """
-RAY_OPTIONS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+RAY_OPTIONS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_raylet_start_wait_time_s": "300",  # where the processors are busy
+}
 SPARK_START = """
 from pyspark.sql import SparkSession
 options = {
