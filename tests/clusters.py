@@ -14,20 +14,24 @@ DASK_END = """
 client.close()
 cluster.close()
 """
+# Ray gives up after 30 seconds where the processors are busy.
 RAY_START = """
 import ray
-ray.init(
-    num_cpus=2,
-    _node_ip_address="127.0.0.1",
-    include_dashboard=False,
-    object_store_memory=80 * 2**20,
-)
+for attempt in range(5):
+    try:
+        ray.init(
+            num_cpus=2,
+            _node_ip_address="127.0.0.1",
+            include_dashboard=False,
+            object_store_memory=80 * 2**20,
+        )
+        break
+    except Exception:
+        ray.shutdown()
+        if attempt == 4:
+            raise
 """
-RAY_OPTIONS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AUTH_MODE": "disabled",
-    "RAY_raylet_start_wait_time_s": "300",  # where the processors are busy
-}
+RAY_OPTIONS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 SPARK_START = """
 from pyspark.sql import SparkSession
 options = {
