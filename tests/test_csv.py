@@ -161,12 +161,15 @@ def test_lines_are_those_of_an_editor(sentence):
         (b"", "t.csv is empty"),
         (b" \n\n  \r\n", "t.csv is empty"),
         (b"x;a\n1;2\n", "t.csv has no column 'a'; it has x;a (its columns seem to be separated by "
-         "semicolons; commas are needed)"),
+         "semicolons: --sep ';' reads them)"),
         (b"x\ta\n1\t2\n", "t.csv has no column 'a'; it has x\ta (its columns seem to be separated "
-         "by tabs; commas are needed)"),
-        (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8"),
-        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in line 3; save it as UTF-8"),
+         "by tabs: --sep '\\t' reads them)"),
+        (b"a,caf\xe9\n1,2\n", "the header of t.csv is not UTF-8; save it as UTF-8, or name its "
+         "encoding by --encoding"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8, or name its "
+         "encoding by --encoding"),
+        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in line 3; save it as UTF-8, "
+         "or name its encoding by --encoding"),
         (b"a,b\ncaf\xe9,2\n", "t.csv: column 'a' must hold numbers, but holds 'caf\ufffd' in "
          "line 2"),
         (b"a,b\n1,2,3\n", "t.csv: line 2 has 3 cells, but the header has 2"),

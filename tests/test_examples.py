@@ -43,3 +43,13 @@ def test_docstrings(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def test_the_page_on_forests_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("quantile_forest")
+    page = (ROOT / "docs" / "forests.md").read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, names)
+    assert np.isfinite(names["model"].predict_interval(names["table"])).all()

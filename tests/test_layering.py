@@ -126,7 +126,7 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
     graph = user_layer_imports()
     # Of a package, of a name in a module, and inside a function.
     assert {"hdiforest.model_file", "hdiforest.fitted"} <= graph["hdiforest.command.summary"]
-    assert "hdiforest.command.scoring" in graph["hdiforest.command.cli"]
+    assert "hdiforest.command.score" in graph["hdiforest.command.cli"]
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -136,7 +136,10 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
 def test_the_library_never_imports_the_command():
     for name, imported in user_layer_imports().items():
         if not name.startswith("hdiforest.command") and name != "hdiforest.__main__":
-            assert not [module for module in imported if module.startswith("hdiforest.command")]
+            found = {module for module in imported if module.startswith("hdiforest.command")}
+            # fit_table reads files as the command does, and imports its readers only then.
+            allowed = {"hdiforest.command.training"} if name == "hdiforest.table_fitting" else set()
+            assert found == allowed
 
 
 LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, model_file, tensor_file
-from hdiforest.command.summary import describe
+from hdiforest.command.summary import contents as described
 from hdiforest.model_schema import FACTS
 
 safetensors = pytest.importorskip("safetensors")
@@ -394,7 +394,7 @@ def test_newer_versions(path):
 )
 def test_facts_that_do_not_fit(path, change):
     rewritten(path, change)
-    for ask in (HDIForestRegressor.load, describe):
+    for ask in (HDIForestRegressor.load, described):
         with pytest.raises(
             ValueError, match=f"^{re.escape(str(path))} is not a valid model: ."
         ) as e:
@@ -414,7 +414,7 @@ NAMES = ["\x1b[31mred", "two\nlines\r", "\u202eright to left \ud800", "plain é"
 
 def test_what_a_terminal_obeys_is_escaped(path):
     rewritten(path, lambda facts: facts.update(feature_names=NAMES, hdicore="\x1b]0;owned\x07"))
-    text = describe(path)
+    text = described(path).text()
     assert all(line.isprintable() for line in text.split("\n"))
     assert r"4: \x1b[31mred, two\nlines\r, \u202eright to left \ud800, plain é" in text
     assert r"hdicore \x1b]0;owned\x07" in text

@@ -17,9 +17,12 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, atomic, unfinished
 from hdiforest.atomic import replacing
+from hdiforest.batch import BatchScorer
 from hdiforest.command import csv_writer, parquet_writer, table_writer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
+from hdiforest.command.scoring import Columns, score_table
+from hdiforest.command.tables import open_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -215,6 +218,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from hdiforest.atomic import replacing
+from hdiforest.batch import BatchScorer
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("from the other run")
     print("ready", flush=True)
@@ -314,9 +318,7 @@ def test_many_runs_on_one_output_do_not_hurt_each_other(folder):
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
 def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
     """Signals raise wherever Python is: here at each line of the files that write, in turn."""
-    from hdiforest.command.scoring import score_table
-
-    loaded, out = HDIForestRegressor.load(model), folder / name
+    scorer, out = BatchScorer(model), folder / name
     out.write_text("before")
     writers = atomic, csv_writer, parquet_writer, table_writer, unfinished
     ours = {module.__file__ for module in writers}
@@ -339,7 +341,7 @@ def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            score_table(loaded, table, out, batch_rows=1000)
+            score_table(scorer, open_table(table), out, keep=Columns(()), batch_rows=1000)
         finally:
             sys.settrace(before)
 

@@ -162,7 +162,7 @@ def test_the_system_is_quoted_when_a_file_cannot_be_written(tmp_path):
 def test_endings():
     assert [ending(Path("x" + end)) for end in FORMATS] == list(FORMATS)
     for name in ("x.txt", "x.gz", "x", "csv"):
-        with pytest.raises(TableError, match=r"must end in .csv, .csv.gz or .parquet"):
+        with pytest.raises(TableError, match=r"must end in .csv, .csv.gz, .* or .ndjson.zst"):
             ending(Path(name))
 
 

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.leaf_model import LeafModel, from_leaves
     from hdiforest.search import ForestSearchOOB
+    from hdiforest.table_fitting import fit_table
 
 __all__ = [
     "ForestSearchOOB",
     "HDIForestRegressor",
     "LeafModel",
     "__version__",
+    "fit_table",
     "from_catboost",
     "from_leaves",
     "from_lightgbm",
@@ -27,6 +29,7 @@ _MODULES = {
     "ForestSearchOOB": "search",
     "HDIForestRegressor": "estimator",
     "LeafModel": "leaf_model",
+    "fit_table": "table_fitting",
     "from_catboost": "boosters",
     "from_leaves": "leaf_model",
     "from_lightgbm": "boosters",

@@ -32,31 +32,52 @@ def as_table(X: Any) -> Any:
     ValueError
         If X has no columns of equal length, or some that do not hold numbers.
     """
-    is_arrow = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
-    # Some sparse matrices are mappings, too.
-    is_mapping = isinstance(X, Mapping) and not hasattr(X, "shape")
-    if hasattr(X, "iloc") or not (is_arrow or is_mapping):
+    if hasattr(X, "iloc") or not is_table(X):
         return X
-    kind = type(X).__name__
     try:
-        import pyarrow as pa
+        table = arrow_table(X, floats=True)
     except ImportError:
         if _has_names(X):
             return X
-        raise ImportError(
-            f"X is a {kind}, whose columns are read with pyarrow: pip install pyarrow, or pass an "
-            "array or a pandas DataFrame"
-        ) from None
-    try:
-        table = _of_floats(pa.table(X))
-    except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"X is a {kind} that cannot be read as a table: {error}") from None
+        raise
     if table.num_columns > 0 and not _has_names(table):
         raise ImportError(
             "this scikit-learn does not read the column names of this pyarrow; upgrade "
             "scikit-learn, or pass a pandas DataFrame"
         )
     return table
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is Arrow data or a mapping from names to columns."""
+    is_arrow = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    # Some sparse matrices are mappings, too.
+    return is_arrow or (isinstance(X, Mapping) and not hasattr(X, "shape"))
+
+
+def arrow_table(X: Any, *, floats: bool = False) -> Any:
+    """Return what `is_table` as a pyarrow.Table; a reader is read to its end.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    ValueError
+        If X has no columns of equal length, or they shall be of floats and do not hold numbers.
+    """
+    kind = type(X).__name__
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError(
+            f"X is a {kind}, whose columns are read with pyarrow: pip install pyarrow, or pass an "
+            "array or a pandas DataFrame"
+        ) from None
+    try:
+        table = pa.table(X)
+        return _of_floats(table) if floats else table
+    except (pa.ArrowException, TypeError) as error:
+        raise ValueError(f"X is a {kind} that cannot be read as a table: {error}") from None
 
 
 def _of_floats(table: Any) -> Any:

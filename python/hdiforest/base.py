@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest.fitted import FittedForest, Weighting
+from hdiforest.nesting import forest_of
 from hdiforest.output import TablesOut
 from hdiforest.pickling import State, fitted_state, pop_fitted
+from hdiforest.table_steps import TableSteps
 from hdiforest.threads import thread_count
 
 
@@ -22,6 +25,8 @@ class BaseForestModel(TablesOut, BaseEstimator):
 
     n_jobs: int | None
     _fitted: FittedForest
+    _steps: TableSteps | None = None  # before the forest
+    _training_table: Any = None  # of the fit, if there are steps; not in pickles
 
     @property
     def scorer_(self) -> Scorer:
@@ -43,6 +48,13 @@ class BaseForestModel(TablesOut, BaseEstimator):
         """Number of rows the forest was fitted on."""
         return self._fitted.n_training_rows
 
+    @property
+    def preprocessing_(self) -> Pipeline:
+        """The fitted steps before the forest; absent if there are none."""
+        if self._steps is None:
+            raise AttributeError("this model has no preprocessing_: its forest has no steps")
+        return self._steps.pipeline
+
     def _require_fitted(self) -> FittedForest:
         """Return what the model holds, or raise NotFittedError."""
         try:
@@ -58,7 +70,8 @@ class BaseForestModel(TablesOut, BaseEstimator):
             return 1
         n_jobs = self.n_jobs
         if n_jobs is None:
-            n_jobs = getattr(getattr(self, "estimator_", None), "n_jobs", None)
+            fitted = getattr(self, "estimator_", None)
+            n_jobs = None if fitted is None else getattr(forest_of(fitted), "n_jobs", None)
         return thread_count(n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -71,6 +84,7 @@ class BaseForestModel(TablesOut, BaseEstimator):
 
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())
+        state.pop("_training_table", None)
         if "_fitted" in state:
             state |= fitted_state(state.pop("_fitted"))
         return state

@@ -85,6 +85,20 @@ def all_leaves(apply: Callable[[Any], ArrayLike], X: Any) -> NDArray[Any]:
     return ids
 
 
+def row_blocks(X: Any, block_rows: int) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of rows and what X holds there, at most some number of rows at once.
+
+    The only block is X itself if it is no larger or cannot be sliced.
+    """
+    n = n_rows_of(X)
+    if n is None or n <= block_rows:
+        yield slice(None), X
+        return
+    for begin in range(0, n, block_rows):
+        part = slice(begin, min(begin + block_rows, n))
+        yield part, _slice_of(X, part.start, part.stop)
+
+
 def _slice_of(X: Any, begin: int, end: int) -> Any:
     return getattr(X, "iloc", X)[begin:end]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -29,8 +30,9 @@ from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import calibrated_intervals
 from hdiforest.result_names import interval_names
-from hdiforest.rows import Rows, checked_rows
+from hdiforest.rows import Block, Rows, checked_blocks, concatenated
 from hdiforest.stacking import check_mean
+from hdiforest.table_steps import TableSteps
 
 METHODS = ("oob", "split", "cv+", "jackknife+")
 
@@ -75,7 +77,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             interval. No guarantee holds for every distribution. "split" pads on rows X, y that
             took no part in the fit; the coverage is then guaranteed on average over such rows.
             "cv+" fits the forest again without each fold of the training rows, and predicts with
-            all these forests; a coverage of about 2c - 1 is guaranteed, and c is usual.
+            all these forests, their steps and searches included; a coverage of about 2c - 1 is
+            guaranteed, and c is usual.
             "jackknife+" has nearly that guarantee without another fit, from 1000 training rows at
             most: each makes a forest of the trees that did not draw it, and for each row to predict
             all these are merged.
@@ -119,7 +122,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         ValueError
             If an argument is out of range, the model has several outputs or no training rows, too
             few trees leave rows out, the rows for "split" are training rows, or a loaded model has
-            no forest to fit for "cv+".
+            no forest, or an unpickled one no table, to fit for "cv+".
 
         Notes
         -----
@@ -144,13 +147,15 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         elif method == "cv+":
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
-            rows = checked_rows(self, cast("ArrayLike", X), fitted)
+            rows = concatenated(block.rows for block in checked_blocks(self, X, fitted))
             targets = checked_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrated_by_split(
                 fitted, settings, rows, targets, confidence, self._n_threads()
             )
+        if method != "cv+" and self._steps is not None:
+            self._steps = replace(self._steps, folds=())
         return self
 
     def predict_interval(
@@ -210,8 +215,12 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             )
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
-        rows = checked_rows(self, X, fitted)
-        return self._calibrated_intervals(fitted, rows, coverage)
+        return concatenated(
+            self._calibrated_intervals(
+                fitted, block.rows, coverage, of_folds=self._rows_of_folds(block)
+            )
+            for block in checked_blocks(self, X, fitted)
+        )
 
     def _mean_and_intervals(
         self, X: ArrayLike, coverage: ArrayLike, kind: Kind | Literal["calibrated"]
@@ -219,10 +228,18 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         """Return the columns of `interval_names`."""
         if kind != "calibrated":
             return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
-        fitted = self._require_fitted()
-        rows = checked_rows(self, X, fitted)
-        mean = np.empty(len(rows))
-        return joined(mean, self._calibrated_intervals(fitted, rows, np.atleast_1d(coverage), mean))
+        fitted, levels = self._require_fitted(), np.atleast_1d(coverage)
+
+        def columns(block: Block) -> NDArray[np.float64]:
+            mean, of_folds = np.empty(len(block.rows)), self._rows_of_folds(block)
+            ends = self._calibrated_intervals(fitted, block.rows, levels, mean, of_folds)
+            return joined(mean, ends)
+
+        return concatenated(columns(block) for block in checked_blocks(self, X, fitted))
+
+    def _rows_of_folds(self, block: Block) -> list[Rows]:
+        """Return rows as the steps of each fold make them, if folds have steps of their own."""
+        return [] if self._steps is None else [s.encode(block.given) for s in self._steps.folds]
 
     def _calibrated_intervals(
         self,
@@ -230,11 +247,21 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         rows: Rows,
         coverage: ArrayLike,
         mean: NDArray[np.float64] | None = None,
+        of_folds: Sequence[Rows] = (),
     ) -> NDArray[np.float64]:
-        """Return intervals of checked rows; `mean` (n,) is filled with their means."""
+        """Return intervals of checked rows; `mean` (n,) is filled with their means.
+
+        `of_folds` are the same rows for the forest of each fold, if these have steps of their own.
+        """
         n_threads = self._n_threads(len(rows))
         return calibrated_intervals(
-            fitted, rows, coverage, n_threads, mean, n_calibrating=self._n_threads
+            fitted,
+            rows,
+            coverage,
+            n_threads,
+            mean,
+            n_calibrating=self._n_threads,
+            of_folds=of_folds,
         )
 
     def _cross_fitted(
@@ -253,9 +280,17 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kind: Any = type(self)
             return kind(clone(forest), weights=fitted.weights, n_jobs=self.n_jobs)
 
-        calibration, forests = cross_fitted(
-            new_model, rows, settings, folds, groups is not None, self._n_threads()
+        X = rows.X if self._steps is None else self._training_table
+        if X is None:
+            raise ValueError(
+                "method='cv+' fits the steps before the forest again, to the table of the fit, "
+                "which pickles do not hold; calibrate before pickling"
+            )
+        calibration, forests, steps = cross_fitted(
+            new_model, X, rows, settings, folds, groups is not None, self._n_threads()
         )
+        if self._steps is not None:
+            self._steps = replace(self._steps, folds=cast("tuple[TableSteps, ...]", steps))
         return fitted.uncalibrated(calibration=calibration, folds=forests)
 
 

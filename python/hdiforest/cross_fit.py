@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import _safe_indexing
 
 from hdiforest.calibrating import Settings, calibrated_if_possible
 from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
 from hdiforest.cross_intervals import fold_intervals
 from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.rows import checked_rows
+from hdiforest.table_steps import TableSteps
 
 
 def fold_rows(
@@ -67,18 +70,21 @@ def _is_missing(name: Any) -> bool:
 
 def cross_fitted(
     new_model: Callable[[], Any],
+    X: Any,
     rows: TrainingRows,
     settings: Settings,
     folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
     grouped: bool,
     n_threads: int,
-) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
+) -> tuple[CrossCalibration, tuple[FittedForest, ...], tuple[TableSteps | None, ...]]:
     """Fit and score each fold.
 
     Parameters
     ----------
     new_model : callable
         Returns an unfitted HDIForestRegressor.
+    X : array or table
+        The training rows as the model's `fit` takes them.
     rows : TrainingRows
     settings : Settings
         By which each fold is calibrated out of bag.
@@ -93,22 +99,27 @@ def cross_fitted(
     calibration : CrossCalibration
     forests : tuple of K FittedForest
         Without their training rows.
+    steps : tuple of K TableSteps or None
+        Before the forests.
 
     Notes
     -----
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
-    forests, ends, targets, weigh = [], [], [], []
+    forests, steps, ends, targets, weigh = [], [], [], [], []
     weights = rows.sample_weight
     for fit, held_out in folds:
         model = new_model()
-        model.fit(rows.X[fit], rows.y[fit], None if weights is None else weights[fit])
+        own_weights = None if weights is None else weights[fit]
+        model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
         forest = calibrated_if_possible(model._fitted, settings, n_threads)
         if _has_infinite_pads(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        own = fold_intervals(forests[-1], rows.X[held_out], len(settings.coverages), n_threads)
+        steps.append(model._steps)
+        scored = checked_rows(model, _safe_indexing(X, held_out), model._fitted)
+        own = fold_intervals(forests[-1], scored, len(settings.coverages), n_threads)
         finite = np.isfinite(own).all(axis=(1, 2))
         if not finite.any():
             raise ValueError("cv must be smaller: a fold holds out no row with an interval")
@@ -120,7 +131,7 @@ def cross_fitted(
     calibration = cross_calibration(
         ends, targets, settings.coverages, finish, grouped=grouped, weights=weigh or None
     )
-    return calibration, tuple(forests)
+    return calibration, tuple(forests), tuple(steps)
 
 
 def _has_infinite_pads(forest: FittedForest) -> bool:

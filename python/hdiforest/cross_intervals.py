@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,34 +12,41 @@ from hdiforest.base_intervals import base_intervals
 from hdiforest.calibration import FIXED_RAW, Calibration, CrossCalibration
 from hdiforest.fitted import FittedForest
 
+Rows = NDArray[np.floating[Any]]
 _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
 
 def cross_intervals(
     calibration: CrossCalibration,
     fitted: FittedForest,
-    X: NDArray[np.float32] | NDArray[np.float64],
+    X: Rows,
     n_threads: int,
+    of_folds: Sequence[Rows] = (),
 ) -> NDArray[np.float64]:
-    """Return the calibrated intervals of the rows of X, (n, 2, k)."""
+    """Return the calibrated intervals of the rows of X, (n, 2, k).
+
+    `of_folds` are the same rows for each fold's forest if they are not those of X.
+    """
+    of_folds = of_folds or [X] * len(fitted.folds)
     k = len(calibration.levels)
     found = np.empty((len(X), 2, k))
     step = max(1, _ENDS_AT_ONCE // len(calibration.scores))
     for begin in range(0, len(X), step):
-        part = X[begin : begin + step]
+        part = slice(begin, begin + step)
         if fitted.jackknife is not None:
-            leaves = fitted.scorer.forest.leaves(part, n_threads=n_threads)
+            leaves = fitted.scorer.forest.leaves(X[part], n_threads=n_threads)
             own = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
             ends = np.broadcast_to(own, (*own.shape[:3], k))
         else:
-            ends = np.stack([fold_intervals(fold, part, k, n_threads) for fold in fitted.folds])
-        found[begin : begin + step] = calibration.intervals(ends)
+            by_fold = zip(fitted.folds, of_folds, strict=True)
+            ends = np.stack(
+                [fold_intervals(fold, own[part], k, n_threads) for fold, own in by_fold]
+            )
+        found[part] = calibration.intervals(ends)
     return found
 
 
-def fold_intervals(
-    fold: FittedForest, X: NDArray[np.float32] | NDArray[np.float64], k: int, n_threads: int
-) -> NDArray[np.float64]:
+def fold_intervals(fold: FittedForest, X: Rows, k: int, n_threads: int) -> NDArray[np.float64]:
     """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
     if not isinstance(fold.calibration, Calibration):
         ends = base_intervals(fold, X, [FIXED_RAW], n_threads)

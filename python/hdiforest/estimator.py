@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -13,23 +12,22 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Scorer
 from hdiforest import model_file
-from hdiforest.arrow import as_table
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
+from hdiforest.coded_steps import with_coding
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
+from hdiforest.nesting import layers, pipelines
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
-from hdiforest.rows import checked_rows, checked_sample_weight, checked_training_rows
-from hdiforest.sklearn_forest import import_forest
+from hdiforest.rows import Block, checked_blocks, concatenated
 from hdiforest.stored import StoredForest
+from hdiforest.training import Training, imported, trained
 
 
 class HDIForestRegressor(
@@ -49,7 +47,9 @@ class HDIForestRegressor(
     ----------
     estimator : estimator, default=None
         The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
-        ExtraTreeRegressor or BaggingRegressor of such trees. None means
+        ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
+        last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
+        whose leaves then hold the targets in their own unit. None means
         ``ExtraTreesRegressor(300, bootstrap=True)``, and `fit` then calibrates its intervals as
         `calibrate` does without arguments: of the forests that were compared it has the narrowest
         calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model
@@ -72,6 +72,8 @@ class HDIForestRegressor(
         The compiled model.
     weights_ : str
         The `weights` it was made with.
+    preprocessing_ : Pipeline
+        The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration or CrossCalibration
         What `calibrate` chose, or `fit` without an `estimator`; absent before.
     n_features_in_ : int
@@ -90,7 +92,8 @@ class HDIForestRegressor(
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
     dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors.
+    are errors. Steps of a Pipeline decide themselves what tables they accept, with text and missing
+    cells as they allow.
 
     The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
     arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
@@ -149,8 +152,8 @@ class HDIForestRegressor(
         forest : fitted estimator
             See the class.
         X : (n, n_features) array or table
-            The rows the forest was fitted on, in the same order. Copied, as are y and
-            sample_weight.
+            The rows the forest was fitted on, in the same order; those of the Pipeline if it is in
+            one. Copied, as are y and sample_weight.
         y : (n,) or (n, n_outputs) array
             Their targets.
         sample_weight : (n,) array, optional
@@ -199,31 +202,10 @@ class HDIForestRegressor(
                 "say how its forest was grown; set its parameter estimator to a forest, or use the "
                 "loaded model in a sklearn.frozen.FrozenEstimator"
             )
-        X = as_table(X)
         estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
-        frozen = isinstance(estimator, FrozenEstimator)
-        while isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        if frozen:
-            check_is_fitted(estimator)
-            validate_data(estimator, X, reset=False, skip_check_array=True)
-        allow_nan = get_tags(self).input_tags.allow_nan
-        rows, targets = checked_training_rows(self, X, y, allow_nan=allow_nan)
-        if targets.ndim == 2 and targets.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the "
-                "shape of y to (n_samples,), for example using ravel().",
-                DataConversionWarning,
-                stacklevel=2,
-            )
-            targets = targets.ravel()
-        row_weights = checked_sample_weight(sample_weight, len(rows))
-        if not frozen:
-            options = {} if row_weights is None else {"sample_weight": row_weights}
-            estimator.fit(X, targets, **options)
-        self.estimator_ = estimator
+        training = trained(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
-        fitted = self._import(rows, targets, row_weights, allow_nan)
+        fitted = self._import(training)
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())
         self._fitted = fitted
@@ -233,15 +215,14 @@ class HDIForestRegressor(
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _import(
-        self,
-        X: NDArray[np.float32],
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None,
-        allow_nan: bool,
-    ) -> FittedForest:
+    def _import(self, training: Training) -> FittedForest:
+        self.estimator_ = training.estimator
         n_threads = self._n_threads()
-        forest, rows, leaves = import_forest(self.estimator_, X, y, sample_weight, n_threads)
+        forest, rows, leaves = imported(training, n_threads)
+        for name in ("_steps", "_training_table"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if training.steps is not None:
+            self._steps, self._training_table = training.steps, training.table
         if self.weights == "oob" and rows.counts is None:
             raise ValueError(
                 "weights='oob' needs a forest whose trees leave rows out; every tree of this one "
@@ -250,9 +231,9 @@ class HDIForestRegressor(
         return FittedForest(
             scorer=Scorer(forest, rows.index(forest, leaves, self.weights, n_threads=n_threads)),
             weights=self.weights,
-            n_training_rows=len(X),
-            allow_nan=allow_nan,
-            feature_names=getattr(self, "feature_names_in_", None),
+            n_training_rows=len(rows.y),
+            allow_nan=training.allow_nan,
+            feature_names=None if self._steps else getattr(self, "feature_names_in_", None),
             training_rows=rows,
         )
 
@@ -277,9 +258,12 @@ class HDIForestRegressor(
         OSError
             If the file cannot be written.
         ValueError
-            If the model was itself loaded without training rows.
+            If the model was itself loaded without training rows, or has steps before its forest
+            that need code.
         """
         fitted = self._require_fitted()
+        if self._steps is not None:
+            fitted = with_coding(fitted, self._steps, self._training_table)
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
         model_file.save(fitted, Path(path), training_rows=training_rows)
@@ -316,9 +300,12 @@ class HDIForestRegressor(
             fitted.allow_nan,
         )
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        model.n_features_in_ = fitted.n_features
-        if fitted.feature_names is not None:
-            model.feature_names_in_ = fitted.feature_names
+        names = fitted.feature_names
+        if fitted.coding is not None:
+            names = np.array(fitted.coding.columns, dtype=object)
+        model.n_features_in_ = fitted.n_features if names is None else len(names)
+        if names is not None:
+            model.feature_names_in_ = names
         model._fitted = fitted
         return model
 
@@ -331,17 +318,22 @@ class HDIForestRegressor(
         **options: Any,
     ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
-        rows = checked_rows(self, X, fitted)
-        points = () if per_row is None else (per_row,)
-        options["n_threads"] = self._n_threads(len(rows))
-        answers: NDArray[np.float64]
-        answers = bound(method, fitted.scorer)(rows, *points, *arguments, **options)
-        return answers
+        ask = bound(method, fitted.scorer)
+
+        def answers(block: Block) -> NDArray[np.float64]:
+            n_threads = self._n_threads(len(block.rows))
+            found: NDArray[np.float64]
+            found = ask(block.rows, *block.per_row, *arguments, n_threads=n_threads, **options)
+            return found
+
+        return concatenated(answers(block) for block in checked_blocks(self, X, fitted, per_row))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         given = getattr(self, "estimator", None)
-        inner = self._default_forest() if given is None else given
-        tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan
+        parts = layers(self._default_forest() if given is None else given, fitted=False)
+        # The first steps of pipelines get the rows, or else the forest.
+        reader = (pipelines(parts) or parts[-1:])[0]
+        tags.input_tags.allow_nan = get_tags(reader).input_tags.allow_nan
         tags.target_tags.multi_output = True
         return tags

@@ -141,9 +141,10 @@ class FittedForest:
         if (len(self.folds), n_left_out) != ((0, n) if jackknifes else (n, 0)):
             raise ValueError("the calibration does not fit the folds of the model")
         for fold in self.folds:
-            same = (fold.n_features, fold.n_outputs) == (self.n_features, self.n_outputs)
             own, whole = fold.calibration, cast("CrossCalibration", self.calibration)
-            if not same or (own is not None and own.coverages != whole.coverages):
+            if fold.n_outputs != self.n_outputs or (
+                own is not None and own.coverages != whole.coverages
+            ):
                 raise ValueError("the calibration does not fit the folds of the model")
 
     @property

@@ -141,6 +141,8 @@ def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
         _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], ())
         for i, own in enumerate(facts["folds"])
     )
+    if any(fold.n_features != facts["n_features"] for fold in folds):
+        raise ValueError("the calibration does not fit the folds of the model")
     of_model = {name: array for name, array in tensors.items() if not _FOLD.match(name)}
     return _read_part(facts, of_model, folds)
 

@@ -88,15 +88,20 @@ def pop_fitted(state: State) -> FittedForest:
     forest = _forest_from_state(scorer["forest"])
     # Models without a calibration or a coding, and those of older versions, have no such entry.
     calibration = _calibration_from_state(forest, state.pop("_calibration", None))
-    coding = state.pop("_coding", None)
+    facts = state.pop("_coding", None)
+    coding = None if facts is None else TableCoding.from_facts(facts)
+    # The names in a state are those of a table, whose features are others if it is encoded.
+    names = None if state.get("_steps") else state.get("feature_names_in_")
+    if coding is not None:
+        names = np.array(coding.features, dtype=object)
     return FittedForest(
         scorer=Scorer(forest, index_from_state(scorer["index"])),
         weights=state.pop("weights_"),
         n_training_rows=state.pop("n_training_rows_"),
         allow_nan=state.pop("_allow_nan"),
-        feature_names=state.get("feature_names_in_"),
+        feature_names=names,
         training_rows=None if rows is None else TrainingRows(**rows),
-        coding=None if coding is None else TableCoding.from_facts(coding),
+        coding=coding,
         **calibration,
     )
 

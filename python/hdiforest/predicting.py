@@ -78,6 +78,7 @@ def calibrated_intervals(
     n_threads: int,
     mean: Array | None = None,
     n_calibrating: Callable[[], int] | None = None,
+    of_folds: Sequence[Rows] = (),
 ) -> Array:
     """Return intervals of checked rows, (n, 2) or (n, 2, k).
 
@@ -92,6 +93,8 @@ def calibrated_intervals(
         Filled with the means of the rows.
     n_calibrating : callable, optional
         Says how many threads may calibrate a further coverage; by default `n_threads`.
+    of_folds : sequence of (n, n_features_of_fold) arrays, default=()
+        The same rows for the forest of each fold, if they are not `rows`.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def calibrated_intervals(
     if isinstance(calibration, CrossCalibration):
         if mean is not None:
             fitted.scorer.mean(rows, out=mean, n_threads=n_threads)
-        return cross_intervals(calibration, fitted, rows, n_threads)[..., at]
+        return cross_intervals(calibration, fitted, rows, n_threads, of_folds)[..., at]
     ends = base_intervals(fitted, rows, calibration.bases, n_threads, mean)
     return calibration.intervals(ends)[..., at]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn.utils import check_random_state
 
 from hdiforest.base import BaseForestModel
 from hdiforest.output import Output
-from hdiforest.rows import checked_rows
+from hdiforest.rows import Rows, checked_blocks, concatenated
 
 
 class TrainingRowWeights(BaseForestModel):
@@ -42,11 +42,13 @@ class TrainingRowWeights(BaseForestModel):
         The first call indexes the training rows one by one and keeps that index.
         """
         fitted = self._require_fitted()
-        rows = checked_rows(self, X, fitted)
-        scorer = fitted.row_scorer(self._n_threads)
-        indptr, indices, data = scorer.weights(rows, n_threads=self._n_threads(len(rows)))
-        shape = (len(rows), fitted.n_training_rows)
-        return csr_array((data, indices, indptr), shape=shape)
+        found = []
+        for block in checked_blocks(self, X, fitted):
+            scorer, n_threads = fitted.row_scorer(self._n_threads), self._n_threads(len(block.rows))
+            indptr, indices, data = scorer.weights(block.rows, n_threads=n_threads)
+            shape = (len(block.rows), fitted.n_training_rows)
+            found.append(csr_array((data, indices, indptr), shape=shape))
+        return found[0] if len(found) == 1 else vstack(found, format="csr")
 
     def sample(
         self,
@@ -87,15 +89,20 @@ class TrainingRowWeights(BaseForestModel):
         self, X: ArrayLike, n_samples: int, random_state: int | np.random.RandomState | None
     ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
-        rows = checked_rows(self, X, fitted)
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
-        uniforms = check_random_state(random_state).random_sample((len(rows), int(n_samples)))
-        n_threads = self._n_threads(len(rows))
-        if fitted.scorer.index.scalar_output:
-            return fitted.scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
-        scorer = fitted.row_scorer(self._n_threads)
-        drawn = scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+        random = check_random_state(random_state)
+        scalar = fitted.scorer.index.scalar_output
+
+        def draws(rows: Rows) -> NDArray[np.float64]:
+            uniforms = random.random_sample((len(rows), int(n_samples)))
+            scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
+            n_threads = self._n_threads(len(rows))
+            return scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+
+        drawn = concatenated(draws(block.rows) for block in checked_blocks(self, X, fitted))
+        if scalar:
+            return drawn
         empty = np.isnan(drawn)
         targets = fitted.require_training_rows().y[np.where(empty, 0, drawn).astype(np.intp)]
         targets[empty] = np.nan

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
+from hdiforest.blocks import n_rows_of, row_blocks
 from hdiforest.coding import TableCoding
 from hdiforest.coding.raw_table import raw_table
 from hdiforest.fitted import FittedForest
+from hdiforest.table_steps import readable
 
 Rows = NDArray[np.floating[Any]]
+# Numbers in a block of rows that steps make of a table: 32 MB as float64.
+BLOCK_CELLS = 2**22
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
@@ -34,6 +41,9 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
         If the rows are not numbers, or other columns than those of the fit. A model with a coding
         takes tables only.
     """
+    if model._steps is not None:
+        encoded: Rows = model._steps.encode(readable(X))
+        return encoded
     if fitted.coding is not None:
         return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan)
     if _is_plain(model, X, fitted):
@@ -43,6 +53,41 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
         model, as_table(X), allow_nan=fitted.allow_nan, reset=False, ensure_min_samples=0
     )
     return rows
+
+
+class Block(NamedTuple):
+    """Some of the rows to score."""
+
+    rows: Rows  # checked
+    given: Any  # the rows as the caller gave them
+    per_row: tuple[Any, ...]  # other values of the same rows
+
+
+def checked_blocks(
+    model: Any, X: Any, fitted: FittedForest, per_row: ArrayLike | None = None
+) -> Iterator[Block]:
+    """Yield the rows to score as `checked_rows` does; a table that steps read in many blocks.
+
+    `per_row`, values for each row to score, are checked to be as many.
+    """
+    if model._steps is None:
+        yield Block(checked_rows(model, X, fitted), X, () if per_row is None else (per_row,))
+        return
+    X = readable(X)
+    values = () if per_row is None else (np.asarray(per_row),)
+    if values and n_rows_of(X) not in (None, len(values[0])):
+        raise ValueError(
+            f"y must have {n_rows_of(X)} rows, as many as X, got shape {values[0].shape}"
+        )
+    for part, given in row_blocks(X, max(1, BLOCK_CELLS // fitted.n_features)):
+        rows = checked_rows(model, given, fitted)
+        yield Block(rows, given, tuple(each[part] for each in values))
+
+
+def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Return the answers to one block or more as one array."""
+    found = list(answers)
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def coded_rows(X: Any, coding: TableCoding, *, allow_nan: bool) -> NDArray[np.float32]:
@@ -87,7 +132,28 @@ def checked_training_rows(
     rows, targets = _validated(
         model, X, y, allow_nan=allow_nan, multi_output=True, y_numeric=True, copy=True
     )
-    return rows, np.array(targets, dtype=np.float64)
+    return rows, _one_column_as_1d(np.array(targets, dtype=np.float64))
+
+
+def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
+    """Return a copy of the targets of a table that steps read, (n,) or (n, n_outputs)."""
+    if y is None:
+        raise ValueError("y must be the targets of the rows of X, got None")
+    targets = check_array(y, dtype=np.float64, ensure_2d=False, copy=True, input_name="y")
+    check_consistent_length(X, targets)
+    return _one_column_as_1d(targets)
+
+
+def _one_column_as_1d(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    if targets.ndim != 2 or targets.shape[1] != 1:
+        return targets
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
+        "to (n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=5,
+    )
+    return targets.ravel()
 
 
 def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:

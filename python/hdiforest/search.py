@@ -22,6 +22,7 @@ from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.nesting import layers
 from hdiforest.output import Output
 from hdiforest.text import alternatives
 
@@ -39,9 +40,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     ----------
     forests : list of estimators, default=None
         What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
-        trees draw their rows, also fitted ones in a ``FrozenEstimator``. None means four forests of
-        300 trees: RandomForestRegressor fully grown with a third of the features, the same with
-        ``min_samples_leaf=5``, fully grown with all features, and
+        trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
+        means four forests of 300 trees: RandomForestRegressor fully grown with a third of the
+        features, the same with ``min_samples_leaf=5``, fully grown with all features, and
         ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
@@ -258,10 +259,13 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     def _prepared(self, given: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""
         forest = clone(given)
-        own = forest.get_params(deep=False)
+        parts = layers(forest, fitted=False)
+        if any(isinstance(part, FrozenEstimator) for part in parts):
+            return forest
+        own = parts[-1].get_params(deep=False)
         ours = {"random_state": seed, "n_jobs": self.n_jobs}
         missing = [name for name in ours if name in own and own[name] is None]
-        forest.set_params(**{name: ours[name] for name in missing})
+        parts[-1].set_params(**{name: ours[name] for name in missing})
         return forest
 
     def _fitted(
@@ -314,14 +318,12 @@ def _check_forests(forests: Any) -> None:
     if not isinstance(forests, Sequence) or len(forests) == 0:
         raise ValueError(f"forests must be a list of one forest or more, got {forests!r}")
     for index, given in enumerate(forests):
-        forest = given
-        while isinstance(forest, FrozenEstimator):
-            forest = forest.estimator
+        forest = layers(given, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
             known = alternatives(kind.__name__ for kind in _FORESTS)
-            raise ValueError(f"forests[{index}] must be a {known}, got {given!r}")
+            raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")
         if not (forest.bootstrap or isinstance(forest, BaggingRegressor)):
             raise ValueError(
                 f"forests[{index}] must have bootstrap=True, because rows are predicted by trees "
-                f"that did not draw them, got {given!r}"
+                f"that did not draw them, got {forest!r}"
             )

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble._forest import ForestRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +23,10 @@ from hdiforest.text import alternatives
 
 Counts = NDArray[np.unsignedinteger] | None  # (n, n_trees)
 SampleWeight = NDArray[np.float64] | None  # (n,)
+
+
+class OtherRowsError(ValueError):
+    """Rows are not those that a forest was fitted on."""
 
 
 class WeightingRule(NamedTuple):
@@ -86,6 +92,7 @@ _READERS: dict[type, Callable[[Any], GrownForest]] = {
     BaggingRegressor: _read_bagging,
 }
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
+_READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
 
 
 def import_forest(
@@ -94,10 +101,13 @@ def import_forest(
     y: NDArray[np.float64],
     sample_weight: NDArray[np.float64] | None,
     n_threads: int = 0,
+    *,
+    fitted_on: NDArray[np.float64] | None = None,
 ) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
     """Import a fitted forest and check that it was fitted on the given rows.
 
     Returns the forest, the rows, and the leaf of each row in each tree. O(n_nodes + n * n_trees).
+    `fitted_on` are the targets of its fit if that was given a transform of y.
 
     Raises
     ------
@@ -112,7 +122,8 @@ def import_forest(
     n_features = estimator.n_features_in_
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the forest was fitted on {n_features}")
-    n_outputs = 1 if y.ndim == 1 else y.shape[1]
+    seen = (y if fitted_on is None else fitted_on).reshape(len(y), -1)
+    n_outputs = seen.shape[1]
     if n_outputs != members[0].tree_.n_outputs:
         raise ValueError(
             f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
@@ -126,15 +137,21 @@ def import_forest(
     refusals = []
     for rule in grown.weighting_rules(counts, sample_weight):
         rows = TrainingRows(X, y, sample_weight, counts, rule.counts_are_weighted)
-        refusal = _refusal(members, nodes, leaves, rows, rule)
+        refusal = _refusal(members, nodes, leaves, rows, seen, rule)
         if refusal is None:
             return forest, rows, leaves
         refusals.append(refusal)
-    raise ValueError(max(refusals).message)
+    raise OtherRowsError(max(refusals).message + _note_on_subclass(estimator))
 
 
-def _grown_forest(estimator: Any) -> GrownForest:
-    """Read a fitted estimator by the function that the table has for its type."""
+def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
+    """Return the function that reads an estimator of its type, which need not be fitted.
+
+    Raises
+    ------
+    ValueError
+        If it is of no type that is understood.
+    """
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
@@ -142,13 +159,35 @@ def _grown_forest(estimator: Any) -> GrownForest:
     if not readers:
         raise ValueError(
             f"estimator must be {_UNDERSTOOD}, got {name}; forests of other kinds can be used "
-            "through hdicore.LeafIndex if they report the leaves of rows"
+            "through hdiforest.from_leaves if they report the leaves of rows"
         )
+    if isinstance(estimator, BaggingRegressor) and isinstance(estimator.estimator, Pipeline):
+        raise ValueError(
+            "estimator is a BaggingRegressor of pipelines, each with steps of its own, which is "
+            "not understood; put the steps before it: make_pipeline(..., BaggingRegressor(tree))"
+        )
+    return readers[0]
+
+
+def _grown_forest(estimator: Any) -> GrownForest:
+    """Read a fitted estimator by the function that the table has for its type."""
+    read, name = check_kind(estimator), type(estimator).__name__
     check_is_fitted(estimator)
-    grown = readers[0](estimator)
+    grown = read(estimator)
     for member in grown.members:
         _check_member(member, name)
     return grown
+
+
+def _note_on_subclass(estimator: Any) -> str:
+    kind = type(estimator)
+    if kind.__module__.startswith("sklearn."):
+        return ""
+    return (
+        f". {kind.__name__} is not scikit-learn's own, and may fit its trees on other rows or "
+        "targets than it is given: hdiforest.from_leaves takes it without this check if its apply "
+        "reports the leaves of rows"
+    )
 
 
 def _check_member(member: Any, name: str) -> None:
@@ -255,10 +294,10 @@ def _refusal(
     nodes: list[NDArray[np.int32]],
     leaves: NDArray[np.int32],
     rows: TrainingRows,
+    targets: NDArray[np.float64],
     rule: WeightingRule,
 ) -> Refusal | None:
     """Compare every leaf with the trees' own record of it."""
-    targets = rows.y.reshape(len(rows.y), -1)
     for t, member in enumerate(members):
         weights = rows.in_bag_weights(t)
         if rule.float32:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
-from hdiforest import HDIForestRegressor, LeafModel
+from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest.calibration import Calibration, Choice, Finish, Level
 from hdiforest.oob_intervals import OutOfBagIntervals
 
@@ -29,7 +29,7 @@ def small(**options: bool) -> RandomForestRegressor:
 def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
     """Calibrate by hand, as the rows are too few."""
     source = OutOfBagIntervals(model._fitted, 1)
-    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 0.75, N), None)
+    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 1.5, 0.75, N), None)
     calibration = Calibration("oob", (level,), Finish.of(y))
     model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
     return model
@@ -67,6 +67,18 @@ def save_all(folder: Path) -> None:
     for name, model in (models | {"named": named}).items():
         model.save(folder / name)
     models["all"].save(folder / "lean", training_rows=False)
+    days = ["2024-05-30", None, "2024-06-01", "2024-05-31"]
+    table = {
+        "number": X[:, 0],
+        "flag": [True, False] * (N // 2),
+        "day": (4 * days)[:N],
+        "town": ["a", "b"] * (N // 2),
+        "code": [7, 5] * (N // 2),
+        "key": [f"k{i}" for i in range(N)],
+        "y": y,
+    }
+    options = {"categorical": ["code"], "id": ["key"]}
+    fit_table(table, "y", estimator=small(), **options).save(folder / "coded")
     new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
     split = HDIForestRegressor(small()).fit(X, y)
     split.calibrate([0.5, 0.8], method="split", X=new, y=new[:, 0]).save(folder / "calibrated")

@@ -31,7 +31,7 @@ else:
 from mutations import mutate
 
 from hdiforest import HDIForestRegressor, LeafModel
-from hdiforest.command.summary import describe
+from hdiforest.command.summary import contents
 
 INTERPOLATIONS = [
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
@@ -93,11 +93,14 @@ def loaded(load: Callable[[], Model]) -> Model | None:
 
 def check_forest(model: HDIForestRegressor, path: Path) -> None:
     """Describe and ask a model, save it, and ask it again."""
-    text = describe(path)
+    text = contents(path).text()
     require(text.replace("\n", "").isprintable(), f"description {text!r}")
     if model.n_features_in_ > MOST_FEATURES:
         return
     X = np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
+    coding = model._fitted.coding
+    if coding is not None:
+        X = {column.name: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
     answers = ask(model, X)
     if model.scorer_.index.scalar_output:
         model.sample(X, 3, random_state=0)
@@ -125,6 +128,10 @@ def check_leaves(model: LeafModel, path: Path) -> None:
     again = path.with_name("again")
     model.save(again)
     require_same(ask(LeafModel.load(again, np.asarray), leaves), answers)
+
+
+# What each kind of column takes, besides numbers.
+CELLS = {"date": ["2024-05-31", None] * 3, "category": ["a", "7", None] * 2}
 
 
 def ask(model: HDIForestRegressor | LeafModel, X: np.ndarray) -> dict[str, np.ndarray]:

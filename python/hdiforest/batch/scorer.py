@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdiforest.batch.batches import Batch, Results, batch_of
 from hdiforest.batch.opened import Opened, opened
@@ -61,6 +62,9 @@ class BatchScorer:
     found by name, further ones do not matter; a model that was fitted without names takes all
     columns that are not kept, in their order. Numbers are those of
     `HDIForestRegressor.predict_interval`, bit for bit.
+
+    Cells of categories that the training rows did not have are taken as missing; `unseen` counts
+    them by column, in each process for itself.
 
     If the file is replaced by another model, is damaged or gone, the next batch raises an error
     that names the path and the host.
@@ -225,9 +229,17 @@ class BatchScorer:
                 f"the model {self.path} takes no missing values, but column '{features[column]}' "
                 f"has one in row {first_row + row + 1}"
             )
-        if unseen:
-            with self._counting:
-                self.unseen.update(unseen)
+        self.count_unseen(unseen)
+        return self.results_of(X)
+
+    def count_unseen(self, unseen: Mapping[str, int]) -> None:
+        """Add to `unseen`, from any thread."""
+        with self._counting:
+            self.unseen.update(unseen)
+
+    def results_of(self, X: NDArray[np.floating[Any]]) -> Results:
+        """Return the columns of results of rows that were checked, (n, n_features)."""
+        fitted = self.model.fitted
         mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
         ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]
         columns = map(np.ascontiguousarray, (mean, *ends))
@@ -291,7 +303,7 @@ def _checked(
     """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
     if fitted.n_outputs != 1:
         raise ValueError(
-            f"the model {path} has {fitted.n_outputs} targets; tables are scored for one"
+            f"the model has {fitted.n_outputs} targets; tables are scored for one (model {path})"
         )
     levels = None
     if coverage is not None:

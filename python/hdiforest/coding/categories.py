@@ -41,6 +41,9 @@ class CategoryColumn(Column):
         """Whether the categories are numbers."""
         return len(self.values) > 0 and isinstance(self.values[0], float)
 
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.values):,} categories)"
+
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         import pyarrow as pa

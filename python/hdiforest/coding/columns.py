@@ -54,6 +54,14 @@ class Column:
     name: str
     kind: ClassVar[str]
 
+    def __str__(self) -> str:
+        return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
+
+    @property
+    def source(self) -> str:
+        """Name of the column of the table."""
+        return self.name
+
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 
@@ -152,12 +160,16 @@ def as_booleans(text: Any) -> Any:
 
 
 def as_float64(array: Any) -> NDArray[np.float64]:
-    """Return an Array of numbers; null is NaN."""
+    """Return an Array of numbers; null is NaN. Its `to_numpy` would import pandas."""
     import pyarrow as pa
 
-    values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    numbers: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    return numbers
+    floats = array.cast(pa.float64(), safe=False)
+    if floats.null_count > 0:
+        floats = floats.fill_null(np.nan)
+    values = floats.buffers()[1]
+    if values is None:
+        return np.empty(0)
+    return np.frombuffer(values, np.float64, len(floats), 8 * floats.offset)
 
 
 def require_facts(facts: Facts, names: tuple[str, ...]) -> None:

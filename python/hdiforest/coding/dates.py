@@ -52,6 +52,9 @@ class DateColumn(Column):
     zoned: bool
     kind = "date"
 
+    def __str__(self) -> str:
+        return f"{self.name} (date, in {self.unit}s)"
+
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         array = decoded(array)

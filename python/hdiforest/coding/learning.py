@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hdiforest.coding.arrow_types import decoded, is_date, is_duration, is_number, is_text
 from hdiforest.coding.categories import CategoryColumn, counted
@@ -28,7 +28,6 @@ _FEW = 20
 
 def learn(
     table: Any,
-    y: ArrayLike,
     *,
     categorical: Categorical = "auto",
     drop: Collection[str] = (),
@@ -36,16 +35,20 @@ def learn(
 ) -> TableCoding:
     """Choose how the columns of a training table become features.
 
+    The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
+    tell the forest the target of each training row: with 2500 categories that have no effect,
+    calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
+
     Parameters
     ----------
     table : pyarrow.Table
         Every column that neither `drop` nor `ids` names becomes a feature.
-    y : (n,) array
-        Targets. The order of categories follows them.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, besides those of text and of dictionaries.
-    drop, ids : collection of str
-        Columns that are no features; the coding keeps the names of `ids`.
+    drop : collection of str
+        Columns that are no features.
+    ids : collection of str
+        Columns that are no features, whose names the coding keeps. They need not be there.
 
     Raises
     ------
@@ -55,12 +58,11 @@ def learn(
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names = [name for name in table.schema.names if name not in {*drop, *ids}]
-    _require_known(table.schema.names, names, [*named, *drop, *ids])
-    targets = np.asarray(y, dtype=np.float64)
+    _require_known(table.schema.names, names, [*named, *drop])
     entries, faults = [], {}
     for name in names:
         try:
-            entries.append(_learned(name, table.column(name), targets, name in named))
+            entries.append(_learned(name, table.column(name), name in named))
         except ColumnError as error:
             where = "" if error.row is None else f" in row {error.row + 1}"
             faults[name] = f"column {name!r} {error.clause}{where}"
@@ -83,7 +85,7 @@ def _require_known(known: Sequence[str], features: Sequence[str], named: Sequenc
         raise CodingError(f"the table has two columns {', '.join(map(repr, repeated))}", repeated)
 
 
-def _learned(name: str, column: Any, y: NDArray[np.float64], is_categorical: bool) -> Column:  # noqa: ARG001
+def _learned(name: str, column: Any, is_categorical: bool) -> Column:
     import pyarrow as pa
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

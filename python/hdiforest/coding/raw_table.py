@@ -31,7 +31,9 @@ def raw_table(X: Any, columns: Collection[str] | None = None) -> Any:
         raise ImportError(
             f"X is a {kind}, whose columns are read with pyarrow: pip install pyarrow"
         ) from None
-    if isinstance(X, pa.Table | pa.RecordBatch):
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if isinstance(X, pa.Table):
         return X
     is_frame = hasattr(X, "iloc") and hasattr(X, "columns")
     is_arrow = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")

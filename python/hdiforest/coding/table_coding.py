@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from hdiforest.coding.categories import CategoryColumn
 from hdiforest.coding.columns import BooleanColumn, Codes, Column, ColumnError, Facts, NumberColumn
 from hdiforest.coding.dates import DateColumn, DurationColumn
+from hdiforest.coding.derived import MappedColumn, ScaledColumn
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
-    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
+    for each in (
+        *(NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn),
+        *(MappedColumn, ScaledColumn),
+    )
 }
 
 
@@ -56,13 +60,13 @@ class TableCoding:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names that a table must have, in the order of the features."""
-        return tuple(entry.name for entry in self.entries)
+        """Names that a table must have, in the order of their first features."""
+        return tuple(dict.fromkeys(entry.source for entry in self.entries))
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
-        return self.columns
+        return tuple(entry.name for entry in self.entries)
 
     @property
     def number_columns(self) -> tuple[str, ...]:
@@ -108,16 +112,16 @@ class TableCoding:
         faults, rounded, unseen = {}, [], {}
         for j, entry in enumerate(self.entries):
             try:
-                codes = _coded(entry, table.column(entry.name))
+                codes = _coded(entry, table.column(entry.source))
             except ColumnError as error:
                 where = "" if error.row is None else f" in row {first_row + error.row + 1}"
-                faults[entry.name] = f"column {entry.name!r} {error.clause}{where}"
+                faults[entry.source] = f"column {entry.source!r} {error.clause}{where}"
                 continue
             X[:, j] = codes.values
             if codes.rounded:
                 rounded.append(entry.name)
-            if isinstance(entry, CategoryColumn):
-                unseen[entry.name] = codes.n_unseen
+            if isinstance(entry, CategoryColumn | MappedColumn):
+                unseen[entry.source] = codes.n_unseen
         if faults:
             raise CodingError("; ".join(faults.values()), faults)
         if rounded:

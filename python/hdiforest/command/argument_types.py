@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hdiforest.command.inputs import Part
 from hdiforest.command.tables import TableError, ending
 from hdiforest.text import percentage_hint
 
@@ -81,3 +82,13 @@ def number_or_share(text: str) -> int | float:
 def max_features(text: str) -> str | int | float:
     """Return what scikit-learn takes as max_features."""
     return text if text in ("sqrt", "log2") else number_or_share(text)
+
+
+def part(text: str) -> Part:
+    """Return a share of the tables, written as i/n."""
+    i, slash, n = text.partition("/")
+    if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
+        raise argparse.ArgumentTypeError(
+            f"a part is written as i/n with i from 1 to n, such as 3/20, got {text}"
+        )
+    return Part(int(i), int(n))

@@ -12,6 +12,7 @@ from hdiforest.command.argument_types import (
     max_features,
     natural,
     number_or_share,
+    part,
     positive,
     share,
     table,
@@ -36,7 +37,15 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    for add in (_add_fit, _add_score, _add_calibrate, _add_check, _add_inspect, _add_demo):
+    for add in (
+        _add_fit,
+        _add_import,
+        _add_score,
+        _add_calibrate,
+        _add_check,
+        _add_inspect,
+        _add_demo,
+    ):
         add(commands)
     return parser
 
@@ -52,14 +61,9 @@ def _add_fit(commands: Any) -> None:
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
+    _add_roles(add)
     add("--sample-weight", metavar="COL", help="column of row weights")
-    add(
-        "--weights",
-        choices=tuple(WEIGHTINGS),
-        default="all",
-        help="training rows that count in a leaf (default: all)",
-    )
+    _add_weights(add)
     add(
         "--calibrate",
         choices=("oob", "split", "cv+", "none"),
@@ -72,9 +76,9 @@ def _add_fit(commands: Any) -> None:
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
     _add_boost(add)
-    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
-        "'hdiforest calibrate' needs them")  # fmt: skip
+    _add_training_rows(add)
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
+    _add_text_form(parser)
     _add_jobs(parser)
     forest = parser.add_argument_group("forest")
     add = forest.add_argument
@@ -88,13 +92,44 @@ def _add_fit(commands: Any) -> None:
     add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
 
 
+def _add_import(commands: Any) -> None:
+    parser = _command(
+        commands, "import", "Write a model file from a fitted forest and the table of its fit."
+    )
+    add = parser.add_argument
+    add("forest", type=Path, metavar="FOREST", help="fitted forest of scikit-learn that skops, or "
+        "joblib or pickle, stored")  # fmt: skip
+    add("train", type=table, metavar="TRAIN", help=f"table of its fit, with rows in the same order:"
+        f" {ANY_ENDING}")  # fmt: skip
+    add("--target", required=True, metavar="COL", help="column that the forest predicts")
+    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
+    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns that the "
+        "forest was not fitted on, if it does not know its columns by name")  # fmt: skip
+    add("--sample-weight", metavar="COL", help="column of the row weights of its fit")
+    _add_weights(add)
+    add("--calibrate", choices=("oob", "none"), default="oob", help="see 'fit' (default: oob)")
+    add("--trusted", action="store_true", help="load a file of joblib or pickle, which runs the "
+        "code that it holds")  # fmt: skip
+    add("--trust-types", nargs="+", action="extend", default=[], metavar="TYPE",
+        help="types that skops may load besides those that it knows")  # fmt: skip
+    _add_training_rows(add)
+    _add_text_form(parser)
+    _add_jobs(parser)
+
+
 def _add_score(commands: Any) -> None:
-    parser = _command(commands, "score", "Score the rows of a table: prediction and interval ends.")
+    parser = _command(commands, "score", "Score the rows of tables: prediction and interval ends.")
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=table, metavar="TABLE", help=f"table: {ANY_ENDING}")
-    add("-o", "--output", required=True, type=table, metavar="OUT", help="table to write; all "
-        "formats go with all")  # fmt: skip
+    add("inputs", nargs="+", metavar="IN",
+        help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
+        "for CSV or a stream of Arrow from standard input")  # fmt: skip
+    add("-o", "--output", required=True, type=Path, metavar="OUT", help="table to write, all "
+        "formats go with all; of a folder, a pattern or several tables a folder, with an output "
+        "for each input")  # fmt: skip
+    add("--resume", action="store_true", help="leave outputs that are there and were made by this "
+        "model, with these arguments, of the same inputs")  # fmt: skip
+    add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
     add("--coverage", nargs="+", type=level, metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated, or any below 1 if the model was out of bag and keeps its training rows; of "
@@ -103,10 +138,13 @@ def _add_score(commands: Any) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, or one-sided intervals (default: calibrated if "
         "the model is, else hdi)")  # fmt: skip
-    add("--keep", nargs="+", action="extend", default=[], metavar="COL",
-        help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
+    add("--keep", nargs="+", action="extend", metavar="COL",
+        help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
+        "model's --id that IN has)")  # fmt: skip
+    add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
+    _add_text_form(parser)
     _add_jobs(parser)
 
 
@@ -124,6 +162,7 @@ def _add_calibrate(commands: Any) -> None:
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_boost(add)
+    _add_text_form(parser)
     _add_jobs(parser)
 
 
@@ -140,7 +179,35 @@ def _add_check(commands: Any) -> None:
         help="calibrated, shortest or equal-tailed intervals (default: calibrated if the model is, "
         "else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
+    _add_text_form(parser)
     _add_jobs(parser)
+
+
+def _add_text_form(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("text of CSV and TSV")
+    add = group.add_argument
+    add("--sep", metavar="CHAR", help="between cells (default: a comma, or a tab in TSV)")
+    add("--decimal", default=".", metavar="CHAR", help="before decimals (default: a point)")
+    add("--encoding", default="utf-8", metavar="NAME", help="such as latin-1 (default: utf-8)")
+
+
+def _add_weights(add: Any) -> None:
+    add("--weights", choices=tuple(WEIGHTINGS), default="all",
+        help="training rows that count in a leaf (default: all)")  # fmt: skip
+
+
+def _add_training_rows(add: Any) -> None:
+    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
+        "'hdiforest calibrate' needs them")  # fmt: skip
+
+
+def _add_roles(add: Any) -> None:
+    add("--categorical", nargs="+", action="extend", default=[], metavar="COL",
+        help="columns of categories besides those of text, such as codes of numbers (default: auto,"
+        " those of text alone)")  # fmt: skip
+    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
+    add("--id", nargs="+", action="extend", default=[], metavar="COL", help="columns that name the "
+        "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
 
 
 def _add_boost(add: Any) -> None:
@@ -159,6 +226,7 @@ def _add_labelled(parser: argparse.ArgumentParser) -> None:
 def _add_inspect(commands: Any) -> None:
     parser = _command(commands, "inspect", "Check a model file and say what it holds.")
     parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument("--json", action="store_true", help="print an object of JSON")
 
 
 def _add_demo(commands: Any) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.command.features import unseen_report
 from hdiforest.command.report import aligned
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import (
@@ -42,6 +44,8 @@ class Check:
     rows: int  # those measured
     rows_without_interval: int  # whose leaves are all empty
     levels: tuple[LevelCheck, ...]
+    # By column, cells of categories that the training rows did not have.
+    unknown_categories: dict[str, int]
 
     def json(self) -> str:
         """Return an object of the attributes."""
@@ -67,7 +71,9 @@ class Check:
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
         title = f"Intervals of kind {self.kind} on {self.rows:,} rows{left_out}"
-        return f"{title}; coverage of each third by width:\n{aligned(rows)}"
+        unseen = unseen_report(self.unknown_categories)
+        table = f"{title}; coverage of each third by width:\n{aligned(rows)}"
+        return f"{table}\n{unseen}" if unseen else table
 
 
 def check(
@@ -76,6 +82,7 @@ def check(
     y: NDArray[np.float64],
     kind: AnyKind,
     levels: list[float],
+    unseen: Mapping[str, int],
 ) -> Check:
     """Measure intervals of a model of one target.
 
@@ -88,6 +95,8 @@ def check(
     kind : {"calibrated", "hdi", "equal_tailed"}
     levels : list of k floats
         Above 0 and below 1.
+    unseen : mapping
+        By column, cells of unknown categories.
 
     Raises
     ------
@@ -104,6 +113,7 @@ def check(
         rows=len(y),
         rows_without_interval=int((~has_interval).sum()),
         levels=tuple(_measured(y, intervals[..., j], level) for j, level in enumerate(levels)),
+        unknown_categories={name: n for name, n in unseen.items() if n > 0},
     )
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hdiforest.atomic import is_standard_output, is_stream
 from hdiforest.command.arguments import command_parser
 from hdiforest.command.extras import need
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.estimator import HDIForestRegressor
+from hdiforest.command.usage import UsageError, require_writable, text_form
+
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
 
 __all__ = ["main"]
 
@@ -58,10 +55,6 @@ def _code_of(argv: Sequence[str] | None) -> int:
     return 0
 
 
-class UsageError(ValueError):
-    """Arguments that do not go together."""
-
-
 def _sentence(error: OSError) -> str:
     if error.strerror is None or error.filename is None:
         return error.strerror or str(error)
@@ -69,11 +62,17 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
-    from hdiforest.command.fitting import fit_and_calibrate, new_forest, out_of_bag_report
-    from hdiforest.command.labelled import read_training_table
+    from hdiforest.command.fitting import (
+        fit_and_calibrate,
+        new_forest,
+        out_of_bag_report,
+    )
+    from hdiforest.command.training import read_training_table
+    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest.table_fitting import attach_coding
 
     need("safetensors")
-    _require_writable(options.output, options.train)
+    require_writable(options.output, options.train)
     if options.groups is not None and options.calibrate not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.boost and options.calibrate == "none":
@@ -81,7 +80,10 @@ def _run_fit(options: Any) -> None:
     table = read_training_table(
         options.train,
         options.target,
+        text_form(options),
         drop=options.drop,
+        ids=options.id,
+        categorical=[name for name in options.categorical if name != "auto"],
         sample_weight=options.sample_weight,
         groups=options.groups,
     )
@@ -105,53 +107,66 @@ def _run_fit(options: Any) -> None:
         seed=options.seed,
     )
     report = out_of_bag_report(model)
+    attach_coding(model, table.coding)
+    _save_and_tell(model, options, f"{report}\n\n{not_calibrated}")
+
+
+def _run_import(options: Any) -> None:
+    from hdiforest.command.fitting import calibrate_out_of_bag, out_of_bag_report
+    from hdiforest.command.importing import import_model, load_forest, read_table_of
+
+    need("safetensors")
+    require_writable(options.output, options.forest, options.train)
+    forest = load_forest(options.forest, trusted=options.trusted, trusted_types=options.trust_types)
+    table = read_table_of(
+        forest,
+        options.train,
+        options.target,
+        text_form(options),
+        drop=options.drop,
+        sample_weight=options.sample_weight,
+    )
+    model = import_model(forest, table, weights=options.weights, n_jobs=_n_jobs(options))
+    not_calibrated = ""
+    if options.calibrate == "oob":
+        not_calibrated = calibrate_out_of_bag(model, random_state=0)
+    _save_and_tell(model, options, f"{out_of_bag_report(model)}\n\n{not_calibrated}")
+
+
+def _save_and_tell(model: HDIForestRegressor, options: Any, report: str) -> None:
     model.save(options.output, training_rows=options.training_rows)
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
         f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
-        f"{model.n_features_in_} features\n\n{report}\n\n{not_calibrated}"
+        f"{model.n_features_in_} features\n\n{report}"
         f"Model written to {options.output}"
     )
 
 
 def _run_score(options: Any) -> None:
-    from hdiforest.command.scoring import score_table
+    from hdiforest.command.score import run_score
 
-    _require_writable(options.output, options.table, options.model)
-    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
-    kind, levels = _kind_and_levels(model, options.kind, options.coverage)
-    report = sys.stderr if is_standard_output(options.output) else None
-    start = time.perf_counter()
-    n_rows = score_table(
-        model,
-        options.table,
-        options.output,
-        coverage=levels,
-        kind=kind,
-        keep=options.keep,
-        batch_rows=options.batch_rows,
-    )
-    seconds = time.perf_counter() - start
-    say(
-        f"{n_rows:,} rows scored in {seconds:.1f} s ({n_rows / seconds:,.0f} rows/s), "
-        f"written to {options.output}",
-        report,
-    )
+    run_score(options)
+
+
+def _on_a_line(text: str) -> str:
+    return f"\n{text}" if text else ""
 
 
 def _run_calibrate(options: Any) -> None:
     from hdiforest.command.calibrating import infinite_intervals_refused
+    from hdiforest.command.features import unseen_report
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output
-    _require_writable(output, options.table)
+    require_writable(output, options.table)
     model = _model_of_one_target(options)
     if model._require_fitted().training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y = read_labelled_table(model, options.table, options.target)
+    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
     known = calibration_of(model)
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
@@ -165,7 +180,7 @@ def _run_calibrate(options: Any) -> None:
             random_state=0,
         )
     model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {output}")
+    say(f"{model.calibration_!r}\n\nModel written to {output}{_on_a_line(unseen_report(unseen))}")
 
 
 def _run_check(options: Any) -> None:
@@ -176,12 +191,14 @@ def _run_check(options: Any) -> None:
     kind, levels = _kind_and_levels(model, options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    X, y = read_labelled_table(model, options.table, options.target)
-    found = check(model, X, y, kind, levels)
+    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
+    found = check(model, X, y, kind, levels, unseen)
     say(found.json() if options.json else found.text())
 
 
 def _model_of_one_target(options: Any) -> HDIForestRegressor:
+    from hdiforest.estimator import HDIForestRegressor
+
     model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options))
     if model.n_outputs_ != 1:
         raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
@@ -201,9 +218,10 @@ def _n_jobs(options: Any) -> int:
 
 
 def _run_inspect(options: Any) -> None:
-    from hdiforest.command.summary import describe
+    from hdiforest.command.summary import contents
 
-    say(describe(options.model))
+    found = contents(options.model)
+    say(found.json() if options.json else found.text())
 
 
 def _run_demo(options: Any) -> None:
@@ -214,31 +232,10 @@ def _run_demo(options: Any) -> None:
 
 RUNS = {
     "fit": _run_fit,
+    "import": _run_import,
     "score": _run_score,
     "calibrate": _run_calibrate,
     "check": _run_check,
     "inspect": _run_inspect,
     "demo": _run_demo,
 }
-
-
-def _require_writable(output: Path, *inputs: Path) -> None:
-    """Refuse early what would fail, or destroy an input, after the work is done."""
-    name = os.path.realpath(output)
-    for given in inputs:
-        if name == os.path.realpath(given):
-            raise UsageError(f"the output {output} must not be one of the inputs")
-    if output.is_dir():
-        raise UsageError(f"the output {output} is a folder")
-    try:
-        if is_stream(output):
-            return
-        folder = os.path.dirname(name)
-        if not os.path.isdir(folder):
-            raise OSError(f"cannot write {output}: there is no folder {folder}")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        if error.strerror is None:
-            raise
-        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
+import os
+import stat
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from hdiforest.command.csv_kinds import Kind, kind_of, odd_one
 from hdiforest.command.csv_rows import CsvRows, RowError
 from hdiforest.command.extras import need
 from hdiforest.command.table_reader import TableError, TableReader, not_numbers
+from hdiforest.command.text_form import Packing, TextForm, as_utf_8, unpacked
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost
-_AS_UTF_8 = "save it as UTF-8"
+_AS_UTF_8 = "save it as UTF-8, or name its encoding by --encoding"
 # What pyarrow and pandas read as missing.
 _MISSING = [
     *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
@@ -32,20 +35,38 @@ class CsvReader(TableReader):
     Parameters
     ----------
     path : Path
-    zipped : bool
-        Whether it is compressed by gzip.
+    packing : {"none", "gzip", "zstd"}, default="none"
+    sep : str, default=","
+        Character between cells, if `form` does not say it.
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors.
+    form : TextForm, optional
     """
 
-    def __init__(self, path: Path, *, zipped: bool) -> None:
+    is_text = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        packing: Packing = "none",
+        sep: str = ",",
+        stream: IO[bytes] | None = None,
+        form: TextForm | None = None,
+    ) -> None:
         self.path = path
+        form = TextForm() if form is None else form
+        self.sep = form.sep or sep
+        self._decimal = form.decimal
+        self._is_utf_8 = codecs.lookup(form.encoding).name == "utf-8"
         self.n_rows = None
         # Not buffered, so that signals are handled between two reads of a pipe.
-        opened = gzip.open(path) if zipped else open(path, "rb", buffering=0)  # noqa: SIM115
-        self._stream = cast("IO[bytes]", opened)
+        self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
         self._spelled: set[str] = set()  # number columns with cells such as " 1" or true
         try:
             with self._naming_the_file():
-                self._rows = CsvRows(self._stream)
+                self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+                self._rows = CsvRows(self._stream, self.sep)
                 header = self._rows.header()
                 self.names = self._names(header.rstrip(b"\r\n"))
         except BaseException:
@@ -60,7 +81,18 @@ class CsvReader(TableReader):
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        if hasattr(self, "_stream"):
+            self._stream.close()
+        self._file.close()
+
+    def share_read(self) -> float | None:
+        """Return which share of the file was read, by bytes; None if that is not known."""
+        try:
+            status = os.fstat(self._file.fileno())
+        except (AttributeError, OSError):
+            return None
+        is_file = stat.S_ISREG(status.st_mode) and status.st_size > 0
+        return self._file.tell() / status.st_size if is_file else None
 
     def _names(self, header: bytes) -> list[str]:
         if not header.strip():
@@ -69,7 +101,7 @@ class CsvReader(TableReader):
             raise TableError(f"{self.path} is encoded as UTF-16; {_AS_UTF_8}")
         try:
             # pyarrow's time for a header grows with the square of its columns.
-            return next(csv.reader([header.decode()]))
+            return next(csv.reader([header.decode()], delimiter=self.sep))
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
         except csv.Error as error:
@@ -88,6 +120,48 @@ class CsvReader(TableReader):
             for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
                 yield self._table(block, number_columns, kept)
 
+    def without_missing(self, column: Any) -> Any:
+        """Return text with null in place of what means missing."""
+        return need("pyarrow.compute").if_else(_is_missing(column), None, column)
+
+    def _read_typed(
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
+    ) -> Iterator[Any]:
+        pa = need("pyarrow")
+        kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
+        kinds |= dict.fromkeys(number_columns, "number")
+        with self._naming_the_file():
+            for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
+                unknown = [name for name in columns if name not in kinds]
+                if unknown:
+                    kinds |= self._kinds(block, unknown)
+                numbers = [name for name in columns if kinds.get(name) == "number"]
+                table = self._table(block, numbers, [n for n in columns if n not in numbers])
+                yield pa.table({name: self._typed(table, name, kinds) for name in columns})
+
+    def _kinds(self, block: bytes, columns: list[str]) -> dict[str, Kind]:
+        """Return the kinds of those columns that have cells in the block."""
+        table = self._table(block, [], columns)
+        found: dict[str, Kind] = {}
+        mixed = {}
+        for name in columns:
+            text = self.without_missing(table[name].combine_chunks())
+            kind = kind_of(text, self._as_numbers, self._decimal)
+            if kind == "mixed":
+                row, cell = odd_one(text, self._decimal)
+                line = self._rows.line_of(block, row)
+                mixed[name] = f"holds '{_shown(cell.encode())}' in line {line}"
+            elif kind is not None:
+                found[name] = kind
+        if mixed:
+            raise TableError(f"{self.path}: {not_numbers(mixed)}", mixed)
+        return found
+
+    def _typed(self, table: Any, name: str, kinds: dict[str, Kind]) -> Any:
+        if name not in kinds:
+            return need("pyarrow").nulls(table.num_rows)
+        return table[name] if kinds[name] == "number" else self.without_missing(table[name])
+
     def _table(self, block: bytes, number_columns: list[str], kept: list[str]) -> Any:
         pa = need("pyarrow")
         try:
@@ -97,7 +171,9 @@ class CsvReader(TableReader):
             self._require_readable(block, number_columns, kept)
             columns = self._parsed(block, number_columns, kept, self._spelled)
         arrays = [
-            _as_numbers(columns[name]) if pa.types.is_string(columns[name].type) else columns[name]
+            self._as_numbers(columns[name])
+            if pa.types.is_string(columns[name].type)
+            else columns[name]
             for name in number_columns
         ]
         names = [*number_columns, *kept]
@@ -117,8 +193,9 @@ class CsvReader(TableReader):
             name: pa.string() if name in as_text else pa.float64() for name in number_columns
         } | dict.fromkeys(kept, pa.string())
         convert = pa_csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=_MISSING, **how
-        )
+            column_types=types, include_columns=list(types), null_values=_MISSING,
+            decimal_point=self._decimal, **how,
+        )  # fmt: skip
         table = self._arrow_table(block, convert)
         return dict(zip(types, table.columns, strict=True))
 
@@ -128,7 +205,9 @@ class CsvReader(TableReader):
         read = pa_csv.ReadOptions(
             column_names=self.names, use_threads=False, block_size=len(block) + 1
         )
-        parse = pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False, **how)
+        parse = pa_csv.ParseOptions(
+            newlines_in_values=True, ignore_empty_lines=False, delimiter=self.sep, **how
+        )
         return pa_csv.read_csv(pa.BufferReader(block), read, parse, convert)
 
     def _require_even(self, block: bytes) -> None:
@@ -162,14 +241,14 @@ class CsvReader(TableReader):
 
         Columns of numbers in words become `_spelled`.
         """
-        pa, pc = need("pyarrow"), need("pyarrow.compute")
+        pa = need("pyarrow")
         columns = self._parsed(block, number_columns, kept, set(number_columns), check_utf8=False)
         bad = {}
         for name in number_columns:
             text = columns[name]
-            if _fails(lambda text: pc.if_else(_is_missing(text), None, text).cast("double"), text):
+            if _fails(self._plain_numbers, text):
                 self._spelled.add(name)
-            if (row := _first_failure(_as_numbers, text)) is not None:
+            if (row := _first_failure(self._as_numbers, text)) is not None:
                 cell = _shown(text.cast(pa.binary())[row].as_py())
                 bad[name] = f"holds '{cell}' in line {self._rows.line_of(block, row)}"
         if bad:
@@ -182,6 +261,25 @@ class CsvReader(TableReader):
                     f"{_AS_UTF_8}"
                 )
 
+    def _plain_numbers(self, text: Any) -> Any:
+        """Return text as float64, without regard to spaces and words."""
+        pc = need("pyarrow.compute")
+        present = pc.if_else(_is_missing(text), None, text)
+        if self._decimal != ".":
+            # A point would be read as the decimal sign.
+            present = pc.replace_substring(present, ".", "?")
+            present = pc.replace_substring(present, self._decimal, ".")
+        return present.cast("double")
+
+    def _as_numbers(self, text: Any) -> Any:
+        """Return text as float64: spaces do not count, true is 1 and false is 0."""
+        pc = need("pyarrow.compute")
+        bare = pc.ascii_trim_whitespace(text)
+        lower = pc.ascii_lower(bare)
+        for word, digit in (("true", "1"), ("false", "0")):
+            bare = pc.if_else(pc.equal(lower, word), digit, bare)
+        return self._plain_numbers(bare)
+
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         pa = need("pyarrow")
@@ -189,23 +287,13 @@ class CsvReader(TableReader):
             yield
         except RowError as error:
             raise TableError(f"{self.path}: {error}") from None
-        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
 
 
 def _is_missing(text: Any) -> Any:
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     return pc.is_in(text, value_set=pa.array(_MISSING))
-
-
-def _as_numbers(text: Any) -> Any:
-    """Return text as float64: spaces do not count, true is 1 and false is 0."""
-    pc = need("pyarrow.compute")
-    bare = pc.ascii_trim_whitespace(text)
-    lower = pc.ascii_lower(bare)
-    for word, digit in (("true", "1"), ("false", "0")):
-        bare = pc.if_else(pc.equal(lower, word), digit, bare)
-    return pc.if_else(_is_missing(bare), None, bare).cast("double")
 
 
 def _fails(convert: Any, text: Any) -> bool:

@@ -11,10 +11,7 @@ import numpy as np
 
 MAX_ROW_BYTES = 1 << 26
 
-# A quoted cell; as for pyarrow, quotes count only where a cell begins.
-_QUOTED = re.compile(rb'(?<![^,\r\n])"[^"]*(?:""[^"]*)*("?)')
 _QUOTE, _MASK = np.frombuffer(b'"x', np.uint8)
-_BEFORE_CELLS = np.frombuffer(b',\r\n"', np.uint8)
 
 
 class RowError(ValueError):
@@ -28,6 +25,8 @@ class CsvRows:
     ----------
     stream : binary file
         Need not be seekable. A byte order mark of UTF-8 is left out.
+    sep : str, default=","
+        A character of ASCII between cells.
 
     Attributes
     ----------
@@ -35,8 +34,9 @@ class CsvRows:
         Line of the file, counted from 1, at which the last header or block begins.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], sep: str = ",") -> None:
         self._stream = stream
+        self._quotes = _Quotes(sep.encode())
         # Begins at a row.
         self._ahead = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
         self._ended = False
@@ -68,10 +68,10 @@ class CsvRows:
         first_empty = None
         while block := self._next_block(n_bytes):
             if not empty_lines:
-                row = _first_empty(block) if first_empty is None else 0
+                row = self._quotes.first_empty(block) if first_empty is None else 0
                 if row is not None:
                     first_empty = first_empty or self.line_of(block, row)
-                    block, after = _split(block, row)
+                    block, after = self._quotes.split(block, row)
                     if after.strip(b"\r\n"):
                         raise RowError(f"line {first_empty} is empty; remove it or fill it")
             if block:
@@ -79,13 +79,13 @@ class CsvRows:
 
     def line_of(self, block: bytes, row: int) -> int:
         """Return the line of the file on which a row of the last block begins."""
-        return self.line + _n_lines(_split(block, row)[0])
+        return self.line + _n_lines(self._quotes.split(block, row)[0])
 
     def _first_row(self) -> bytes:
         n_bytes = 1 << 16
         while True:
             self._read_ahead(n_bytes)
-            rows = _masked(self._ahead).splitlines(keepends=True)
+            rows = self._quotes.masked(self._ahead).splitlines(keepends=True)
             if len(rows) > 1 or self._ended:
                 return self._taken(len(rows[0]) if rows else 0)
             n_bytes = self._more_than(n_bytes)
@@ -93,7 +93,7 @@ class CsvRows:
     def _next_block(self, n_bytes: int) -> bytes:
         while True:
             self._read_ahead(n_bytes)
-            rows = _masked(self._ahead)
+            rows = self._quotes.masked(self._ahead)
             # The last byte might be the first half of \r\n.
             end = 1 + max(rows.rfind(b"\n"), rows.rfind(b"\r", 0, len(rows) - 1))
             if end > 0 or self._ended:
@@ -109,7 +109,7 @@ class CsvRows:
             self._ended = not part
         self._ahead = b"".join(parts)
         if self._ended:
-            for quoted in _QUOTED.finditer(self._ahead):
+            for quoted in self._quotes.quoted.finditer(self._ahead):
                 if not quoted[1]:
                     line = self._next_line + _n_lines(self._ahead[: quoted.start()])
                     raise RowError(f"the quote opened in line {line} is not closed")
@@ -129,32 +129,43 @@ class CsvRows:
         return block
 
 
-def _masked(block: bytes) -> bytes:
-    """Return the block with quoted cells masked, so that every line end ends a row."""
-    if b'"' not in block:
-        return block
-    characters = np.frombuffer(block, np.uint8)
-    quotes = characters == _QUOTE
-    # Every other quote opens a cell, or is the second of a pair within one.
-    quoted = np.cumsum(quotes, dtype=np.uint8) & 1 == 1
-    before = np.append(_BEFORE_CELLS[:1], characters)[np.flatnonzero(quotes & quoted)]
-    if np.isin(before, _BEFORE_CELLS).all():
-        return np.where(quoted, _MASK, characters).tobytes()
-    # Quotes within a cell that is not quoted have no meaning.
-    return _QUOTED.sub(lambda cell: b"x" * len(cell[0]), block)
+class _Quotes:
+    """Finds the line ends that end rows."""
 
+    def __init__(self, sep: bytes) -> None:
+        between = re.escape(sep) + rb"\r\n"
+        # A quoted cell; as for pyarrow, quotes count only where a cell begins.
+        self.quoted = re.compile(rb"(?<![^" + between + rb'])"[^"]*(?:""[^"]*)*("?)')
+        self._before_cells = np.frombuffer(sep + b'\r\n"', np.uint8)
 
-def _first_empty(block: bytes) -> int | None:
-    if block[:1] not in b"\r\n" and not any(ends in block for ends in (b"\n\n", b"\n\r", b"\r\r")):
-        return None
-    rows = _masked(block).splitlines()
-    return rows.index(b"") if b"" in rows else None
+    def masked(self, block: bytes) -> bytes:
+        """Return the block with quoted cells masked, so that every line end ends a row."""
+        if b'"' not in block:
+            return block
+        characters = np.frombuffer(block, np.uint8)
+        quotes = characters == _QUOTE
+        # Every other quote opens a cell, or is the second of a pair within one.
+        quoted = np.cumsum(quotes, dtype=np.uint8) & 1 == 1
+        before = np.append(self._before_cells[:1], characters)[np.flatnonzero(quotes & quoted)]
+        if np.isin(before, self._before_cells).all():
+            return np.where(quoted, _MASK, characters).tobytes()
+        # Quotes within a cell that is not quoted have no meaning.
+        return self.quoted.sub(lambda cell: b"x" * len(cell[0]), block)
 
+    def first_empty(self, block: bytes) -> int | None:
+        """Return the number of the first empty row."""
+        if block[:1] not in b"\r\n" and not any(
+            ends in block for ends in (b"\n\n", b"\n\r", b"\r\r")
+        ):
+            return None
+        rows = self.masked(block).splitlines()
+        return rows.index(b"") if b"" in rows else None
 
-def _split(block: bytes, row: int) -> tuple[bytes, bytes]:
-    rows = _masked(block).splitlines(keepends=True)
-    n_bytes = sum(map(len, rows[:row]))
-    return block[:n_bytes], block[n_bytes:]
+    def split(self, block: bytes, row: int) -> tuple[bytes, bytes]:
+        """Return the rows before a row, and the others."""
+        rows = self.masked(block).splitlines(keepends=True)
+        n_bytes = sum(map(len, rows[:row]))
+        return block[:n_bytes], block[n_bytes:]
 
 
 def _n_lines(block: bytes) -> int:

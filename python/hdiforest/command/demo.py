@@ -13,9 +13,9 @@ from sklearn.model_selection import KFold
 
 from hdiforest.atomic import replacing
 from hdiforest.command.extras import need
-from hdiforest.command.labelled import read_training_table
 from hdiforest.command.report import LEVELS, comparison, say
 from hdiforest.command.tables import write_table
+from hdiforest.command.training import read_training_table
 from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.result_names import interval_names

@@ -11,9 +11,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
-from hdiforest.command.labelled import TrainingTable
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
+from hdiforest.command.training import TrainingTable
 from hdiforest.estimator import HDIForestRegressor
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
@@ -64,6 +64,17 @@ def fit_and_calibrate(
         with infinite_intervals_refused():
             model.calibrate(CALIBRATED_LEVELS, **options)
         return ""
+    return calibrate_out_of_bag(model, **options)
+
+
+def calibrate_out_of_bag(model: HDIForestRegressor, **options: Any) -> str:
+    """Calibrate a fitted model at those of `CALIBRATED_LEVELS` that its rows allow.
+
+    Returns
+    -------
+    str
+        As `fit_and_calibrate`.
+    """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "intervals of coverage .* are infinite", UserWarning)

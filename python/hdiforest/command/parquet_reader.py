@@ -17,17 +17,24 @@ _READING = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 
 
 class ParquetReader(TableReader):
-    """A Parquet file whose footer has been read."""
+    """A Parquet file whose footer has been read.
 
-    def __init__(self, path: Path) -> None:
+    Parameters
+    ----------
+    path : Path
+    stream : pyarrow.NativeFile, optional
+        To be read in place of the file at `path`, which is its name in errors.
+    """
+
+    def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
         self.path = path
-        if not stat.S_ISREG(path.stat().st_mode):
+        if stream is None and not stat.S_ISREG(path.stat().st_mode):
             raise TableError(
                 f"cannot read {path}: Parquet is read from its end, which only a file allows; "
                 "write it to a file first, or hand over CSV"
             )
         with self._naming_the_file():
-            self._file = need("pyarrow.parquet").ParquetFile(path, **_READING)
+            self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_READING)
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows

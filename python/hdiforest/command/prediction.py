@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from hdiforest.calibration.base_record import Record
 from hdiforest.command.extras import need
 from hdiforest.command.tables import TableError, TableReader
-from hdiforest.estimator import HDIForestRegressor
+from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels
 from hdiforest.threads import thread_count
 
+if TYPE_CHECKING:
+    from hdiforest.estimator import HDIForestRegressor
+
 Array = NDArray[np.float64]
+Rows = NDArray[np.float32] | NDArray[np.float64]
 
 
 def calibration_of(model: HDIForestRegressor) -> Record | None:
@@ -48,25 +52,23 @@ def has_names(model: HDIForestRegressor) -> bool:
     return hasattr(model, "feature_names_in_")
 
 
-def feature_columns(
-    model: HDIForestRegressor, table: TableReader, others: Sequence[str]
-) -> list[str]:
+def feature_columns(fitted: FittedForest, table: TableReader, others: Sequence[str]) -> list[str]:
     """Return the columns that the model takes, in its order.
 
     A model without names takes all but the `others`, or raises TableError if their number is wrong.
     """
-    if has_names(model):
-        return [str(name) for name in model.feature_names_in_]
+    if fitted.feature_names is not None:
+        return [str(name) for name in fitted.feature_names]
     columns = [name for name in table.names if name not in others]
-    if len(columns) != model.n_features_in_:
+    if len(columns) != fitted.n_features:
         raise TableError(
-            f"the model was fitted without column names and takes {model.n_features_in_} columns "
+            f"the model was fitted without column names and takes {fitted.n_features} columns "
             f"in their order; {table.path} has {len(columns)} that neither --keep nor --target "
             f"names{table.separator_hint()}"
         )
     return columns
 
 
-def with_names(X: Array, names: Sequence[str]) -> Any:
+def with_names(X: Rows, names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
     return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})

@@ -1,58 +1,99 @@
-"""From a model and a table to a table of predictions and intervals, batch by batch."""
+"""From a model and a table to a table of predictions: reads, scores and writes at the same time."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from hdiforest.batch import BatchScorer
+from hdiforest.batch.batches import arrow_array
+from hdiforest.batch.pipeline import Pipeline
+from hdiforest.command.extras import need
+from hdiforest.command.features import Features
+from hdiforest.command.progress import Progress, no_progress
+from hdiforest.command.table_reader import rows_of
+from hdiforest.command.tables import TableError, TableReader, write_table
+from hdiforest.result_names import require_distinct
 
-from hdiforest.command.extras import MissingPackageError, need
-from hdiforest.command.prediction import feature_columns
-from hdiforest.command.tables import (
-    TableError,
-    checked_features,
-    numbers,
-    open_table,
-    write_table,
-)
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.predicting import AnyKind, mean_and_intervals
-from hdiforest.result_names import ENDS, interval_names, require_distinct
-from hdiforest.threads import thread_count
+_SLICE_ROWS = 8192  # one thread scores so many at once
+_FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
+
+
+class Columns(NamedTuple):
+    """What is repeated in front of the results."""
+
+    names: tuple[str, ...] | None  # None: those that name the rows, if the model knows them
+    all: bool = False
+
+    def of(self, table: TableReader, scorer: BatchScorer) -> list[str]:
+        """Return those of a table."""
+        if self.all:
+            return list(table.names)
+        if self.names is not None:
+            return list(self.names)
+        coding = scorer.model.fitted.coding
+        return [] if coding is None else [name for name in coding.ids if name in table.names]
+
+
+class _Slice(NamedTuple):
+    rows: Any  # pyarrow.Table
+    first_row: int
+
+
+def features_of(scorer: BatchScorer, table: TableReader, keep: Columns) -> Features:
+    """Return the columns to read from a table; its header has been checked then.
+
+    Raises
+    ------
+    TableError
+        If a column is missing or of another type.
+    ValueError
+        If two columns of the output would have one name.
+    """
+    kept = keep.of(table, scorer)
+    require_distinct([*kept, *scorer.results])
+    others = [] if keep.all else kept
+    features = Features(scorer.model.fitted, table, kept=kept, not_features=others)
+    features.require()
+    return features
 
 
 def score_table(
-    model: HDIForestRegressor,
-    source: Path,
+    scorer: BatchScorer,
+    table: TableReader,
     out: Path,
     *,
-    coverage: Sequence[float] = (0.9,),
-    kind: AnyKind = "hdi",
-    keep: Sequence[str] = (),
+    keep: Columns,
+    n_threads: int = 1,
     batch_rows: int | None = None,
+    metadata: Mapping[bytes, bytes] | None = None,
+    may_be_empty: bool = False,
+    advance: Progress = no_progress,
 ) -> int:
-    """Score every row of a table; memory does not grow with their number.
+    """Score every row of a table; memory does not grow with their number. Closes the table.
 
     Parameters
     ----------
-    model : HDIForestRegressor
-        Of one output; its `n_jobs` says how many threads score.
-    source, out : Path
-        Tables; the endings of their names say the formats. A CSV may come through a pipe, and each
-        format may go to one.
-    coverage : sequence of k floats, default=(0.9,)
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, default="hdi"
-    keep : sequence of str
-        Columns of `source` to repeat in front of the results.
+    scorer : BatchScorer
+        Of one thread for each batch.
+    table : TableReader
+        A CSV may come through a pipe.
+    out : Path
+        Table to write; the ending of its name says the format. Each format may go to a pipe.
+    keep : Columns
+    n_threads : int, default=1
+        Threads that score.
     batch_rows : int, optional
-        Rows in memory at once: 65536 if None, fewer for more than 64 columns. No result depends on
-        it.
+        Rows in memory at once, about: 65536 if None, fewer for more than 64 columns. No result
+        depends on it.
+    metadata : mapping of bytes, optional
+        For the schema of `out`.
+    may_be_empty : bool, default=False
+        Whether a table without rows is scored to one without rows.
+    advance : callable
+        Called with the number of rows that were written, and the share of the table.
 
     Returns
     -------
@@ -62,65 +103,76 @@ def score_table(
     Raises
     ------
     TableError
-        If `source` lacks a column, has no rows, or holds something that is not a number.
+        If the table lacks a column, or holds something that the model does not take; or has no
+        rows.
     OSError
         If `out` cannot be written. Whatever is raised, no part of `out` is left behind, unless it
         is a pipe or a device.
     """
-    if model.n_outputs_ != 1:
-        raise ValueError(f"the model has {model.n_outputs_} targets; tables are scored for one")
-    results = interval_names(kind, coverage)
-    require_distinct([*keep, *results])
     pa = need("pyarrow")
-    with open_table(source) as table:
-        features = feature_columns(model, table, keep)
-        batches = table.batches(features, list(keep), batch_rows)
-        first = next(batches, None)  # before anything is written, because a pipe cannot be emptied
-        if first is None:
-            raise TableError(f"{source} has no rows")
-        fields = [pa.field(name, pa.float64()) for name in results]
-        schema = pa.schema([*table.fields(list(keep)), *fields])
-        n_done = 0
-        with write_table(out, schema) as write, _progress(table.n_rows) as advance:
-            for batch in chain([first], batches):
-                X = numbers(batch, len(features))
-                checked_features(X, features, source, n_done)
-                scored = _scored(model, X, list(coverage), kind)
-                write(pa.table([*batch.columns[len(features) :], *scored], schema=schema))
-                n_done += len(X)
-                advance(len(X))
+    pipeline = None
+    try:
+        features = features_of(scorer, table, keep)
+        kept = features.kept_names
+        fields = [pa.field(name, pa.float64()) for name in scorer.results]
+        schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
+        n_rows = batch_rows or rows_of(len(features.names) + len(kept))
+
+        def work(part: _Slice) -> Any:
+            X = features.matrix(part.rows, part.first_row)
+            results = map(arrow_array, scorer.results_of(X).values())
+            return pa.Table.from_arrays([*features.kept(part.rows), *results], schema=schema)
+
+        most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
+        slices = _slices(features.batches(batch_rows), most, n_threads)
+        pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=max(1, n_rows // most))
+        n_done = _written(
+            out, schema, iter(pipeline), None if may_be_empty else f"{table.path} has no rows",
+            lambda n, done: advance(n, _share(table, done)),
+        )  # fmt: skip
+        scorer.count_unseen(features.unseen)
+        return n_done
+    finally:
+        if pipeline is not None:
+            pipeline.close(read_may_wait=table.n_rows is None)
+        if pipeline is None or not pipeline.is_reading:
+            table.close()
+
+
+def _written(
+    out: Path,
+    schema: Any,
+    parts: Iterator[Any],
+    if_empty: str | None,
+    advance: Callable[[int, int], Any],
+) -> int:
+    """Write Tables; the first one is there before anything is written."""
+    first = next(parts, None)  # because a pipe cannot be emptied
+    if first is None and if_empty is not None:
+        raise TableError(if_empty)
+    n_done = 0
+    with write_table(out, schema) as write:
+        part = first
+        while part is not None:
+            write(part)
+            n_done += part.num_rows
+            advance(part.num_rows, n_done)
+            part = next(parts, None)
     return n_done
 
 
-def _scored(
-    model: HDIForestRegressor,
-    X: NDArray[np.float64],
-    levels: list[float],
-    kind: AnyKind,
-) -> list[NDArray[np.float64]]:
-    mean, intervals = mean_and_intervals(
-        model._require_fitted(), X, levels, kind, thread_count(model.n_jobs)
-    )
-    ends = [intervals[:, end, j] for j in range(len(levels)) for _, end in ENDS[kind]]
-    return [np.ascontiguousarray(column) for column in (mean, *ends)]
+def _slices(batches: Iterator[Any], most: int, n_threads: int) -> Iterator[_Slice]:
+    """Cut Tables into slices: the first ones small, so that all threads have work soon."""
+    n_done = 0
+    with closing(batches):  # type: ignore[type-var]
+        for batch in batches:
+            begin = 0
+            while begin < batch.num_rows:
+                n_rows = min(most, max(_FIRST_ROWS, n_done // n_threads), batch.num_rows - begin)
+                yield _Slice(batch.slice(begin, n_rows), n_done)
+                begin += n_rows
+                n_done += n_rows
 
 
-@contextmanager
-def _progress(total: int | None) -> Iterator[Callable[[int], Any]]:
-    """Show a bar on standard error if that is a terminal and rich is installed."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    try:
-        progress, console = need("rich.progress"), need("rich.console")
-    except MissingPackageError:
-        yield lambda _: None
-        return
-    with progress.Progress(
-        *progress.Progress.get_default_columns(),
-        progress.TextColumn("{task.completed:,} rows"),
-        console=console.Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("scoring", total=total)
-        yield lambda n_rows: bar.advance(task, n_rows)
+def _share(table: TableReader, n_done: int) -> float | None:
+    return n_done / table.n_rows if table.n_rows else table.share_read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,11 +41,14 @@ class TableReader(ABC):
         All columns, in order.
     n_rows : int or None
         None if only reading the whole file would tell.
+    is_text : bool
+        Whether the file has no types.
     """
 
     path: Path
     names: list[str]
     n_rows: int | None
+    is_text = False
 
     def __enter__(self) -> Self:
         return self
@@ -86,7 +89,8 @@ class TableReader(ABC):
         """Say so if the header looks as if it were not separated by commas."""
         for character, word in _SEPARATORS.items():
             if len(self.names) == 1 and character in self.names[0]:
-                return f" (its columns seem to be separated by {word}; commas are needed)"
+                shown = "'\\t'" if character == "\t" else quoted(character)
+                return f" (its columns seem to be separated by {word}: --sep {shown} reads them)"
         return ""
 
     def batches(
@@ -115,6 +119,45 @@ class TableReader(ABC):
         for part in self._read(number_columns, kept, n_rows):
             yield from groups.add(part)
         yield from groups.rest()
+
+    def typed_batches(
+        self, columns: list[str], number_columns: list[str], text_columns: Collection[str] = ()
+    ) -> Iterator[Any]:
+        """Yield pyarrow Tables of columns in their own types; missing text is null.
+
+        Parameters
+        ----------
+        columns : list of str
+            Those of a CSV are float64 if their first cells are numbers, and text if not.
+        number_columns : list of str
+            Those of them that must hold numbers.
+        text_columns : collection of str
+            Those of them that a CSV shall have as text.
+
+        Raises
+        ------
+        TableError
+            As `batches`; and if a CSV has numbers in most of the first cells of a column, but not
+            in all cells.
+        """
+        self.require(number_columns, columns)
+        yield from self._read_typed(columns, number_columns, text_columns)
+
+    def _read_typed(
+        self,
+        columns: list[str],
+        number_columns: list[str],  # noqa: ARG002 (types have been checked)
+        text_columns: Collection[str],  # noqa: ARG002 (columns have types)
+    ) -> Iterator[Any]:
+        return self._read([], columns, rows_of(len(columns)))
+
+    def without_missing(self, column: Any) -> Any:
+        """Return a column that `batches` was to pass on, with null for cells that say missing."""
+        return column
+
+    def share_read(self) -> float | None:
+        """Return which share of the file was read, where that is not known from its rows."""
+        return None
 
     @abstractmethod
     def fields(self, kept: list[str]) -> list[Any]:

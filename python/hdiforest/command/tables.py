@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.command.arrow_files import ArrowReader, write_arrow
 from hdiforest.command.csv_reader import CsvReader
-from hdiforest.command.csv_writer import write_csv, write_zipped_csv
+from hdiforest.command.csv_writer import write_csv
 from hdiforest.command.extras import need
+from hdiforest.command.json_lines import JsonLinesReader, write_json_lines
 from hdiforest.command.parquet_reader import ParquetReader
 from hdiforest.command.parquet_writer import write_parquet
 from hdiforest.command.table_reader import BATCH_ROWS, TableError, TableReader
 from hdiforest.command.table_writer import StartWriting, Write, written
+from hdiforest.command.text_form import TextForm
 from hdiforest.text import alternatives
 
 __all__ = [
@@ -37,15 +40,31 @@ __all__ = [
 class Format(NamedTuple):
     """How tables of one format are read and written."""
 
-    read: Callable[[Path], TableReader]
+    read: Callable[..., TableReader]  # of a Path, a stream and a form
     write: StartWriting
+
+
+def _packed(ending: str, read: Any, write: Any) -> dict[str, Format]:
+    """Return the compressed forms of a format."""
+    return {
+        f"{ending}{more}": Format(partial(read, packing=packing), partial(write, packing=packing))
+        for more, packing in ((".gz", "gzip"), (".zst", "zstd"))
+    }
 
 
 # By the ending of a file's name. A new format is one more line.
 FORMATS = {
-    ".csv": Format(partial(CsvReader, zipped=False), write_csv),
-    ".csv.gz": Format(partial(CsvReader, zipped=True), write_zipped_csv),
+    ".csv": Format(CsvReader, write_csv),
+    **_packed(".csv", CsvReader, write_csv),
+    ".tsv": Format(partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
+    **_packed(".tsv", partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
     ".parquet": Format(ParquetReader, write_parquet),
+    ".feather": Format(ArrowReader, write_arrow),
+    ".arrow": Format(ArrowReader, write_arrow),
+    ".jsonl": Format(JsonLinesReader, write_json_lines),
+    **_packed(".jsonl", JsonLinesReader, write_json_lines),
+    ".ndjson": Format(JsonLinesReader, write_json_lines),
+    **_packed(".ndjson", JsonLinesReader, write_json_lines),
 }
 ANY_ENDING = alternatives(FORMATS)
 
@@ -58,8 +77,16 @@ def ending(path: Path) -> str:
     raise TableError(f"{path}: a table's name must end in {ANY_ENDING}")
 
 
-def open_table(path: Path) -> TableReader:
+def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> TableReader:
     """Open a table by the ending of its name and read its header.
+
+    Parameters
+    ----------
+    path : Path
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors.
+    form : TextForm, optional
+        How the text of a CSV is written.
 
     Returns
     -------
@@ -73,7 +100,7 @@ def open_table(path: Path) -> TableReader:
     TableError
         If its ending is unknown or it is not what the ending says.
     """
-    return FORMATS[ending(path)].read(path)
+    return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
 
 def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:

@@ -1,0 +1,151 @@
+"""Scores many tables into a folder: checked before, each output whole or absent, resumed after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hdiforest.batch import BatchScorer
+from hdiforest.command.inputs import Inputs, Source
+from hdiforest.command.progress import Progress
+from hdiforest.command.resume import as_metadata, keep_beside, origin_of, why_again
+from hdiforest.command.scoring import Columns, features_of, score_table
+from hdiforest.command.table_reader import TableError
+
+_MAX_FAULTS = 20  # in one message
+
+
+class Done(NamedTuple):
+    """What was scored."""
+
+    n_rows: int
+    n_tables: int
+    n_there: int  # outputs left as they were
+    again: list[str]  # for each output that was made again, its name and why
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How all tables are scored; see `score_table`."""
+
+    keep: Columns
+    n_threads: int
+    batch_rows: int | None
+    resume: bool
+
+
+def require_folder(inputs: Inputs, folder: Path) -> None:
+    """Refuse a folder of outputs that is a file, or lies in one of the inputs.
+
+    Raises
+    ------
+    ValueError
+        If so, or if two outputs would have one name.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"several tables need a folder as output, and {folder} is a file")
+    own = folder.resolve()
+    for given in inputs.folders:
+        if own.is_relative_to(given.resolve()):
+            raise ValueError(f"the output {folder} must not lie in the input {given}")
+    for source in inputs.sources:
+        if source.system is None and own / source.name == source.path.resolve():
+            raise ValueError(f"the output {folder / source.name} must not be one of the inputs")
+    names: dict[Path, Path] = {}
+    for source in inputs.sources:
+        other = names.setdefault(source.name, source.path)
+        if other != source.path:
+            raise ValueError(
+                f"{other} and {source.path} would both be written to {folder / source.name}"
+            )
+
+
+def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
+    """Read the headers of all tables; raise one TableError for all that cannot be scored."""
+    faults = []
+    for source in sources:
+        try:
+            with source.open() as table:
+                features_of(scorer, table, keep)
+        except TableError as error:
+            faults.append(str(error))
+        except OSError as error:
+            faults.append(f"cannot read {source.path}: {error.strerror or error}")
+    if len(faults) == 1:
+        raise TableError(faults[0])
+    if faults:
+        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise TableError(
+            f"{len(faults)} of {len(sources)} tables cannot be scored: "
+            f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
+        )
+
+
+def score_dataset(
+    scorer: BatchScorer,
+    sources: Sequence[Source],
+    folder: Path,
+    settings: Settings,
+    advance: Progress,
+) -> Done:
+    """Score each source to a table of its name in a folder.
+
+    Parameters
+    ----------
+    scorer : BatchScorer
+    sources : sequence of Source
+        Their outputs have distinct names.
+    folder : Path
+        Made if it is not there.
+    settings : Settings
+    advance : callable
+        Called with a number of rows, and the share of all bytes that is done.
+
+    Raises
+    ------
+    TableError
+        For all tables whose header says that they cannot be scored, before anything is scored; or
+        for the first one that turns out not to be readable.
+    OSError
+        If an output cannot be written. Outputs that are finished stay.
+    """
+    todo, again = [], []
+    for source in sources:
+        origin = origin_of(source, scorer, settings.keep)
+        why = why_again(origin, folder / source.name) if settings.resume else ""
+        if why:
+            again.append(f"{source.name}: {why}")
+        if why is not None:
+            todo.append((source, origin))
+    require_readable([source for source, _ in todo], scorer, settings.keep)
+    total = sum(origin["size"] for _, origin in todo)
+    n_rows = n_bytes = 0
+    for source, origin in todo:
+        out = folder / source.name
+        out.parent.mkdir(parents=True, exist_ok=True)
+        size = origin["size"]
+        n_rows += score_table(
+            scorer,
+            source.open(),
+            out,
+            keep=settings.keep,
+            n_threads=settings.n_threads,
+            batch_rows=settings.batch_rows,
+            metadata=as_metadata(origin),
+            may_be_empty=True,
+            advance=_of_all(advance, n_bytes, size, total),
+        )
+        keep_beside(origin, out)
+        n_bytes += size
+    return Done(n_rows, len(todo), len(sources) - len(todo), again)
+
+
+def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
+    """Return what takes the share of one table, and tells that of the bytes of all."""
+
+    def of_table(n_rows: int, share: float | None) -> None:
+        advance(n_rows, (before + size * (share or 0)) / total if total else None)
+
+    return of_table

@@ -1,0 +1,140 @@
+"""Reads the columns that a model takes, and codes them as it does."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding import CodingError, TableCoding
+from hdiforest.coding.columns import BooleanColumn, Column, NumberColumn
+from hdiforest.command.extras import need
+from hdiforest.command.prediction import Rows, feature_columns
+from hdiforest.command.tables import TableError, TableReader, checked_features, numbers
+from hdiforest.fitted import FittedForest
+
+
+class Features:
+    """The columns of a table that a model takes, and others to read with them.
+
+    Parameters
+    ----------
+    fitted : FittedForest
+    table : TableReader
+    more : sequence of str, default=()
+        Further columns of numbers.
+    kept : sequence of str, default=()
+        Columns to pass on as they are.
+    not_features : sequence of str, optional
+        Columns that a model without names does not take: by default those above.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns in the order of the features.
+    coding : TableCoding or None
+    unseen : Counter
+        For each column the cells, in what was coded so far, of categories that the coding does not
+        have.
+    """
+
+    def __init__(
+        self,
+        fitted: FittedForest,
+        table: TableReader,
+        *,
+        more: Sequence[str] = (),
+        kept: Sequence[str] = (),
+        not_features: Sequence[str] | None = None,
+    ) -> None:
+        self.coding = fitted.coding
+        others = kept if not_features is None else not_features
+        self.names = feature_columns(fitted, table, [*more, *others])
+        self.unseen: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        self._table = table
+        self._more, self._kept = list(more), list(kept)
+        self._numbers = self.names
+        if self.coding is not None:
+            # The columns of a file with types are as they are, and the coding checks them.
+            kinds: tuple[type[Column], ...]
+            kinds = (NumberColumn, BooleanColumn) if table.is_text else ()
+            self._numbers = [e.name for e in self.coding.entries if isinstance(e, kinds)]
+        numeric = set(self._numbers)
+        self._coded = [name for name in self.names if name not in numeric]
+
+    def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
+        """Yield Tables as `TableReader.batches`, for the methods below."""
+        wanted = [*self._more, *self._numbers]
+        return self._table.batches(wanted, [*self._coded, *self._kept], batch_rows)
+
+    @property
+    def kept_names(self) -> list[str]:
+        """Names of the columns to pass on."""
+        return list(self._kept)
+
+    def require(self) -> None:
+        """Raise TableError if columns are missing, or known to be of other types."""
+        self._table.require([*self._more, *self._numbers], [*self._coded, *self._kept])
+        if self.coding is not None and not self._table.is_text:
+            self._code(need("pyarrow").schema(self._table.fields(self._coded)).empty_table(), 0)
+
+    def more(self, batch: Any) -> NDArray[np.float64]:
+        """Return the further numbers of a batch, (n, n_more)."""
+        return numbers(batch, len(self._more))
+
+    def kept(self, batch: Any) -> list[Any]:
+        """Return the columns of a batch to pass on."""
+        columns: list[Any] = batch.columns
+        return columns[len(columns) - len(self._kept) :]
+
+    def raw(self, batch: Any) -> Any:
+        """Return the columns of the features as a pyarrow Table that `coding` takes."""
+        begin = len(self._more)
+        end = begin + len(self.names)
+        table = batch.select(range(begin, end))
+        for j, name in enumerate(self._coded, len(self._numbers)):
+            table = table.set_column(j, name, self._table.without_missing(table.column(j)))
+        return table
+
+    def matrix(self, batch: Any, first_row: int = 0) -> Rows:
+        """Return the features of a batch, (n, n_features).
+
+        Parameters
+        ----------
+        batch : pyarrow.Table
+        first_row : int, default=0
+            Number of rows before it, for messages.
+
+        Raises
+        ------
+        TableError
+            If a cell is none that its column may hold.
+        """
+        if self.coding is None:
+            X = numbers(batch.select(range(len(self._more), batch.num_columns)), len(self.names))
+            return checked_features(X, self.names, self._table.path, first_row)
+        return self._code(self.raw(batch), first_row)
+
+    def _code(self, table: Any, first_row: int) -> Rows:
+        coding = cast("TableCoding", self.coding)
+        try:
+            coded, unseen = coding.encode(table, first_row=first_row)
+        except CodingError as error:
+            raise TableError(f"{self._table.path}: {error}", error.columns) from None
+        with self._counting:
+            self.unseen.update(unseen)
+        return coded
+
+
+def unseen_report(unseen: Mapping[str, int]) -> str:
+    """Return a line on cells of unknown categories; empty if there are none."""
+    counts = [f"{n:,} of '{name}'" for name, n in unseen.items() if n > 0]
+    if not counts:
+        return ""
+    what = "Cells of categories that the training rows did not have, taken as missing"
+    return f"{what}: {', '.join(counts)}"

@@ -1,0 +1,193 @@
+"""What is to be scored: files, patterns, folders, addresses and standard input, each as sources."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from hdiforest.command.extras import need
+from hdiforest.command.hive import Keys, WithKeys, keys_of, typed
+from hdiforest.command.standard_input import NAME, open_standard_input
+from hdiforest.command.table_reader import TableError, TableReader
+from hdiforest.command.tables import ANY_ENDING, FORMATS, ending, open_table
+from hdiforest.command.text_form import TextForm
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table to score."""
+
+    path: Path  # its name in errors; of a remote file the path in its file system
+    name: Path  # of the output, in a folder of outputs
+    keys: Keys = field(default_factory=dict)  # columns from the names of its folders
+    system: Any = None  # pyarrow.fs.FileSystem; None: a file of this machine, or standard input
+    form: TextForm = field(default_factory=TextForm)
+
+    def open(self) -> TableReader:
+        """Open the table and read its header.
+
+        Raises
+        ------
+        OSError, TableError
+            See `open_table`.
+        """
+        if self.path == NAME:
+            return open_standard_input(self.form)
+        stream = None
+        if self.system is not None:
+            stream = self.system.open_input_file(self.path.as_posix())
+        table = open_table(self.path, stream, self.form)
+        return WithKeys(table, self.keys) if self.keys else table
+
+    def size_and_time(self) -> tuple[int, int]:
+        """Return the bytes of the file, and when it changed in nanoseconds."""
+        if self.system is None:
+            status = self.path.stat()
+            return status.st_size, status.st_mtime_ns
+        info = self.system.get_file_info(self.path.as_posix())
+        return info.size, info.mtime_ns or 0
+
+
+class Part(NamedTuple):
+    """The i-th of n shares of the sources, for jobs side by side."""
+
+    i: int  # from 1 on
+    n: int
+
+    def of(self, sources: Sequence[Source]) -> list[Source]:
+        """Return every n-th source."""
+        return list(sources[self.i - 1 :: self.n])
+
+
+class Inputs:
+    """What the arguments stand for.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+    form : TextForm, optional
+        How the text of a CSV is written.
+
+    Attributes
+    ----------
+    sources : list of Source
+        Sorted by name within each folder or pattern.
+    is_one_file : bool
+        Whether there is one argument and it names a file, not a folder or pattern.
+    folders : list of Path
+        Those of this machine that were named.
+
+    Raises
+    ------
+    TableError
+        If a folder has no tables, a pattern matches nothing, or an ending is unknown.
+    ValueError
+        If arguments do not go together, or an address is not understood.
+    OSError
+        If an address cannot be listed.
+    """
+
+    def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
+        if STANDARD_INPUT in arguments and len(arguments) > 1:
+            raise ValueError("- (standard input) must be the only input")
+        self.folders: list[Path] = []
+        self.is_one_file = len(arguments) == 1
+        found = [source for each in arguments for source in self._found(each)]
+        keys = typed([each.keys for each in found])
+        self.sources = [
+            Source(each.path, each.name, own, each.system, form or TextForm())
+            for each, own in zip(found, keys, strict=True)
+        ]
+
+    def _found(self, text: str) -> list[Source]:
+        if text == STANDARD_INPUT:
+            return [Source(NAME, NAME)]
+        if "://" in text:
+            return self._remote(text)
+        path = Path(text)
+        if path.is_dir():
+            self.is_one_file = False
+            self.folders.append(path)
+            files = (Path(root, f) for root, _, names in os.walk(path) for f in names)
+            return _in_folder(path, files, f"the folder {text}")
+        if glob.has_magic(text) and not os.path.lexists(text):
+            self.is_one_file = False
+            matches = [Path(each) for each in glob.glob(text, recursive=True)]
+            files = (each for each in matches if each.is_file())
+            sources = _in_folder(Path(*_fixed(path.parts)), files, None)
+            if not sources:
+                raise TableError(f"no table matches {text}; endings known are {ANY_ENDING}")
+            return sources
+        ending(path)
+        return [Source(path, Path(path.name))]
+
+    def _remote(self, text: str) -> list[Source]:
+        pa, fs = need("pyarrow"), need("pyarrow.fs")
+        address, question, options = text.partition("?")
+        is_pattern = glob.has_magic(address)
+        base = "/".join(_fixed(address.split("/"))) if is_pattern else address
+        try:
+            system, root = fs.FileSystem.from_uri(f"{base}{question}{options}")
+        except (pa.ArrowException, ValueError):
+            raise ValueError(
+                f"cannot read {text}: {text.partition('://')[0]}:// is not known or not complete; "
+                "possible are file://, s3://, gs://, abfss:// and hdfs://"
+            ) from None
+        try:
+            info = system.get_file_info(root)
+            if info.type == fs.FileType.File and not is_pattern:
+                path = PurePosixPath(root)
+                ending(Path(path))
+                return [Source(Path(path), Path(path.name), {}, system)]
+            self.is_one_file = False
+            if info.type != fs.FileType.Directory:
+                raise TableError(f"there is nothing at {text}")
+            entries = system.get_file_info(fs.FileSelector(root, recursive=True))
+        except OSError as error:
+            raise OSError(
+                f"cannot read {text}: {error}; credentials are read from the environment, such as "
+                "AWS_ACCESS_KEY_ID or AWS_PROFILE"
+            ) from None
+        files = (Path(each.path) for each in entries if each.is_file)
+        if is_pattern:
+            rest = address.removeprefix(base).lstrip("/")
+            files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
+        return [
+            Source(each.path, each.name, each.keys, system)
+            for each in _in_folder(Path(root), files, text)
+        ]
+
+
+def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[Source]:
+    """Return the tables among files below a folder; `what` is named if there are none."""
+    sources = []
+    for path in sorted(files):
+        name = path.relative_to(folder)
+        if not any(part.startswith((".", "_")) for part in name.parts) and _is_table(path):
+            sources.append(Source(path, name, dict(keys_of(name.parent))))
+    if not sources and what is not None:
+        raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
+    return sources
+
+
+def _is_table(path: Path) -> bool:
+    return any(path.name.lower().endswith(known) for known in FORMATS)
+
+
+def _fixed(parts: Sequence[str]) -> list[str]:
+    """Return the parts in front of the first one with a wildcard."""
+    return list(_until_magic(parts))
+
+
+def _until_magic(parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
+        if glob.has_magic(part):
+            return
+        yield part

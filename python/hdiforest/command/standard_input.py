@@ -1,0 +1,114 @@
+"""Tables from standard input: CSV, gzipped CSV and streams of Arrow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import IO, Any, cast
+
+from hdiforest.coding.arrow_types import is_number
+from hdiforest.command.csv_reader import CsvReader
+from hdiforest.command.extras import need
+from hdiforest.command.table_reader import TableError, TableReader
+from hdiforest.command.text_form import Packing, TextForm
+
+NAME = Path("standard input")
+_STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
+_N_BYTES = 6  # tell the formats apart
+
+
+class _Ahead(RawIOBase):
+    """A stream of which some bytes were read already."""
+
+    def __init__(self, stream: IO[bytes], ahead: bytes) -> None:
+        self._stream, self._ahead = stream, ahead
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._ahead[: len(buffer)]
+        self._ahead = self._ahead[len(part) :]
+        part = part or self._stream.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def tell(self) -> int:
+        return self._stream.tell() - len(self._ahead)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def open_standard_input(form: TextForm | None = None) -> TableReader:
+    """Open the table that comes through standard input, and read its header.
+
+    Raises
+    ------
+    TableError
+        If it is Parquet, an Arrow file, or nothing that can be read.
+    """
+    # Not buffered, so that no byte stays in a buffer of Python's own.
+    stream = cast("IO[bytes]", open(os.dup(sys.stdin.fileno()), "rb", buffering=0))  # noqa: SIM115
+    try:
+        ahead = b""
+        while len(ahead) < _N_BYTES and (part := stream.read(_N_BYTES - len(ahead))):
+            ahead += part
+        for start, what in _STARTS_OF_OTHERS.items():
+            if ahead.startswith(start):
+                raise TableError(
+                    f"{NAME} is {what}, which is read from its end; a pipe can bring CSV, gzipped "
+                    "CSV or a stream of Arrow, or name a file"
+                )
+        whole = cast("IO[bytes]", _Ahead(stream, ahead))
+        if ahead.startswith(b"\xff\xff\xff\xff"):
+            # Arrow takes fewer bytes than it asked for as the end.
+            return ArrowStreamReader(NAME, BufferedReader(cast("RawIOBase", whole)))
+        packing: Packing = "gzip" if ahead.startswith(b"\x1f\x8b") else "none"
+        return CsvReader(NAME, packing=packing, stream=whole, form=form)
+    except BaseException:
+        stream.close()
+        raise
+
+
+class ArrowStreamReader(TableReader):
+    """A stream of Arrow record batches whose schema has been read."""
+
+    n_rows = None
+
+    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+        self.path, self._stream = path, stream
+        pa = need("pyarrow")
+        try:
+            self._batches = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"cannot read {path}: {error}") from None
+        self._schema = self._batches.schema
+        self.names = self._schema.names
+
+    def fields(self, kept: list[str]) -> list[Any]:
+        """See `TableReader`."""
+        return [self._schema.field(name) for name in kept]
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+    def _other_types(self, columns: list[str]) -> dict[str, Any]:
+        types = {name: self._schema.field(name).type for name in columns}
+        return {name: kind for name, kind in types.items() if not is_number(kind)}
+
+    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:  # noqa: ARG002 (batches come as they were sent)
+        pa = need("pyarrow")
+        try:
+            for batch in self._batches:
+                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"cannot read {self.path}: {error}") from None

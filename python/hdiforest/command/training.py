@@ -1,0 +1,220 @@
+"""From a training table to the features of a forest, their coding, targets, weights and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding import CodingError, TableCoding, learn
+from hdiforest.coding.arrow_types import decoded, is_number
+from hdiforest.coding.categories import dictionary_of
+from hdiforest.coding.columns import as_float64
+from hdiforest.coding.learning import Categorical
+from hdiforest.command.extras import need
+from hdiforest.command.prediction import with_names
+from hdiforest.command.table_reader import TableReader, listed, quoted
+from hdiforest.command.tables import TableError, open_table
+from hdiforest.command.text_form import TextForm
+
+Array = NDArray[np.float64]
+
+
+class TrainingTable(NamedTuple):
+    """What a forest is fitted and calibrated on."""
+
+    X: Any  # pyarrow.Table of float32
+    y: Array  # (n,)
+    weights: Array | None  # (n,)
+    groups: NDArray[np.int64] | None  # (n,) number of the group of each row
+    coding: TableCoding | None  # None: all columns are numbers, and none names the rows
+
+    def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[chosen]
+        groups = None if self.groups is None else self.groups[chosen]
+        return self._replace(
+            X=self.X.take(chosen), y=self.y[chosen], weights=weights, groups=groups
+        )
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a training table are for.
+
+    Parameters
+    ----------
+    target : str
+    drop, ids : sequence of str
+        Columns that are no features; a coding remembers the names of `ids`.
+    sample_weight, groups : str, optional
+    categorical : "auto" or sequence of str
+        See `hdiforest.coding.learn`.
+    """
+
+    target: str
+    drop: Sequence[str] = ()
+    ids: Sequence[str] = ()
+    sample_weight: str | None = None
+    groups: str | None = None
+    categorical: Categorical = "auto"
+    numbers: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
+        object.__setattr__(self, "numbers", numbers)
+
+    @property
+    def declared(self) -> list[str]:
+        """Columns that are declared categories."""
+        return [] if isinstance(self.categorical, str) else list(self.categorical)
+
+    @property
+    def special(self) -> set[str]:
+        """Columns that are no features."""
+        return {*self.numbers, *([] if self.groups is None else [self.groups]), *self.left_out}
+
+    @property
+    def left_out(self) -> set[str]:
+        """Columns that need not be read."""
+        return {*self.drop, *self.ids} - set(self.numbers) - {self.groups}
+
+    def require(self, names: Sequence[str], source: str) -> None:
+        """Raise TableError if columns with a role are not in a table, or twice."""
+        wanted = [*self.numbers, *self.declared, *self.drop, *self.ids]
+        missing = [quoted(name) for name in dict.fromkeys(wanted) if name not in names]
+        if missing:
+            raise TableError(
+                f"{source} has no column{'s' * (len(missing) > 1)} {listed(missing)}; it has "
+                f"{listed(names)}"
+            )
+        for name in self.numbers:
+            if names.count(name) > 1:
+                raise TableError(f"{source} has {names.count(name)} columns '{name}'")
+
+    def features(self, names: Sequence[str], source: str) -> list[str]:
+        """Return the names of the features among those of a table."""
+        special = self.special
+        features = [name for name in names if name not in special]
+        if not features:
+            raise TableError(f"{source} has no column left to predict '{self.target}' from")
+        return features
+
+
+def read_training_table(
+    path: Path, target: str, form: TextForm | None = None, **roles: Any
+) -> TrainingTable:
+    """Read a table from a file; see `Roles` for further arguments.
+
+    Raises
+    ------
+    TableError
+        If a column is missing, is of a type that cannot be coded, or holds two kinds of cells; if
+        target or weights are not finite numbers, no feature is left, a row has no group, or there
+        are no rows.
+    """
+    found = Roles(target, **roles)
+    with open_table(path, form=form) as table:
+        try:
+            return training_table(_read(table, found), str(path), found)
+        except TableError as error:
+            raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
+
+
+def _read(table: TableReader, roles: Roles) -> Any:
+    pa = need("pyarrow")
+    names = [name for name in table.names if name not in roles.left_out]
+    groups = [] if roles.groups is None else [roles.groups]
+    table.require(
+        roles.numbers, [*names, *groups, *roles.declared], left_out=[*roles.drop, *roles.ids]
+    )
+    roles.features(names, str(table.path))
+    texts = [*roles.declared, *groups]
+    parts = list(table.typed_batches(names, roles.numbers, texts))
+    if not parts:
+        raise TableError(f"{table.path} has no rows")
+    return pa.concat_tables(parts, promote_options="default")
+
+
+def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
+    """Return what a forest is fitted on.
+
+    Parameters
+    ----------
+    raw : pyarrow.Table
+    source : str
+        What messages name.
+    roles : Roles
+
+    Raises
+    ------
+    TableError
+        As `read_training_table`.
+    """
+    names = raw.schema.names
+    y = _numbers_of(raw, roles.target, source, "target")
+    weights = None
+    if roles.sample_weight is not None:
+        weights = _numbers_of(raw, roles.sample_weight, source, "sample weight")
+    features = roles.features(names, source)
+    groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
+    try:
+        table = raw.select([i for i, name in enumerate(names) if name in set(features)])
+        coding = learn(table, categorical=roles.categorical, ids=roles.ids)
+        X, _ = coding.encode(table)
+    except CodingError as error:
+        raise TableError(f"{source}: {error}", error.columns) from None
+    is_plain = set(coding.number_columns) == set(coding.columns) and not coding.ids
+    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else coding)
+
+
+def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
+    column = decoded(raw[name].combine_chunks())
+    if not is_number(column.type):
+        raise TableError(f"{source}: {what} '{name}' must hold numbers, but is {column.type}")
+    values = as_float64(column)
+    require_finite(values, f"{source}: {what} '{name}'")
+    return values
+
+
+def require_finite(values: Array, what: str) -> None:
+    """Raise TableError if a number is missing or infinite."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        held = "a missing cell" if np.isnan(values[first]) else "infinity"
+        raise TableError(
+            f"{what} must be finite in every row, but {bad.sum()} of {len(values)} rows are not: "
+            f"row {first + 1} holds {held}"
+        )
+
+
+def _group_numbers(column: Any, source: str, roles: Roles) -> NDArray[np.int64]:
+    array = column.combine_chunks()
+    if array.null_count > 0:
+        first = array.is_null().index(True).as_py()
+        raise TableError(
+            f"{source}: groups '{roles.groups}' must be given, but row {first + 1} has none"
+        )
+    encoded = dictionary_of(array).indices.to_numpy().astype(np.int64)
+    numbers: NDArray[np.int64] = encoded
+    return numbers
+
+
+def _hint(error: TableError, names: list[str], special: set[str]) -> str:
+    """Say what to do with the features at fault; the target and the weights are needed."""
+    bad = [name for name in dict.fromkeys(error.columns) if name not in special]
+    if not bad:
+        return ""
+    arguments = " ".join(quoted(name.replace("'", "'\\''")) for name in bad)
+    it = "it" if sum(map(names.count, bad)) == 1 else "them"
+    if any(names.count(name) > 1 for name in bad):
+        return f" (--drop {arguments} leaves {it} out)"
+    return (
+        f" (--drop {arguments} leaves {it} out, --id does so and keeps {it} when scoring, "
+        f"--categorical takes {it} as categories)"
+    )

@@ -1,0 +1,60 @@
+"""Arguments that do not go together, and outputs that cannot be written: told before the work."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hdiforest.atomic import is_stream
+from hdiforest.command.text_form import TextForm
+
+
+class UsageError(ValueError):
+    """Arguments that do not go together."""
+
+
+def require_writable(output: Path, *inputs: Path) -> None:
+    """Refuse early what would fail, or destroy an input, after the work is done."""
+    name = os.path.realpath(output)
+    for given in inputs:
+        if name == os.path.realpath(given):
+            raise UsageError(f"the output {output} must not be one of the inputs")
+    if output.is_dir():
+        raise UsageError(f"the output {output} is a folder")
+    try:
+        if is_stream(output):
+            return
+        folder = os.path.dirname(name)
+        if not os.path.isdir(folder):
+            raise OSError(f"cannot write {output}: there is no folder {folder}")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
+
+
+def text_form(options: Any) -> TextForm:
+    """Return how the arguments say that the text of tables is written.
+
+    Raises
+    ------
+    UsageError
+        If one of them is not possible.
+    """
+    sep = {"\\t": "\t", None: None}.get(options.sep, options.sep)
+    if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\r\n'):
+        raise UsageError(f"--sep must be one character of ASCII or \\t, got {options.sep!r}")
+    if options.decimal not in (".", ","):
+        raise UsageError(f"--decimal must be . or a comma, got {options.decimal!r}")
+    if sep == options.decimal:
+        raise UsageError("--sep and --decimal must differ")
+    try:
+        codecs.lookup(options.encoding)
+    except LookupError:
+        raise UsageError(f"--encoding {options.encoding} is not known") from None
+    return TextForm(sep, options.decimal, options.encoding)

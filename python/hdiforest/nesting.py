@@ -1,0 +1,104 @@
+"""Takes apart what holds a forest: pipelines, searches, target transforms and frozen estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+
+def is_search(estimator: Any) -> bool:
+    """Whether it is a GridSearchCV or another estimator that keeps the best of its candidates."""
+    return hasattr(estimator, "estimator") and hasattr(estimator, "refit")
+
+
+def layers(estimator: Any, *, fitted: bool) -> list[Any]:
+    """Return an estimator, the one inside it, and so on; the last holds no other, like a forest.
+
+    Parameters
+    ----------
+    estimator : estimator
+    fitted : bool
+        Whether to follow what a fit left, or the parameters. What is frozen is fitted.
+
+    Raises
+    ------
+    NotFittedError
+        If it shall be fitted and is not.
+    ValueError
+        If a fitted search kept no estimator.
+    """
+    found = [estimator]
+    while True:
+        outer = found[-1]
+        if isinstance(outer, FrozenEstimator):
+            inner, fitted = outer.estimator, True
+        elif isinstance(outer, Pipeline):
+            inner = outer.steps[-1][1]
+        elif isinstance(outer, TransformedTargetRegressor):
+            inner = _part(outer, "regressor_") if fitted else outer.regressor
+        elif is_search(outer):
+            inner = _best(outer) if fitted else outer.estimator
+        else:
+            return found
+        if inner is None or isinstance(inner, str):  # no estimator yet, or "passthrough"
+            return found
+        found.append(inner)
+
+
+def forest_of(estimator: Any) -> Any:
+    """Return the innermost estimator of a fitted one."""
+    return layers(estimator, fitted=True)[-1]
+
+
+def pipelines(estimators: list[Any]) -> list[Pipeline]:
+    """Return those of some layers that have steps before their last one."""
+    return [each for each in estimators if isinstance(each, Pipeline) and len(each.steps) > 1]
+
+
+def thawed(estimator: Any) -> Any:
+    """Return the estimator inside FrozenEstimators."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return estimator
+
+
+def transformed_targets(estimators: list[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return targets as the last of some fitted layers was given them."""
+    for each in estimators:
+        if isinstance(each, TransformedTargetRegressor):
+            y = np.asarray(each.transformer_.transform(y.reshape(len(y), -1)), dtype=np.float64)
+            y = y.ravel() if y.shape[1] == 1 else y
+    return y
+
+
+def weight_options(
+    estimators: list[Any], sample_weight: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """Return the keywords that carry sample_weight through the fit of some layers to the last."""
+    if sample_weight is None:
+        return {}
+    steps = [each.steps[-1][0] for each in estimators if isinstance(each, Pipeline)]
+    if get_config()["enable_metadata_routing"]:
+        steps = []
+    return {"__".join([*steps, "sample_weight"]): sample_weight}
+
+
+def _part(outer: Any, name: str) -> Any:
+    check_is_fitted(outer, name)
+    return getattr(outer, name)
+
+
+def _best(search: Any) -> Any:
+    if not hasattr(search, "best_estimator_") and search.refit is False:
+        raise ValueError(
+            f"{type(search).__name__} has no best_estimator_, because of refit=False; use "
+            "refit=True, or the forest itself, fitted with its best_params_"
+        )
+    return _part(search, "best_estimator_")

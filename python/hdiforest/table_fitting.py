@@ -1,0 +1,128 @@
+"""fit_table: from a table with strings and dates to a model that takes such tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
+
+from hdiforest.coding import TableCoding
+from hdiforest.coding.learning import Categorical
+from hdiforest.coding.raw_table import raw_table
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.fitted import Weighting
+from hdiforest.rows import checked_sample_weight
+
+
+def fit_table(
+    table: Any,
+    target: str,
+    *,
+    estimator: Any = None,
+    categorical: Categorical = "auto",
+    drop: Sequence[str] = (),
+    id: Sequence[str] = (),  # noqa: A002 (as the command's option)
+    sample_weight: str | ArrayLike | None = None,
+    weights: Weighting = "all",
+    n_jobs: int | None = None,
+    random_state: int | RandomState | None = None,
+) -> HDIForestRegressor:
+    """Fit a model to a table as it is; its methods take such tables.
+
+    Every column but the target, the weights and those of `drop` and `id` becomes a feature: numbers
+    as they are, booleans as 0 and 1, dates as numbers, and categories as ranks by frequency.
+    Missing cells stay missing. What was done is kept with the model, in its file too.
+
+    Parameters
+    ----------
+    table : table or path
+        pandas, polars, pyarrow, a dict of columns, or the name of a file that the command
+        ``hdiforest fit`` reads. Needs pyarrow.
+    target : str
+        Column to predict.
+    estimator : estimator, optional
+        See `HDIForestRegressor`: without one, the intervals are calibrated.
+    categorical : "auto" or sequence of str, default="auto"
+        Columns of categories besides those of text and of dictionaries (pandas' categorical), such
+        as codes that are numbers.
+    drop : sequence of str
+        Columns that are no features.
+    id : sequence of str
+        Columns that name the rows: no features, and kept by ``hdiforest score``.
+    sample_weight : str or (n,) array, optional
+        A column, or the weights themselves.
+    weights, n_jobs, random_state
+        See `HDIForestRegressor`.
+
+    Returns
+    -------
+    HDIForestRegressor
+        Fitted.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    OSError
+        If the file cannot be read.
+    ValueError
+        If an argument is out of range, a column is missing or cannot be a feature, or the target or
+        the weights are not finite numbers. All columns at fault stand in one message.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from hdiforest import fit_table
+    >>> flats = pd.DataFrame({"town": ["Lyon", "Nice"] * 50, "rooms": range(100)})
+    >>> flats["rent"] = 300 + 20 * flats["rooms"] + 100 * (flats["town"] == "Nice")
+    >>> model = fit_table(flats, "rent", random_state=0)
+    >>> model.predict_interval({"town": ["Nice", None], "rooms": [3, 40]}, coverage=0.8).shape
+    (2, 2)
+    """
+    from hdiforest.command.training import Roles, read_training_table, training_table
+
+    column = sample_weight if isinstance(sample_weight, str) else None
+    given = None if isinstance(sample_weight, str) else sample_weight
+    roles: dict[str, Any] = {
+        "drop": _names("drop", drop),
+        "ids": _names("id", id),
+        "categorical": categorical if categorical == "auto" else _names("categorical", categorical),
+        "sample_weight": column,
+    }
+    if isinstance(table, str | os.PathLike):
+        read = read_training_table(Path(table), target, **roles)
+    else:
+        raw, known = _raw(table, {*drop, *id})
+        found = Roles(target, **roles)
+        found.require(known, "the table")
+        read = training_table(raw, "the table", found)
+    row_weights = read.weights if given is None else checked_sample_weight(given, len(read.y))
+    model = HDIForestRegressor(estimator, weights=weights, n_jobs=n_jobs, random_state=random_state)
+    model.fit(read.X, read.y, sample_weight=row_weights)
+    attach_coding(model, read.coding)
+    return model
+
+
+def _raw(table: Any, left_out: set[str]) -> tuple[Any, list[str]]:
+    """Return the columns that are needed as a pyarrow Table, and the names of all."""
+    if hasattr(table, "iloc"):
+        needed = [name for name in table.columns if name not in left_out]
+        return raw_table(table, needed), [str(name) for name in table.columns]
+    raw = raw_table(table)
+    return raw, raw.schema.names
+
+
+def attach_coding(model: HDIForestRegressor, coding: TableCoding | None) -> None:
+    """Make a model, fitted on what the coding made of a table, take such tables."""
+    model._fitted = replace(model._fitted, coding=coding)
+
+
+def _names(argument: str, names: Any) -> list[str]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{argument} must be a list of names of columns, got {names!r}")
+    return list(names)

@@ -1,0 +1,168 @@
+"""TableSteps: the fitted steps that make a table to the rows of a forest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+
+from hdiforest.arrow import arrow_table, is_table
+from hdiforest.blocks import n_rows_of
+from hdiforest.nesting import pipelines
+
+# Sparse training rows become dense arrays of this size at most.
+MAX_DENSE_BYTES = 2**33
+
+
+@dataclass(frozen=True)
+class TableSteps:
+    """The fitted steps before a forest, and what tables they read."""
+
+    pipeline: Pipeline
+    library: Literal["pandas", "polars"] | None  # of the table of the fit; None: no table
+    n_features: int  # of the forest
+    allow_nan: bool  # whether the forest takes missing values
+    folds: tuple[TableSteps, ...] = ()  # of CV+, each fitted without its rows
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes of the steps, of all that they are made of."""
+        return list(dict.fromkeys(_names_of(self.pipeline)))
+
+    def encode(self, X: Any) -> NDArray[np.float32]:
+        """Return the forest's rows, (n, n_features), for some that `readable` returned."""
+        if n_rows_of(X) == 0:  # which few transformers accept
+            return np.empty((0, self.n_features), dtype=np.float32)
+        made = transformed(self.pipeline, of_library(X, self.library))
+        rows = dense_rows(made, allow_nan=self.allow_nan)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"the steps before the forest made {rows.shape[1]} columns of X, but the forest "
+                f"was fitted on {self.n_features}"
+            )
+        return rows
+
+
+def dense_rows(made: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
+    """Return what steps made of a table as the forest reads it, C-ordered float32.
+
+    Raises
+    ------
+    ValueError
+        If it does not hold numbers, or is sparse and too large to be dense.
+    """
+    if issparse(made):
+        n_bytes = 4 * made.shape[0] * made.shape[1]
+        if n_bytes > MAX_DENSE_BYTES:
+            raise ValueError(
+                f"the steps before the forest made {made.shape[0]} sparse rows of "
+                f"{made.shape[1]} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
+                "that the model keeps; make fewer columns, by OrdinalEncoder, TargetEncoder or "
+                "max_categories of OneHotEncoder"
+            )
+        made = made.astype(np.float32).toarray()
+    finite: bool | str = "allow-nan" if allow_nan else True
+    rows: NDArray[np.float32] = check_array(
+        made,
+        dtype=np.float32,
+        order="C",
+        copy=copy,
+        ensure_all_finite=finite,
+        input_name="what the steps before the forest made of X",
+    )
+    return rows
+
+
+def steps_before(estimators: list[Any]) -> Pipeline:
+    """Return the fitted steps before the last of some layers, of which there are some, as one."""
+    parts = [pipeline[:-1] for pipeline in pipelines(estimators)]
+    if len(parts) == 1:
+        return parts[0]
+    steps = [(f"pipeline{i}_{name}", step) for i, p in enumerate(parts) for name, step in p.steps]
+    return Pipeline(steps)
+
+
+def transformed(pipeline: Pipeline, X: Any) -> Any:
+    """Return what fitted steps make of X.
+
+    Pipeline.transform refuses a last step that looks unfitted because it keeps nothing.
+    """
+    for _, step in pipeline.steps:
+        if step is not None and step != "passthrough":
+            X = step.transform(X)
+    return X
+
+
+def fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
+    """Return what the steps of some fitted layers make of training rows when they are fitted.
+
+    It may differ from what they make of the same rows later; see
+    `hdiforest.recorded_fit.RowRecorder`. Clones are fitted.
+    """
+    for each in estimators:
+        if isinstance(each, TransformedTargetRegressor):
+            y = each.transformer_.transform(y.reshape(len(y), -1))
+            y = y.ravel() if y.shape[1] == 1 else y
+        elif isinstance(each, Pipeline) and len(each.steps) > 1:
+            X = clone(each[:-1]).fit_transform(X, y)
+    return X
+
+
+def _names_of(step: Any) -> Iterator[str]:
+    """Yield the names of the classes that transform rows in a step."""
+    parts = getattr(step, "transformers_", getattr(step, "steps", None))
+    if parts is None:
+        parts = getattr(step, "transformer_list", None)
+    if parts is not None:
+        for part in parts:
+            yield from _names_of(part[1])
+    elif step is not None and not isinstance(step, str):
+        yield type(step).__name__
+
+
+def library_of(X: Any) -> Literal["pandas", "polars"] | None:
+    """Return the library whose tables steps read that are fitted on X; None: X is no table."""
+    if _is_polars(X):
+        return "polars"
+    return "pandas" if hasattr(X, "iloc") or is_table(X) else None
+
+
+def readable(X: Any) -> Any:
+    """Return X, or if slices of it are no rows (a dict, a reader of Arrow data) an Arrow table."""
+    is_known = hasattr(X, "iloc") or _is_polars(X) or not is_table(X)
+    return X if is_known else arrow_table(X)
+
+
+def of_library(X: Any, library: Literal["pandas", "polars"] | None) -> Any:
+    """Return tables as those of a library, and what is no table as it is.
+
+    Steps do not read one value alike from all libraries: missing cells are None or NaN.
+
+    Raises
+    ------
+    ImportError
+        If the library, or pyarrow, is needed and not installed.
+    """
+    if library is None or library_of(X) is None:
+        return X
+    if library == "pandas":
+        if hasattr(X, "iloc"):
+            return X
+        return (X.to_arrow() if _is_polars(X) else X).to_pandas()
+    if _is_polars(X):
+        return X
+    import polars as pl
+
+    return pl.from_pandas(X) if hasattr(X, "iloc") else pl.from_arrow(X)
+
+
+def _is_polars(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "polars"

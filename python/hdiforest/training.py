@@ -1,0 +1,179 @@
+"""Fits an estimator that holds a forest, or takes a fitted one, and keeps the rows of its fit."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hdicore import Forest
+from hdiforest.arrow import as_table
+from hdiforest.fitted import TrainingRows
+from hdiforest.nesting import (
+    forest_of,
+    is_search,
+    layers,
+    pipelines,
+    thawed,
+    transformed_targets,
+    weight_options,
+)
+from hdiforest.recorded_fit import fit_recorded
+from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows
+from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest
+from hdiforest.table_steps import (
+    TableSteps,
+    dense_rows,
+    fitted_again,
+    library_of,
+    of_library,
+    readable,
+    steps_before,
+    transformed,
+)
+
+
+class Training(NamedTuple):
+    """A fitted estimator, and the rows of its fit."""
+
+    estimator: Any  # not frozen
+    was_fitted: bool  # by the caller
+    forest: Any  # its innermost
+    X: NDArray[np.float32]  # (n, n_features) as the forest was given them
+    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
+    sample_weight: NDArray[np.float64] | None  # (n,)
+    allow_nan: bool  # whether the forest takes missing values
+    steps: TableSteps | None = None  # before the forest
+    table: Any = None  # what the steps were given, if there are some
+
+
+def trained(
+    model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Training:
+    """Fit an estimator unless it is frozen; `model` learns the names of the columns.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+    estimator : estimator
+        Kept and changed.
+    X : array or table
+    y : (n,) or (n, n_outputs) array
+    sample_weight : (n,) array, optional
+        Passed to the forest.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused, or there is no forest in the estimator.
+    """
+    was_fitted = isinstance(estimator, FrozenEstimator)
+    estimator = thawed(estimator)
+    parts = layers(estimator, fitted=was_fitted)
+    if was_fitted:
+        check_is_fitted(estimator)
+    if was_fitted or not any(is_search(part) for part in parts):
+        check_kind(parts[-1])
+    if pipelines(parts):
+        return _trained_on_table(model, estimator, was_fitted, X, y, sample_weight)
+    X = as_table(X)
+    if was_fitted:
+        validate_data(parts[-1], X, reset=False, skip_check_array=True)
+    allow_nan = get_tags(parts[-1]).input_tags.allow_nan
+    rows, targets = checked_training_rows(model, X, y, allow_nan=allow_nan)
+    weights = checked_sample_weight(sample_weight, len(rows))
+    if not was_fitted:
+        estimator.fit(X, targets, **weight_options(parts, weights))
+    forest = forest_of(estimator)
+    return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
+
+
+def _trained_on_table(
+    model: Any,
+    estimator: Any,
+    was_fitted: bool,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+) -> Training:
+    library = library_of(X)
+    table = of_library(readable(X), library)
+    validate_data(model, table, skip_check_array=True)
+    targets = checked_table_targets(table, y)
+    weights = checked_sample_weight(sample_weight, len(targets))
+    if was_fitted:
+        made = None
+    else:
+        options = weight_options(layers(estimator, fitted=False), weights)
+        made = fit_recorded(estimator, table, targets, options)
+    parts = layers(estimator, fitted=True)
+    check_kind(parts[-1])
+    pipeline = steps_before(parts)
+    allow_nan = get_tags(parts[-1]).input_tags.allow_nan
+    if made is None:
+        made = transformed(pipeline, table)
+    rows = dense_rows(made, allow_nan=allow_nan, copy=True)
+    if len(rows) != len(targets):
+        raise ValueError(
+            f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
+            "rows or leave some out are not understood"
+        )
+    steps = TableSteps(pipeline, library, rows.shape[1], allow_nan)
+    kept = _copied(table)
+    return Training(
+        estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, kept
+    )
+
+
+def imported(training: Training, n_threads: int) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
+    """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
+
+    Steps that the caller fitted may have made other rows of the table then than now: they are
+    fitted again if the rows are refused.
+
+    Raises
+    ------
+    ValueError
+        As `import_forest`.
+    """
+    parts = layers(training.estimator, fitted=True)
+    seen = transformed_targets(parts, training.y)
+
+    def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, NDArray[np.int32]]:
+        return import_forest(
+            training.forest, X, training.y, training.sample_weight, n_threads, fitted_on=seen
+        )
+
+    try:
+        return checked(training.X)
+    except OtherRowsError as refusal:
+        if training.steps is None or not training.was_fitted:
+            raise
+        try:
+            made = fitted_again(parts, training.table, training.y)
+            rows = dense_rows(made, allow_nan=training.allow_nan, copy=True)
+        except (TypeError, ValueError):
+            raise refusal from None
+        if np.array_equal(rows, training.X, equal_nan=True):
+            raise
+        try:
+            return checked(rows)
+        except OtherRowsError:
+            raise ValueError(
+                f"{refusal}; or the steps before the forest drew at random what they made of "
+                "training rows, as TargetEncoder does: give them a random_state, or fit the whole "
+                "by HDIForestRegressor(estimator=...)"
+            ) from None
+
+
+def _copied(table: Any) -> Any:
+    """Return rows that do not change if the caller changes the given ones."""
+    if isinstance(table, np.ndarray) or issparse(table) or hasattr(table, "iloc"):
+        return table.copy()
+    return copy.copy(table)  # lists; other tables cannot be changed

@@ -1,0 +1,252 @@
+"""From a table with strings, dates and missing cells to intervals, in memory and by commands."""
+
+import json
+import pickle
+import re
+import shlex
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor, fit_table
+
+from .called import failure, run
+from .oracle import ROOT
+from .test_model_file import rewritten
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("safetensors")
+
+
+def sales(n, seed):
+    """Flats: key, town, rooms, garden, day, a code and a price; some cells are missing."""
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Lyon", "Paris", "Nice", "Brest"], n, p=[0.4, 0.3, 0.2, 0.1])
+    rooms = rng.integers(1, 7, n).astype(float)
+    garden = rng.random(n) < 0.4
+    sold = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 2000, n), unit="D")
+    worth = {"Lyon": 80, "Paris": 200, "Nice": 120, "Brest": 0}
+    price = 50 * rooms + pd.Series(town).map(worth).to_numpy() + 30 * garden
+    price = (price + 0.02 * np.arange(n) % 7 + rng.gamma(2, 20, n)).round(1)
+    rooms[rng.random(n) < 0.05] = np.nan
+    frame = pd.DataFrame({
+        "key": [f"S-{seed}-{i:05d}" for i in range(n)],
+        "town": town,
+        "rooms": rooms,
+        "garden": garden,
+        "sold": sold.strftime("%Y-%m-%d"),
+        "area": rng.choice([10, 20, 75], n),
+        "price": price,
+    })  # fmt: skip
+    frame.loc[rng.random(n) < 0.03, "town"] = None
+    return frame
+
+
+TRAIN, NEW = sales(300, 0), sales(60, 1)
+NEW.loc[[3, 9], "town"] = "Metz"
+OPTIONS = {"categorical": ["area"], "id": ["key"]}
+
+
+@pytest.fixture(scope="module")
+def model():
+    forest = RandomForestRegressor(12, min_samples_leaf=5, random_state=0)
+    return fit_table(TRAIN, "price", estimator=forest, **OPTIONS)
+
+
+def tables_of(frame):
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    found = {
+        "pandas": frame,
+        "shuffled": frame[frame.columns[::-1]],
+        "pyarrow": arrow,
+        "batch": arrow.combine_chunks().to_batches()[0],
+        "dict": {name: arrow[name].to_pylist() for name in arrow.schema.names},
+        "typed": arrow.set_column(4, "sold", arrow["sold"].cast(pa.timestamp("ms"))),
+    }
+    polars = pytest.importorskip("polars")
+    found["polars"] = polars.from_pandas(frame)
+    return found
+
+
+def test_tables_of_every_library_are_coded_alike(model):
+    expected = model.predict_interval(NEW, 0.8)
+    assert np.isfinite(expected).all()
+    for name, table in tables_of(NEW).items():
+        np.testing.assert_array_equal(model.predict_interval(table, 0.8), expected, err_msg=name)
+    tables = tables_of(TRAIN)
+    for name in ("pyarrow", "batch", "dict", "typed", "polars"):
+        table = tables[name]
+        forest = RandomForestRegressor(12, min_samples_leaf=5, random_state=0)
+        again = fit_table(table, "price", estimator=forest, **OPTIONS)
+        np.testing.assert_array_equal(again.predict_interval(NEW, 0.8), expected, err_msg=name)
+
+
+def test_the_coding_follows_the_model_everywhere(model, tmp_path):
+    model.save(tmp_path / "m.hdi")
+    expected = model.predict_quantiles(NEW, [0.1, 0.5])
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
+    for other in (loaded, pickle.loads(pickle.dumps(model)), pickle.loads(pickle.dumps(loaded))):
+        np.testing.assert_array_equal(other.predict_quantiles(NEW, [0.1, 0.5]), expected)
+        assert other._fitted.coding == model._fitted.coding
+    np.testing.assert_array_equal(
+        loaded.predict_weights(NEW).toarray(), model.predict_weights(NEW).toarray()
+    )
+    loaded.calibrate(0.8, method="split", X=NEW, y=NEW["price"])
+    assert loaded.predict_interval(NEW, 0.8).shape == (60, 2)
+    assert list(model.feature_names_in_) == ["town", "rooms", "garden", "sold", "area"]
+
+
+def test_a_fit_to_arrays_forgets_the_coding(model):
+    again = pickle.loads(pickle.dumps(model)).fit(np.arange(40.0).reshape(-1, 1), np.arange(40.0))
+    assert again._fitted.coding is None
+
+
+def test_without_an_estimator_the_intervals_are_calibrated():
+    model = fit_table(TRAIN.drop(columns="key"), "price", random_state=0)
+    assert model.calibration_.method == "oob"
+    assert isinstance(model.estimator_, ExtraTreesRegressor)
+
+
+def test_weights_are_a_column_or_an_array():
+    forest = RandomForestRegressor(5, random_state=0)
+    weights = 1 + np.arange(300) % 3
+    one = fit_table(
+        TRAIN.assign(w=weights), "price", estimator=forest, sample_weight="w", **OPTIONS
+    )
+    other = fit_table(TRAIN, "price", estimator=forest, sample_weight=weights, **OPTIONS)
+    np.testing.assert_array_equal(one.predict(NEW), other.predict(NEW))
+    assert "w" not in one.feature_names_in_
+
+
+def test_a_table_of_numbers_needs_no_coding():
+    frame = TRAIN[["rooms", "area", "price"]]
+    model = fit_table(frame, "price", estimator=RandomForestRegressor(5, random_state=0))
+    assert model._fitted.coding is None
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {}, "the table: column 'key' has 300 categories in 300 rows"),
+        (
+            {},
+            {"drop": ["k"], "id": ["i"], "categorical": ["c"]},
+            "has no columns 'c', 'k', 'i'; it",
+        ),
+        ({}, {"drop": "key"}, "drop must be a list of names of columns, got 'key'"),
+        ({}, {"categorical": "area"}, "categorical must be a list of names of columns"),
+        ({"price": "dear"}, OPTIONS, "target 'price' must hold numbers, but is"),
+        ({"price": np.nan}, OPTIONS, "target 'price' must be finite in every row"),
+        ({"rooms": [[1]] * 300}, OPTIONS, "column 'rooms' must hold numbers, booleans, dates or"),
+        ({}, OPTIONS | {"sample_weight": "w"}, "has no column 'w'"),
+        ({}, OPTIONS | {"sample_weight": [1, 2]}, r"sample_weight must have shape \(300,\)"),
+    ],
+)
+def test_what_fit_table_refuses(change, options, message):
+    with pytest.raises(ValueError, match=message):
+        fit_table(TRAIN.assign(**change), "price", **options)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((2, 5)), "X must be a table with names of columns .*, got ndarray"),
+        ([[1, 2, 3, 4, 5]], "X must be a table with names of columns"),
+        (NEW.drop(columns=["town", "sold"]), "the table has no columns 'town', 'sold'"),
+        (NEW.assign(rooms="many"), "column 'rooms' must hold numbers, but is"),
+        (NEW.assign(sold="soon"), "column 'sold' must hold dates .*, but holds 'soon' in row 1"),
+    ],
+)
+def test_what_a_coded_model_refuses(model, X, message):
+    with pytest.raises(ValueError, match=message):
+        model.predict(X)
+
+
+def test_two_commands_without_code(tmp_path, capsys):
+    """The walk of the docs, on CSV and on Parquet."""
+    TRAIN.to_csv(tmp_path / "sales.csv", index=False)
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    TRAIN.to_parquet(tmp_path / "sales.parquet")
+    NEW.to_parquet(tmp_path / "new.parquet")
+    fit = ["--target", "price", "--id", "key", "--categorical", "area", "--trees", 60]
+    found = []
+    for train in ("sales.csv", "sales.parquet"):
+        assert run(["fit", tmp_path / train, "-o", tmp_path / "m.hdi", *fit]) == 0
+        for new in ("new.csv", "new.parquet"):
+            capsys.readouterr()
+            assert run(["score", tmp_path / "m.hdi", tmp_path / new, "-o", tmp_path / "o.csv"]) == 0
+            assert "taken as missing: 2 of 'town'" in capsys.readouterr().out
+            found.append((tmp_path / "o.csv").read_bytes())
+    assert found == 4 * found[:1]
+    out = pd.read_csv(tmp_path / "o.csv")
+    assert list(out.columns) == ["key", "prediction", "lower_0.9", "upper_0.9"]
+    assert list(out["key"]) == list(NEW["key"])
+    inside = (out["lower_0.9"] <= NEW["price"]) & (NEW["price"] <= out["upper_0.9"])
+    assert inside.mean() > 0.8
+    check = ["check", tmp_path / "m.hdi", tmp_path / "new.csv", "--target", "price", "--json"]
+    capsys.readouterr()
+    assert run(check) == 0
+    assert json.loads(capsys.readouterr().out)["unknown_categories"] == {"town": 2}
+
+
+def test_commands_name_all_columns_at_fault(tmp_path, capsys, model):
+    bad = TRAIN.assign(rooms=["1", "2", "3", "two"] * 75, area=["1", "many", "3", "4"] * 75)
+    bad.to_csv(tmp_path / "bad.csv", index=False)
+    call = ["fit", tmp_path / "bad.csv", "-o", tmp_path / "m.hdi", "--target", "price"]
+    found = failure(capsys, call)
+    assert "'rooms' holds 'two' in line 5, 'area' holds 'many' in line 3" in found
+    model.save(tmp_path / "m.hdi")
+    late = NEW.astype({"sold": object})
+    late.loc[4, "sold"] = "99999-01-01"
+    late.to_csv(tmp_path / "late.csv", index=False)
+    call = ["score", tmp_path / "m.hdi", tmp_path / "late.csv", "-o", tmp_path / "out.csv"]
+    assert "late.csv: column 'sold' must hold dates" in failure(capsys, call)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def changed(place, **facts):
+    """A change of the facts of one column."""
+    return lambda coding: coding["columns"][place].update(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda coding: coding.pop("ids"), "a coding must have the entries columns and ids"),
+        (lambda coding: coding["columns"].pop(), "the coding does not fit the features"),
+        (lambda coding: coding["columns"].reverse(), "the coding does not fit the features"),
+        (changed(1, name="room"), "the coding does not fit the features"),
+        (changed(1, kind="\x1b[2J"), "a column must be one of"),
+        (changed(0, values=["a", "a"]), "column 'town': values must be distinct"),
+        (changed(0, values=["a", 3.0]), "column 'town': values must be texts"),
+        (changed(3, reference=10**20), "column 'sold': reference must be a day"),
+        (changed(3, unit="year"), "column 'sold': unit must be one of"),
+        (changed(3, code="import os"), "column 'sold': it must have the entries"),
+    ],
+)
+def test_hostile_model_files(model, tmp_path, change, message):
+    path = tmp_path / "m.hdi"
+    model.save(path)
+    rewritten(path, lambda facts: change(facts["coding"]))
+    with pytest.raises(ValueError, match=f"is not a valid model: {message}") as error:
+        HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.examples
+def test_the_page_on_tables_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    TRAIN.to_csv("sales.csv", index=False)
+    NEW.to_csv("new.csv", index=False)
+    for line in re.findall(r"^hdiforest (fit|score)(.*)$", page, re.M):
+        assert run(shlex.split(" ".join(line))) == 0
+    columns = ["key", "prediction", "lower_0.9", "upper_0.9"]
+    assert pq.read_table("intervals.parquet").schema.names == columns
+    names = {"new": NEW}
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(code, names)
+    assert (names["lower"] <= names["upper"]).all()

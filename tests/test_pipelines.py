@@ -1,0 +1,556 @@
+"""Forests in pipelines, searches and target transforms: as if all was done by hand."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+from hdiforest import ForestSearchOOB, HDIForestRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*training rows have no out-of-bag")
+
+RNG = np.random.default_rng(3)
+N, M = 240, 60
+
+
+def table(n):
+    return pd.DataFrame(
+        {
+            "city": RNG.choice(["Paris", "Rome", "Oslo", None], n),
+            "kind": RNG.choice(["a", "b"], n),
+            "size": np.where(RNG.random(n) < 0.1, np.nan, RNG.random(n)),
+            "age": RNG.integers(0, 50, n),
+        }
+    )
+
+
+X, X_NEW = table(N), table(M)
+Y = np.exp(X["age"].to_numpy() / 25 + (X["city"] == "Rome") + 0.3 * RNG.normal(size=N))
+
+
+def encoder(one_hot=OneHotEncoder):
+    return make_column_transformer(
+        (one_hot(handle_unknown="ignore"), ["city"]),
+        (OrdinalEncoder(), ["kind"]),
+        (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["size"]),
+        remainder="passthrough",
+    )
+
+
+def forest(n=20, **options):
+    return RandomForestRegressor(n, min_samples_leaf=3, random_state=0, **options)
+
+
+def pipeline(**options):
+    return Pipeline([("table", encoder()), ("forest", forest(**options))])
+
+
+def by_hand(fitted, **options):
+    """The model of the forest alone, and the rows to score as the steps make them."""
+    made, new = (
+        rows.toarray() if issparse(rows := fitted[:-1].transform(each)) else rows
+        for each in (X, X_NEW)
+    )
+    return HDIForestRegressor.from_forest(fitted[-1], made, Y, **options), new
+
+
+def check_equal(model, hand, raw, made):
+    for found, expected in (
+        (model.predict(raw), hand.predict(made)),
+        (model.predict_interval(raw, [0.5, 0.9]), hand.predict_interval(made, [0.5, 0.9])),
+        (model.predict_quantiles(raw, [0.1, 0.7]), hand.predict_quantiles(made, [0.1, 0.7])),
+        (model.predict_cdf(raw, Y[:M]), hand.predict_cdf(made, Y[:M])),
+        (model.sample(raw, 3, random_state=0), hand.sample(made, 3, random_state=0)),
+        (model.predict_weights(raw).toarray(), hand.predict_weights(made).toarray()),
+        (model.oob_interval(), hand.oob_interval()),
+    ):
+        assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("block_cells", [2**22, 70])
+def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", block_cells)
+    fitted = pipeline().fit(X, Y)
+    model = HDIForestRegressor.from_forest(fitted, X, Y)
+    hand, made = by_hand(fitted)
+    check_equal(model, hand, X_NEW, made)
+    assert_array_equal(model.feature_names_in_, X.columns)
+    assert model.n_features_in_ == 4
+    assert model.scorer_.forest.n_features == 8
+    assert list(model.preprocessing_.named_steps) == ["table"]
+    assert model.estimator_ is fitted
+    assert model.predict_interval(X_NEW[:0]).shape == (0, 2)
+
+
+def test_the_whole_pipeline_is_fitted():
+    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    fitted = pipeline().fit(X, Y)
+    hand, made = by_hand(fitted)
+    check_equal(model, hand, X_NEW, made)
+    assert [name for name, _ in model.estimator_.steps] == ["table", "forest"]
+    assert_array_equal(model.estimator_.predict(X_NEW), fitted.predict(X_NEW))
+
+
+@pytest.mark.parametrize("calibration", ["oob", "split", "jackknife+"])
+def test_calibrated_as_by_hand(calibration, monkeypatch):
+    fitted = pipeline(n=70).fit(X, Y)
+    model = HDIForestRegressor.from_forest(fitted, X, Y)
+    hand, made = by_hand(fitted)
+    y_new = np.resize(Y, M)
+    options = {"method": calibration}
+    split = calibration == "split"
+    model.calibrate(0.8, **options, **({"X": X_NEW, "y": y_new} if split else {}))
+    hand.calibrate(0.8, **options, **({"X": made, "y": y_new} if split else {}))
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 70)
+    assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
+
+
+def test_cross_validation_fits_all_steps_in_each_fold():
+    """Oracle: the same folds by hand, where the steps of a fold differ from those of the whole."""
+    steps = make_column_transformer((TargetEncoder(), ["city"]), ("passthrough", ["age"]))
+    model = HDIForestRegressor(make_pipeline(steps, forest()), weights="inbag").fit(X, Y)
+    model.calibrate(0.8, method="cv+", cv=3, random_state=0)
+    found = model.predict_interval(X_NEW, 0.8)
+    assert len(model._steps.folds) == 3
+    encodings = [
+        fold.pipeline[0].named_transformers_["targetencoder"].encodings_[0]
+        for fold in model._steps.folds
+    ]
+    assert not np.array_equal(encodings[0], encodings[1])
+    for fold, own in zip(model._fitted.folds, model._steps.folds, strict=True):
+        assert_array_equal(fold.scorer.mean(own.encode(X_NEW)).shape, (M,))
+    assert ((found[:, 1] - found[:, 0]) > 0).all()
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
+    with pytest.raises(ValueError, match="calibrate before pickling"):
+        again.calibrate(0.8, method="cv+")
+    model.calibrate(0.8, method="split", X=X_NEW, y=np.resize(Y, M))
+    assert model._steps.folds == ()
+
+
+def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
+    numbers = X[["age"]].to_numpy(dtype=float).copy()
+    scored = X_NEW[["age"]].to_numpy(dtype=float)
+    doubled = make_pipeline(FunctionTransformer(np.negative), forest())
+    model = HDIForestRegressor(doubled).fit(numbers, Y)
+    hand = HDIForestRegressor(forest()).fit(-numbers, Y)
+    for each in (model, hand):
+        each.calibrate(0.8, method="cv+", cv=3, random_state=0)
+    numbers[:] = 0  # the model has its own copy
+    assert_array_equal(model.predict_interval(scored, 0.8), hand.predict_interval(-scored, 0.8))
+
+
+SEARCHES = {
+    "grid": lambda inner, grid: GridSearchCV(inner, grid, cv=2),
+    "random": lambda inner, grid: RandomizedSearchCV(inner, grid, n_iter=2, cv=2, random_state=0),
+    "halving": lambda inner, grid: HalvingGridSearchCV(inner, grid, cv=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_of_pipelines(kind):
+    search = SEARCHES[kind](pipeline(n=5), {"forest__min_samples_leaf": [2, 9]})
+    search.fit(X, Y)
+    hand, made = by_hand(search.best_estimator_)
+    model = HDIForestRegressor.from_forest(search, X, Y)
+    check_equal(model, hand, X_NEW, made)
+    fitted = HDIForestRegressor(clone(search)).fit(X, Y)
+    check_equal(fitted, hand, X_NEW, made)
+    assert [name for name, _ in fitted.estimator_.estimator.steps] == ["table", "forest"]
+    assert [name for name, _ in fitted.estimator_.best_estimator_.steps] == ["table", "forest"]
+
+
+def test_a_search_of_forests():
+    numbers = X[["age"]]
+    search = GridSearchCV(forest(5), {"min_samples_leaf": [2, 9]}, cv=2).fit(numbers, Y)
+    model = HDIForestRegressor.from_forest(search, numbers, Y)
+    expected = HDIForestRegressor.from_forest(search.best_estimator_, numbers, Y)
+    assert_array_equal(model.predict_interval(numbers), expected.predict_interval(numbers))
+
+
+def test_searches_over_the_model():
+    model = HDIForestRegressor(pipeline(n=5))
+    search = GridSearchCV(model, {"estimator__forest__min_samples_leaf": [1, 20]}, cv=2).fit(X, Y)
+    assert search.best_estimator_.predict_interval(X_NEW).shape == (M, 2)
+    assert np.isfinite(cross_val_score(model, X, Y, cv=2)).all()
+    model.set_params(estimator__forest__min_samples_leaf=7)
+    assert clone(model).get_params()["estimator__forest__min_samples_leaf"] == 7
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_transformed_targets_stay_in_their_unit(frozen):
+    inner = forest()
+    numbers, numbers_new = X[["age"]], X_NEW[["age"]]
+    whole = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp)
+    whole.fit(numbers, Y)
+    given = FrozenEstimator(whole) if frozen else whole
+    model = HDIForestRegressor(given).fit(numbers, Y)
+    # The same trees, and the same rows in their leaves, with other targets.
+    logs = HDIForestRegressor.from_forest(whole.regressor_, numbers, np.log(Y))
+    for level in (0.1, 0.5, 0.9):
+        quantile = np.exp(logs.predict_quantiles(numbers_new, level))
+        np.testing.assert_allclose(model.predict_quantiles(numbers_new, level), quantile)
+    weights = model.predict_weights(numbers_new).toarray()
+    np.testing.assert_allclose(model.predict(numbers_new), weights @ Y, rtol=1e-6)
+    ends = model.predict_interval(numbers_new, 0.8)
+    through_logs = np.exp(logs.predict_interval(numbers_new, 0.8))
+    assert (np.diff(ends) <= np.diff(through_logs) * (1 + 1e-12)).all()
+    assert not np.array_equal(ends, through_logs)
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda: TransformedTargetRegressor(pipeline(), func=np.log, inverse_func=np.exp),
+        lambda: make_pipeline(
+            encoder(), TransformedTargetRegressor(forest(), func=np.log, inverse_func=np.exp)
+        ),
+        lambda: make_pipeline(encoder(), GridSearchCV(forest(), {"max_depth": [3]}, cv=2)),
+        lambda: GridSearchCV(
+            TransformedTargetRegressor(pipeline(), transformer=StandardScaler()),
+            {"regressor__forest__max_depth": [2, 4]},
+            cv=2,
+        ),
+        lambda: make_pipeline(encoder(), make_pipeline(StandardScaler(), forest())),
+    ],
+)
+def test_nested_in_any_order(nested):
+    given = nested().fit(X, Y)
+    model = HDIForestRegressor.from_forest(given, X, Y)
+    fitted = HDIForestRegressor(nested()).fit(X, Y)
+    frozen = HDIForestRegressor(FrozenEstimator(FrozenEstimator(given))).fit(X, Y)
+    for each in (fitted, frozen):
+        assert_array_equal(model.predict_interval(X_NEW), each.predict_interval(X_NEW))
+        assert_array_equal(model.oob_prediction(), each.oob_prediction())
+
+
+def test_a_frozen_pipeline_within_a_pipeline():
+    scaled = X[["age"]] * 2
+    inner = make_pipeline(StandardScaler(), forest()).fit(scaled, Y)
+    outer = make_pipeline(FunctionTransformer(lambda rows: rows * 2), FrozenEstimator(inner))
+    model = HDIForestRegressor(outer).fit(X[["age"]], Y)
+    expected = HDIForestRegressor.from_forest(inner, scaled, Y)
+    assert_array_equal(
+        model.predict_interval(X_NEW[["age"]]), expected.predict_interval(X_NEW[["age"]] * 2)
+    )
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_sample_weight_goes_to_the_forest(routing):
+    weight = RNG.integers(1, 4, N).astype(float)
+    steps = make_column_transformer((OneHotEncoder(), ["city"]), remainder="drop")
+    given = Pipeline([("table", steps), ("forest", forest())])
+    fitted = clone(given).fit(X, Y, forest__sample_weight=weight)
+    hand, made = by_hand(fitted, sample_weight=weight)
+    imported = HDIForestRegressor.from_forest(fitted, X, Y, sample_weight=weight)
+    check_equal(imported, hand, X_NEW, made)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        if routing:
+            given.steps[-1][1].set_fit_request(sample_weight=True)
+        model = HDIForestRegressor(given).fit(X, Y, sample_weight=weight)
+        check_equal(model, hand, X_NEW, made)
+
+
+class NoisyMeans(TransformerMixin, BaseEstimator):
+    """Encodes training rows otherwise at its fit than later, like TargetEncoder."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.means_ = pd.Series(y).groupby(X["kind"].to_numpy()).mean()
+        return self
+
+    def transform(self, X):
+        return X["kind"].map(self.means_).to_numpy(float)[:, None]
+
+    def fit_transform(self, X, y):
+        made = self.fit(X, y).transform(X)
+        return made + np.random.RandomState(self.random_state).normal(size=made.shape)
+
+
+def test_steps_that_make_other_rows_at_their_fit():
+    model = HDIForestRegressor(make_pipeline(NoisyMeans(), forest())).fit(X, Y)
+    training = model._fitted.training_rows.X
+    assert not np.array_equal(training, model.preprocessing_.transform(X))
+    model = HDIForestRegressor.from_forest(make_pipeline(NoisyMeans(0), forest()).fit(X, Y), X, Y)
+    expected = NoisyMeans(0).fit_transform(X, Y)
+    assert_array_equal(model._fitted.training_rows.X, expected.astype(np.float32))
+    for at_random in (NoisyMeans(), make_column_transformer((TargetEncoder(), ["city", "kind"]))):
+        fitted = make_pipeline(at_random, forest()).fit(X, Y)
+        refused(fitted, "drew at random.* give them a random_state, or fit the whole by HDIForest")
+
+
+def test_tables_of_other_libraries():
+    pa = pytest.importorskip("pyarrow")
+    model = HDIForestRegressor.from_forest(pipeline().fit(X, Y), X, Y)
+    expected = model.predict_interval(X_NEW)
+    arrow = pa.Table.from_pandas(X_NEW)
+    for same in (pl.from_pandas(X_NEW), arrow, arrow.to_reader(), arrow.to_pydict()):
+        assert_array_equal(model.predict_interval(same), expected)
+
+
+def test_polars_tables():
+    raw, new = pl.from_pandas(X), pl.from_pandas(X_NEW)
+    fitted = pipeline().fit(raw, Y)
+    model = HDIForestRegressor.from_forest(fitted, raw, Y)
+    expected = HDIForestRegressor.from_forest(fitted[-1], fitted[:-1].transform(raw), Y)
+    made = fitted[:-1].transform(new)
+    assert_array_equal(model.predict_interval(new), expected.predict_interval(made))
+    assert_array_equal(model.predict_interval(X_NEW), expected.predict_interval(made))
+    assert_array_equal(HDIForestRegressor(pipeline()).fit(raw, Y).predict(new), model.predict(new))
+
+
+def test_text_as_rows():
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = [f"{city} {kind} and" for city, kind in zip(X["city"], X["kind"], strict=True)]
+    fitted = make_pipeline(CountVectorizer(), forest()).fit(texts, Y)
+    model = HDIForestRegressor.from_forest(fitted, texts, Y, weights="inbag")
+    np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-6)
+
+
+@pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
+def test_stored_by_others(store, tmp_path):
+    model = HDIForestRegressor(pipeline(n=5)).fit(X, Y)
+    if store == "pickle":
+        again = pickle.loads(pickle.dumps(model))
+    elif store == "joblib":
+        joblib.dump(model, tmp_path / "model")
+        again = joblib.load(tmp_path / "model")
+    else:
+        io = pytest.importorskip("skops.io")
+        stored = io.dumps(model)
+        again = io.loads(stored, trusted=io.get_untrusted_types(data=stored))
+    assert_array_equal(again.predict_interval(X_NEW), model.predict_interval(X_NEW))
+    assert_array_equal(again.feature_names_in_, X.columns)
+    assert_array_equal(again.oob_interval(), model.oob_interval())
+
+
+def test_searches_out_of_bag_take_pipelines():
+    candidates = [pipeline(n=60), make_pipeline(encoder(), ExtraTreesRegressor(60, bootstrap=True))]
+    search = ForestSearchOOB(candidates, random_state=0).fit(X, Y)
+    assert search.predict_interval(X_NEW).shape == (M, 2)
+    seeds = {each[-1].random_state for each in search.results_["forest"]}
+    assert 0 in seeds
+    assert None not in seeds
+    no_bags = make_pipeline(encoder(), ExtraTreesRegressor())
+    with pytest.raises(ValueError, match=r"forests\[0\] must have bootstrap=True"):
+        ForestSearchOOB([no_bags]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"forests\[0\] must be a RandomForestRegressor"):
+        ForestSearchOOB([make_pipeline(encoder(), Ridge())]).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["RandomForestQuantileRegressor", "ExtraTreesQuantileRegressor"])
+def test_subclasses_of_other_libraries(name):
+    kind = getattr(pytest.importorskip("quantile_forest"), name)
+    numbers, new = X[["age"]].to_numpy(float), X_NEW[["age"]].to_numpy(float)
+    given = kind(20, min_samples_leaf=3, bootstrap=True, random_state=0)
+    model = HDIForestRegressor.from_forest(given.fit(numbers, Y), numbers, Y)
+    plain = HDIForestRegressor(
+        (RandomForestRegressor if name.startswith("Random") else ExtraTreesRegressor)(
+            20, min_samples_leaf=3, bootstrap=True, random_state=0, max_features=given.max_features
+        )
+    ).fit(numbers, Y)
+    assert_array_equal(model.predict_interval(new), plain.predict_interval(new))
+    fitted = HDIForestRegressor(make_pipeline(encoder(), clone(given))).fit(X, Y)
+    assert fitted.predict_interval(X_NEW).shape == (M, 2)
+
+
+class ForestOfResiduals(RandomForestRegressor):
+    def fit(self, X, y, sample_weight=None):
+        self.line_ = Ridge().fit(X, y)
+        return super().fit(X, y - self.line_.predict(X), sample_weight)
+
+
+def test_a_subclass_whose_trees_mean_something_else():
+    numbers = X[["age"]]
+    with pytest.raises(ValueError, match="ForestOfResiduals is not scikit-learn's own") as refusal:
+        HDIForestRegressor.from_forest(ForestOfResiduals(5).fit(numbers, Y), numbers, Y)
+    assert "y is not the target" in str(refusal.value)
+    assert "hdiforest.from_leaves" in str(refusal.value)
+
+
+class RowDropper(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X[: len(X) // 2]
+
+
+def refused(estimator, match, error=ValueError, X=X, y=Y):
+    with pytest.raises(error, match=match):
+        HDIForestRegressor.from_forest(estimator, X, y)
+
+
+def test_refused():
+    fitted = pipeline(n=5).fit(X, Y)
+    refused(fitted, "X has 239 rows, but the forest was fitted on 240", X=X[1:], y=Y[1:])
+    refused(fitted, "y is not the target this forest was fitted on", y=Y[::-1])
+    refused(fitted, "are not the rows this forest was fitted on", X=X[::-1])
+    refused(fitted, "inconsistent numbers of samples", y=Y[1:])
+    refused(fitted, "y must be the targets", y=None)
+    refused(pipeline(), "not fitted", NotFittedError)
+    refused(make_pipeline(encoder(), Ridge()).fit(X, Y), "got Ridge; .*hdiforest.from_leaves")
+    search = GridSearchCV(pipeline(n=2), {}, cv=2, refit=False).fit(X, Y)
+    refused(search, "GridSearchCV has no best_estimator_, because of refit=False; use refit=True")
+    refused(GridSearchCV(pipeline(n=2), {}), "not fitted", NotFittedError)
+    refused(TransformedTargetRegressor(forest()), "not fitted", NotFittedError)
+    dropped = make_pipeline(StandardScaler(), RowDropper(), forest(2))
+    dropped.steps[1] = ("dropper", "passthrough")
+    dropped.fit(X[["age"]], Y).steps[1] = ("dropper", RowDropper())
+    refused(dropped, "made 120 rows of 240; steps that add rows or leave some out", X=X[["age"]])
+
+
+def test_refused_before_the_fit(monkeypatch):
+    monkeypatch.setattr(Pipeline, "fit", None)
+    for bad in (make_pipeline(encoder(), Ridge()), TransformedTargetRegressor()):
+        with pytest.raises(ValueError, match="estimator must be a fitted RandomForestRegressor"):
+            HDIForestRegressor(bad).fit(X, Y)
+    bagging = BaggingRegressor(make_pipeline(encoder(), DecisionTreeRegressor()))
+    with pytest.raises(ValueError, match="BaggingRegressor of pipelines, each with steps of its o"):
+        HDIForestRegressor(bagging).fit(X, Y)
+
+
+def test_bagged_trees_after_steps():
+    fitted = make_pipeline(encoder(), BaggingRegressor(DecisionTreeRegressor(), random_state=0))
+    model = HDIForestRegressor(fitted).fit(X, Y)
+    hand, made = by_hand(clone(fitted).fit(X, Y))
+    check_equal(model, hand, X_NEW, made)
+
+
+def test_other_tables_are_refused_by_the_steps():
+    model = HDIForestRegressor.from_forest(pipeline().fit(X, Y), X, Y)
+    with pytest.raises(ValueError, match=r"columns are missing: \{'age'\}"):
+        model.predict_interval(X_NEW.drop(columns="age"))
+    with pytest.raises(ValueError, match="unknown categories"):
+        model.predict_interval(X_NEW.assign(kind="c"))
+    with pytest.raises(ValueError, match="y must have 60 rows, as many as X, got shape"):
+        model.predict_cdf(X_NEW, Y)
+    with pytest.raises(ValueError, match="cannot be read as a table"):
+        model.predict({"age": [1], "size": [1, 2]})
+
+
+def test_sparse_rows_beyond_a_bound(monkeypatch):
+    fitted = make_pipeline(OneHotEncoder(), forest(2)).fit(X[["city"]], Y)
+    monkeypatch.setattr("hdiforest.table_steps.MAX_DENSE_BYTES", 1000)
+    refused(fitted, "240 sparse rows of 4 columns.*make fewer columns", X=X[["city"]])
+
+
+def test_a_refit_without_steps_forgets_them():
+    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    model.set_params(estimator=forest()).fit(X[["age"]], Y)
+    assert not hasattr(model, "preprocessing_")
+    assert model.predict(X_NEW[["age"]]).shape == (M,)
+
+
+def test_a_model_file_holds_no_code(tmp_path):
+    model = HDIForestRegressor(pipeline(n=2)).fit(X, Y)
+    named = "and SimpleImputer, a step before the forest, needs its own"
+    with pytest.raises(ValueError, match=rf"{named}; or store .* by skops or joblib"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_results_as_tables(output, monkeypatch):
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 70)
+    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
+    expected = model.predict_interval(X_NEW, 0.9)
+    assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
+    assert_array_equal(found["prediction"].to_numpy(), model.predict(X_NEW))
+
+
+def saved_and_loaded(model, tmp_path):
+    model.save(tmp_path / "model")
+    return HDIForestRegressor.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_common_steps_become_data(library, tmp_path):
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]),
+        (OrdinalEncoder(), ["kind", "city"]),
+        (TargetEncoder(), ["city"]),
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["size"]),
+        (make_pipeline(SimpleImputer(strategy="median"), MinMaxScaler()), ["size"]),
+        (RobustScaler(), [3]),
+        ("drop", ["kind"]),
+        remainder="passthrough",
+    )
+    raw, new = (pl.from_pandas(each) if library == "polars" else each for each in (X, X_NEW))
+    model = HDIForestRegressor(make_pipeline(steps, FunctionTransformer(), forest())).fit(raw, Y)
+    loaded = saved_and_loaded(model, tmp_path)
+    assert_array_equal(loaded._fitted.coding.columns, ["city", "kind", "size", "age"])
+    assert_array_equal(loaded.feature_names_in_, ["city", "kind", "size", "age"])
+    for each in (loaded, pickle.loads(pickle.dumps(loaded))):
+        assert_array_equal(each.predict_interval(new), model.predict_interval(new))
+        assert_array_equal(each.oob_prediction(), model.oob_prediction())
+    # What the encoder of a step refuses is refused, and what it ignores is ignored.
+    with pytest.raises(ValueError, match="column 'kind' must hold no cell of an unknown category"):
+        loaded.predict(X_NEW.assign(kind="c"))
+
+
+def test_unknown_and_missing_categories_are_as_in_the_steps(tmp_path):
+    filled = SimpleImputer(strategy="constant", fill_value="Rome")
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]),
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["kind"]),
+        (make_pipeline(filled, TargetEncoder()), ["city"]),
+    )
+    model = HDIForestRegressor(make_pipeline(steps, forest())).fit(X, Y)
+    loaded = saved_and_loaded(model, tmp_path)
+    other = X_NEW.assign(city=np.where(X_NEW["age"] > 20, "Bonn", X_NEW["city"]), kind="c")
+    other.loc[::3, "kind"] = None
+    other.loc[::5, "city"] = None
+    assert_array_equal(loaded.predict(other), model.predict(other))
+
+
+def test_what_a_model_file_cannot_hold(tmp_path):
+    def refuse(model, match):
+        with pytest.raises(ValueError, match=match):
+            model.save(tmp_path / "model")
+        assert not list(tmp_path.iterdir())
+
+    numbers = X[["age"]]
+    squares = make_pipeline(FunctionTransformer(np.square), forest())
+    refuse(HDIForestRegressor(squares).fit(numbers, Y), "and FunctionTransformer, a step before")
+    scaled = HDIForestRegressor(make_pipeline(StandardScaler(), forest()))
+    refuse(scaled.fit(numbers.to_numpy(), Y), "were fitted on rows without names; fit on a table")
+    scaled.fit(numbers, Y)
+    refuse(pickle.loads(pickle.dumps(scaled)), "save before pickling; or store the whole model")
+    scaled.calibrate(0.8, method="cv+", cv=2)
+    refuse(scaled, "the folds of CV. fitted steps of their own; calibrate by another method")

@@ -1,0 +1,342 @@
+"""Score on folders, patterns, pipes and addresses: which outputs there are, and what is refused."""
+
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest.command.cli import main
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+pq = pytest.importorskip("pyarrow.parquet")
+
+RNG = np.random.default_rng(0)
+NAMES = ["a", "b", "year"]
+ROWS = pd.DataFrame(RNG.normal(size=(600, 2)), columns=["a", "b"])
+ROWS["year"] = RNG.choice([2023, 2024], len(ROWS))
+RESULTS = ["prediction", "lower_0.9", "upper_0.9"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.hdi"
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    y = ROWS["a"] * 3 + RNG.normal(size=len(ROWS))
+    HDIForestRegressor(forest).fit(ROWS, y).save(path, training_rows=False)
+    return path
+
+
+def rows(seed, n=50):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    return frame.assign(year=2023, id=np.arange(n) + 1000 * seed)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three tables of two formats, and files that are none."""
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    rows(1).to_parquet(folder / "one.parquet")
+    rows(2).to_csv(folder / "two.csv", index=False)
+    rows(3).to_parquet(folder / "deep" / "three.parquet")
+    for name in ("_SUCCESS", ".one.parquet.crc", "readme.txt", "_common.parquet"):
+        (folder / name).write_text("none")
+    return folder
+
+
+def score(*arguments):
+    assert main(["score", *map(str, arguments)]) == 0
+
+
+def failure(capsys, *arguments, code=1):
+    assert main(["score", *map(str, arguments)]) == code
+    printed = capsys.readouterr().err
+    assert printed.startswith("hdiforest: error: ")
+    assert printed.count("\n") == 1
+    return printed
+
+
+def tables_in(folder):
+    names = (os.path.relpath(os.path.join(r, n), folder) for r, _, f in os.walk(folder) for n in f)
+    return sorted(name for name in names if "/." not in f"/{name}")
+
+
+def read(path):
+    return pd.read_csv(path) if "csv" in path.name else pq.ParquetFile(path).read().to_pandas()
+
+
+def test_a_folder_goes_to_a_folder(model, folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    score(model, folder, "-o", out, "--keep", "id")
+    assert "150 rows of 3 tables scored" in capsys.readouterr().out
+    assert tables_in(out) == ["deep/three.parquet", "one.parquet", "two.csv"]
+    loaded = HDIForestRegressor.load(model)
+    for i, name in enumerate(["one.parquet", "two.csv", "deep/three.parquet"], 1):
+        scored = read(out / name)
+        assert list(scored.columns) == ["id", *RESULTS]
+        assert list(scored["id"]) == list(rows(i)["id"])
+        expected = loaded.predict_interval(rows(i)[NAMES], 0.9)
+        np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-15)
+    origin = json.loads(pq.read_schema(out / "one.parquet").metadata[b"hdiforest"])
+    assert origin["size"] == (folder / "one.parquet").stat().st_size
+    assert origin["coverage"] == [0.9]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["in/*.parquet", "in/**/*.parquet", "in/one.parquet in/two.csv"]
+)
+def test_patterns_and_several_tables(model, folder, tmp_path, pattern):
+    inputs = [tmp_path / each for each in pattern.split()]
+    score(model, *inputs, "-o", tmp_path / "out")
+    expected = {
+        "in/*.parquet": ["_common.parquet", "one.parquet"],
+        "in/**/*.parquet": ["deep/three.parquet", "one.parquet"],
+    }
+    found = tables_in(tmp_path / "out")
+    assert found == [n for n in expected.get(pattern, ["one.parquet", "two.csv"]) if n[0] != "_"]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".csv.gz"])
+def test_names_of_folders_are_columns(model, tmp_path, ending):
+    parts = {}
+    for year in (2023, 2024):
+        path = tmp_path / "in" / f"year={year}" / "where=south%2Fwest" / f"part{ending}"
+        path.parent.mkdir(parents=True)
+        part = rows(year).drop(columns="year")
+        part.to_parquet(path) if ending == ".parquet" else part.to_csv(path, index=False)
+        parts[path.relative_to(tmp_path / "in")] = part.assign(year=year)
+    score(model, tmp_path / "in", "-o", tmp_path / "out", "--keep", "where", "year")
+    loaded = HDIForestRegressor.load(model)
+    for name, part in parts.items():
+        scored = read(tmp_path / "out" / name)
+        assert set(scored["where"]) == {"south/west"}
+        assert list(scored["year"]) == list(part["year"])
+        expected = loaded.predict_interval(part[NAMES], 0.9)
+        np.testing.assert_allclose(scored[RESULTS[1:]], expected, rtol=1e-15)
+
+
+def test_a_column_in_the_file_and_in_the_folders_name_is_refused(model, tmp_path, capsys):
+    path = tmp_path / "in" / "year=2023" / "part.parquet"
+    path.parent.mkdir(parents=True)
+    rows(1).to_parquet(path)
+    found = failure(capsys, model, tmp_path / "in", "-o", tmp_path / "out")
+    assert re.search(r"part\.parquet has 'year' in the file and in the names of its folders", found)
+    assert not (tmp_path / "out").exists()
+
+
+def test_text_in_a_folders_name_is_no_number(model, tmp_path, capsys):
+    path = tmp_path / "in" / "year=last" / "part.csv"
+    path.parent.mkdir(parents=True)
+    rows(1).drop(columns="year").to_csv(path, index=False)
+    found = failure(capsys, model, tmp_path / "in", "-o", tmp_path / "out")
+    assert "column 'year' must hold numbers, but is 'last'" in found
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_all_columns_are_kept(model, tmp_path, ending):
+    source, out = tmp_path / f"in{ending}", tmp_path / "out.parquet"
+    frame = rows(1)[["id", *NAMES]]
+    frame.to_parquet(source) if ending == ".parquet" else frame.to_csv(source, index=False)
+    score(model, source, "-o", out, "--keep-all")
+    assert pq.read_schema(out).names == ["id", *NAMES, *RESULTS]
+    assert_array_equal(read(out)["id"].astype(int), frame["id"])
+
+
+def test_an_empty_table_has_an_empty_output(model, folder, tmp_path):
+    rows(1, 0).to_parquet(folder / "none.parquet")
+    rows(1, 0).to_csv(folder / "none.csv", index=False)
+    score(model, folder, "-o", tmp_path / "out", "--keep", "id")
+    assert list(read(tmp_path / "out" / "none.parquet").columns) == ["id", *RESULTS]
+    assert (tmp_path / "out" / "none.csv").read_text() == ",".join(["id", *RESULTS]) + "\n"
+
+
+def test_all_tables_at_fault_are_named_before_any_is_scored(model, folder, tmp_path, capsys):
+    (folder / "empty.csv").write_text("")
+    rows(1).drop(columns="b").to_parquet(folder / "lacks.parquet")
+    rows(1).assign(a="x").to_parquet(folder / "text.parquet")
+    (folder / "zero.parquet").write_bytes(b"")
+    found = failure(capsys, model, folder, "-o", tmp_path / "out")
+    assert "4 of 7 tables cannot be scored: " in found
+    for sentence in (
+        r"empty\.csv is empty",
+        r"lacks\.parquet has no column 'b'",
+        r"text\.parquet: column 'a' must hold numbers, but is \w+",
+        r"cannot read .*zero\.parquet",
+    ):
+        assert re.search(sentence, found)
+    assert not (tmp_path / "out").exists()
+
+
+def test_inputs_and_outputs_that_do_not_go_together(model, folder, tmp_path, capsys, monkeypatch):
+    (tmp_path / "none").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "other").mkdir()
+    rows(1).to_parquet(tmp_path / "other" / "one.parquet")
+    monkeypatch.chdir(tmp_path)
+    for arguments, sentence in (
+        (["none", "-o", "out"], "the folder none has no tables; endings known are .csv"),
+        (["in/x*.csv", "-o", "out"], r"no table matches in/x\*\.csv"),
+        (["in", "-o", "in"], "the output in must not lie in the input in"),
+        (["in", "-o", "in/deep/out"], "the output in/deep/out must not lie in the input in"),
+        (["in/*.csv", "-o", "in"], "the output in/two.csv must not be one of the inputs"),
+        (["in", "-o", "file"], "several tables need a folder as output, and file is a file"),
+        (
+            ["in", "other", "-o", "out"],
+            "in/one.parquet and other/one.parquet would both be .* out/one",
+        ),
+        (["-", "in", "-o", "out"], "must be the only input"),
+        (["in/two.csv", "-o", "out.csv", "--resume"], "--resume and --part need a folder"),
+        (["in", "-o", "out", "--part", "3/2"], r"--part: a part is written as i/n .*got 3/2"),
+        (["in", "-o", "out", "--keep", "id", "--keep-all"], "--keep-all must not be given with"),
+        (["ftp://x/a.csv", "-o", "out.csv"], "ftp:// is not known or not complete; possible are"),
+    ):
+        assert re.search(sentence, failure(capsys, model, *arguments, code=2))
+    assert not (tmp_path / "out").exists()
+
+
+def test_parts_are_shares_of_the_tables(model, folder, tmp_path):
+    found = []
+    for i in (1, 2):
+        score(model, folder, "-o", tmp_path / f"out{i}", "--part", f"{i}/2")
+        found.append(tables_in(tmp_path / f"out{i}"))
+    assert sorted([*found[0], *found[1]]) == ["deep/three.parquet", "one.parquet", "two.csv"]
+    assert {len(each) for each in found} == {1, 2}
+
+
+def test_outputs_that_are_there_and_equal_are_left(model, folder, tmp_path, capsys):
+    call = (model, folder, "-o", tmp_path / "out", "--resume")
+    score(*call)
+    before = {n: os.stat(tmp_path / "out" / n).st_mtime_ns for n in tables_in(tmp_path / "out")}
+    capsys.readouterr()
+    score(*call)
+    assert "3 outputs were there and stay as they are" in capsys.readouterr().out
+    score(*call, "--coverage", "0.8")
+    printed = capsys.readouterr().out
+    assert "150 rows of 3 tables scored" in printed
+    assert "Scored again: deep/three.parquet: the coverage is another one, one.parq" in printed
+    score(*call)
+    rows(9).to_csv(folder / "two.csv", index=False)
+    (tmp_path / "out" / "one.parquet").write_bytes(b"PAR1")
+    capsys.readouterr()
+    score(*call)
+    printed = capsys.readouterr().out
+    assert "100 rows of 2 tables scored" in printed
+    assert "one.parquet: what it was made from is not known" in printed
+    assert "two.csv: the input has changed" in printed
+    after = {n: os.stat(tmp_path / "out" / n).st_mtime_ns for n in before}
+    assert all(after[name] > before[name] for name in before)
+
+
+def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys):
+    score(model, folder, "-o", tmp_path / "out")
+    other = tmp_path / "other.hdi"
+    forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=1)
+    HDIForestRegressor(forest).fit(ROWS, ROWS["a"]).save(other)
+    capsys.readouterr()
+    score(other, folder, "-o", tmp_path / "out", "--resume")
+    assert "one.parquet: the model is another one" in capsys.readouterr().out
+
+
+# Runs the command, and kills its process in the midst of writing a table.
+KILLED = """
+import os, signal, sys
+from hdiforest.command import dataset
+from hdiforest.command.cli import main
+
+n_left = int(sys.argv.pop(1))
+original = dataset.score_table
+
+def score_table(*arguments, advance, **options):
+    global n_left
+    if n_left == 0:
+        advance = lambda n_rows, share: os.kill(os.getpid(), signal.SIGKILL)
+    n_left -= 1
+    return original(*arguments, advance=advance, **options)
+
+dataset.score_table = score_table
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+@pytest.mark.parametrize("n_finished", [3, 10, 17])
+def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_finished, capsys):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(20):
+        if i % 2:
+            rows(i).to_parquet(folder / f"part{i:02}.parquet")
+        else:
+            rows(i).to_csv(folder / f"part{i:02}.csv", index=False)
+    score(model, folder, "-o", tmp_path / "whole", "--keep", "id")
+    capsys.readouterr()
+    call = ["score", model, folder, "-o", tmp_path / "out", "--keep", "id", "--resume"]
+    command = [sys.executable, "-c", KILLED, n_finished, *call]
+    done = subprocess.run([*map(str, command)], capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert len(tables_in(tmp_path / "out")) == n_finished
+    assert main([*map(str, call)]) == 0
+    n_left = 20 - n_finished
+    assert f"{50 * n_left} rows of {n_left} tables scored" in capsys.readouterr().out
+    names = tables_in(tmp_path / "whole")
+    assert len(names) == 20
+    assert tables_in(tmp_path / "out") == names
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    hidden = [name for name in os.listdir(tmp_path / "out") if name.endswith(".tmp")]
+    assert hidden == []
+
+
+def piped(model, content, out, *more):
+    command = [sys.executable, "-m", "hdiforest", "score", model, "-", "-o", out, *more]
+    return subprocess.run([*map(str, command)], input=content, capture_output=True)
+
+
+def stream_of(frame):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table, 20)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "stream"])
+def test_tables_from_standard_input(model, tmp_path, form):
+    text = rows(1).to_csv(index=False).encode()
+    content = {"csv": text, "csv.gz": gzip.compress(text), "stream": stream_of(rows(1))}[form]
+    out = tmp_path / "out.parquet"
+    done = piped(model, content, out, "--keep", "id")
+    assert (done.returncode, done.stderr) == (0, b"")
+    expected = HDIForestRegressor.load(model).predict_interval(rows(1)[NAMES], 0.9)
+    np.testing.assert_allclose(read(out)[RESULTS[1:]], expected, rtol=1e-15)
+    assert pq.read_schema(out).field("id").type == (pa.int64() if form == "stream" else pa.string())
+
+
+def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path):
+    parquet = io.BytesIO()
+    rows(1).to_parquet(parquet)
+    for content, sentence in (
+        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, gzipped CSV or a str"),
+        (b"ARROW1\0\0", b"standard input is an Arrow file, which is read from its end"),
+        (b"", b"standard input is empty"),
+        (stream_of(rows(1))[:1000], b"cannot read standard input"),
+        (stream_of(rows(1).assign(a="x")), b"standard input: column 'a' must hold numbers"),
+    ):
+        done = piped(model, content, tmp_path / "out.csv")
+        assert done.returncode == 1
+        assert re.match(b"hdiforest: error: [^\n]*\n$", done.stderr)
+        assert re.search(sentence, done.stderr)
+        assert os.listdir(tmp_path) == []
