@@ -3,12 +3,8 @@
 Each recipe is run as it stands, in a script of its own between a cluster's start and its end.
 """
 
-import os
 import re
 import shutil
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -17,6 +13,15 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest.command.cli import main
 
+from .clusters import (
+    DASK_END,
+    DASK_START,
+    RAY_OPTIONS,
+    RAY_START,
+    SPARK_OPTIONS,
+    SPARK_START,
+    run_script,
+)
 from .oracle import ROOT
 
 pd = pytest.importorskip("pandas")
@@ -56,22 +61,6 @@ def folder(inputs, tmp_path):
     return shutil.copytree(inputs, tmp_path / "work")
 
 
-def run(folder, *parts, timeout=300, **variables):
-    """Run a script in the folder; what it says on standard error holds no warning of ours."""
-    body = textwrap.indent("\n".join(parts), "    ")
-    (folder / "script.py").write_text(f"if __name__ == '__main__':\n{body}\n")
-    # The table must not be found beside the package, and workers must find the package.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | variables
-    command = [sys.executable, "script.py"]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=timeout, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    warned = [line for line in done.stderr.splitlines() if "Warning" in line]
-    assert [line for line in warned if "/pyspark/" not in line] == []
-    return done.stdout
-
-
 def assert_as_the_command(folder, name):
     """The intervals, in whatever order, are those of the command, bit for bit."""
     expected = pd.read_parquet(folder / "expected.parquet").sort_values("id", ignore_index=True)
@@ -84,20 +73,12 @@ def test_there_is_a_recipe_for_each_engine():
     assert counts == {"Dask": 1, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 1}
 
 
-DASK_CLUSTER = """
-import pickle
+DASK_CHECKS = """
 import dask.array
 import numpy as np
 import pandas as pd
-from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps
 from hdiforest import HDIForestRegressor
-cluster = LocalCluster(
-    n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
-)
-client = Client(cluster)
-"""
-DASK_CHECKS = """
 tasks = dict(intervals.optimize().__dask_graph__())
 assert max(len(dumps(task)) for task in tasks.values()) < 10_000
 
@@ -112,46 +93,22 @@ columns = expected.to_numpy()[:, 2:].reshape(-1, 2, 2).transpose(0, 2, 1)
 np.testing.assert_array_equal(found.compute(), columns)
 found = hdiforest.dask.predict_interval(model, X, 0.8)
 np.testing.assert_array_equal(found.compute(), columns[:, :, 0])
-client.close()
-cluster.close()
 """
 
 
 def test_dask(folder):
     pytest.importorskip("distributed")
     pytest.importorskip("dask.dataframe")
-    run(folder, DASK_CLUSTER, RECIPES["Dask"][0], DASK_CHECKS)
+    run_script(folder, DASK_START, RECIPES["Dask"][0], DASK_CHECKS, DASK_END, timeout=900)
     assert_as_the_command(folder, "intervals")
-
-
-RAY_CLUSTER = """
-import ray
-ray.init(
-    num_cpus=2,
-    _node_ip_address="127.0.0.1",
-    include_dashboard=False,
-    object_store_memory=80 * 2**20,
-)
-"""
 
 
 def test_ray(folder):
     pytest.importorskip("ray")
-    options = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    run(folder, RAY_CLUSTER, RECIPES["Ray Data"][0], "ray.shutdown()", **options)
+    run_script(
+        folder, RAY_START, RECIPES["Ray Data"][0], "ray.shutdown()", timeout=900, **RAY_OPTIONS
+    )
     assert_as_the_command(folder, "intervals")
-
-
-SPARK_CLUSTER = """
-from pyspark.sql import SparkSession
-options = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
-spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
-"""
 
 
 def test_spark(folder):
@@ -159,9 +116,8 @@ def test_spark(folder):
     if shutil.which("java") is None:
         pytest.skip("needs Java")
     arrow, sql = RECIPES["Spark"]
-    options = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     sql = sql.replace('write.parquet("intervals")', 'write.parquet("of_sql")')
-    run(folder, SPARK_CLUSTER, arrow, sql, "spark.stop()", timeout=900, **options)
+    run_script(folder, SPARK_START, arrow, sql, "spark.stop()", timeout=900, **SPARK_OPTIONS)
     assert_as_the_command(folder, "intervals")
     assert_as_the_command(folder, "of_sql")
 
@@ -169,7 +125,7 @@ def test_spark(folder):
 @pytest.mark.parametrize(("title", "library"), [("Polars", "polars"), ("DuckDB", "duckdb")])
 def test_streams(title, library, folder):
     pytest.importorskip(library)
-    run(folder, RECIPES[title][0])
+    run_script(folder, RECIPES[title][0])
     assert_as_the_command(folder, "intervals.parquet")
 
 
@@ -186,5 +142,5 @@ def test_mlflow(folder):
     pytest.importorskip("mlflow")
     # What MLflow itself warns of when it is imported.
     quiet = {"PYTHONWARNINGS": "ignore", "MLFLOW_LOGGING_LEVEL": "ERROR"}
-    run(folder, RECIPES["MLflow"][0], MLFLOW_CHECKS, **quiet)
+    run_script(folder, RECIPES["MLflow"][0], MLFLOW_CHECKS, **quiet)
     assert_as_the_command(folder, "intervals")
