@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "pmf/quantile.hpp"
+#include "pmf/smoothed_hdi.hpp"
 
 namespace hdicore {
 namespace {
@@ -38,7 +39,19 @@ struct Hdi {
     }
     static double min_share(double coverage) noexcept { return coverage; }
     static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
-        masses.mark_shortest(masses.needed(coverage), marked);
+        masses.mark_shortest(masses.needed(coverage), 1, marked);
+    }
+};
+
+struct SmoothedHdi {
+    template <class AnyPmf>
+    static auto read(const AnyPmf& pmf, double coverage) noexcept {
+        return smoothed_hdi(pmf, pmf.needed(coverage));
+    }
+    // As for the shortest interval: all windows end in these tails.
+    static double min_share(double coverage) noexcept { return coverage; }
+    static void mark(const BucketMasses& masses, double coverage, BucketSet& marked) noexcept {
+        masses.mark_shortest(masses.needed(coverage), smoothing_reach, marked);
     }
 };
 
@@ -96,6 +109,8 @@ auto with_kind(Kind kind, const Use& use) noexcept {
             return use(Lower());
         case Kind::upper:
             return use(Upper());
+        case Kind::smoothed_hdi:
+            return use(SmoothedHdi());
     }
     unreachable();
 }

@@ -14,6 +14,7 @@ enum class Kind {
     equal_tailed,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
     lower,         // [largest atom such that the mass from it on holds the coverage, inf]
     upper,         // [-inf, smallest atom such that the mass up to it holds the coverage]
+    smoothed_hdi,  // weighted mean of the shortest intervals from each atom
 };
 
 // Interval of the given kind, 0 < coverage <= 1. Each kind accepts the same masses as sufficient.

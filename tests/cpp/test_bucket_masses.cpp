@@ -126,7 +126,7 @@ void no_end_is_missed(const Kernels& kernels) {
         CHECK(reaching[edges.bucket_of(static_cast<rank_t>(at - cumulative.begin() - 1))]);
 
         BucketSet marked{};
-        masses.mark_shortest(needed, marked);
+        masses.mark_shortest(needed, 1, marked);
         std::vector<std::pair<rank_t, rank_t>> windows;
         double shortest = std::numeric_limits<double>::infinity();
         for (rank_t i = 0; i < leaves.atoms.size(); ++i) {
