@@ -12,7 +12,7 @@ from .oracle import as_forest
 
 pytestmark = pytest.mark.engine
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper")
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
 
 
 @pytest.fixture(scope="module", params=["small leaves", "large leaves", "tied targets"])

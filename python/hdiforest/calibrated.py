@@ -20,7 +20,7 @@ from hdiforest.calibrating import (
     calibrated_out_of_bag,
     further_level,
 )
-from hdiforest.calibration import KINDS, Calibration, CrossCalibration
+from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
 from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
@@ -57,7 +57,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         mean: Any = None,
-        kinds: Sequence[BaseKind] = KINDS,
+        kinds: Sequence[BaseKind] = DEFAULT_KINDS,
         clip: bool = True,
         objective: Objective = "width",
         confidence: float | None = None,
@@ -172,7 +172,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             those that `calibrate` was given; or another one if that was out of bag, without a
             `mean`, and the training rows are there (it is then calibrated on them, once, without a
             choice of its own). Of the others the share of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" after `calibrate`, and "hdi" before. "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,

@@ -111,7 +111,7 @@ class CalibratedLeaves(ConditionalDistributions):
         coverage : float or list of k floats, default=0.9
             Of "calibrated" intervals one of those that `calibrate` was given; of the others the
             share in (0, 1] of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" after `calibrate`, and "hdi" before. See
             `HDIForestRegressor.predict_interval`.
 

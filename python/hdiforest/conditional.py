@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
 Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",
@@ -74,7 +74,7 @@ class ConditionalDistributions(ABC):
         X : (n, n_features) array or table
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the conditional distribution to hold.
-        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+        kind : {"hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, default="hdi"
             "hdi" is the shortest interval (Algorithm 1 of the paper); "equal_tailed" runs between
             the (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower
             bound, with infinity as the upper end; "upper" the smallest upper bound.

@@ -6,12 +6,23 @@
 #include <cmath>
 #include <limits>
 
-#include "pmf/windows.hpp"
-
 namespace hdicore {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Calls visit(i, j) for each start i from which the mass suffices, with the first end j at which it
+// does. Ends never move back as starts advance (Theorem 2 of the paper).
+template <class Visit>
+void sweep(const Steps& steps, mass_t needed, Visit visit) noexcept {
+    const mass_t* cumulative = steps.cumulative.data();
+    const mass_t last_start = steps.total() - needed;
+    std::size_t j = 0;
+    for (std::size_t i = 0; i < steps.size() && cumulative[i] <= last_start; ++i) {
+        while (cumulative[j + 1] < cumulative[i] + needed) ++j;
+        visit(i, j);
+    }
+}
 
 // The shortest interval among ties: `tied` is the largest width that counts as least. Its ends are
 // NaN if the median has to decide and lies in a gap.
@@ -19,7 +30,7 @@ Interval choose_tied(const Steps& steps, mass_t needed, double tied) noexcept {
     const double* values = steps.values.data();
     // Calls visit(i, j, mass) for the intervals of least width. A width that ends in a gap is NaN.
     const auto sweep_tied = [&](auto visit) {
-        each_window(steps, needed, [&](std::size_t i, std::size_t j) {
+        sweep(steps, needed, [&](std::size_t i, std::size_t j) {
             if (!(values[j] - values[i] <= tied)) return;
             visit(i, j, steps.cumulative[j + 1] - steps.cumulative[i]);
         });
@@ -55,7 +66,7 @@ Interval find_shortest(const Steps& steps, mass_t needed, double max_abs) noexce
     double runner_up = infinity;
     std::size_t first = 0;
     std::size_t last = steps.size() - 1;
-    each_window(steps, needed, [&](std::size_t i, std::size_t j) {
+    sweep(steps, needed, [&](std::size_t i, std::size_t j) {
         // NaN where an end lies in a gap: neither comparison holds then.
         const double width = values[j] - values[i];
         if (width < shortest) {

@@ -7,8 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
-
-#include "pmf/windows.hpp"
+#include <span>
 
 namespace hdicore {
 namespace {
@@ -38,6 +37,56 @@ inline double exp_of_minus(double t) noexcept {
     return std::bit_cast<double>(std::bit_cast<std::uint64_t>(power) + exponent);
 }
 
+// The shortest window from each start from which the mass suffices, in runs that fit the memory.
+class Windows {
+  public:
+    Windows(const Steps& steps, mass_t needed) noexcept : steps_(steps), needed_(needed) {}
+
+    // Calls use(lower ends, upper ends) with one run after the other. If there is one alone, it is
+    // kept for the next call.
+    template <class Use>
+    void each_run(const Use& use) noexcept {
+        if (n_ == 0) find(0, steps_.first_reaching(needed_));
+        while (n_ > 0) {
+            use(lower(), upper());
+            if (n_ < capacity) break;
+            find(first_ + n_, last_);
+        }
+        if (first_ > 0) n_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t capacity = 1024;
+
+    std::span<const double> lower() const noexcept { return steps_.values.subspan(first_, n_); }
+    std::span<const double> upper() const noexcept { return std::span(upper_).first(n_); }
+
+    // Finds the windows from `first` on, the first of which ends at `last` or later.
+    void find(std::size_t first, std::size_t last) noexcept {
+        const double* values = steps_.values.data();
+        const mass_t* cumulative = steps_.cumulative.data();
+        const mass_t last_start = steps_.total() - needed_;
+        std::size_t n = 0;
+        // Whether start or end moves on is as good as random: no branch depends on it.
+        while (n < capacity && cumulative[first + n] <= last_start) {
+            upper_[n] = values[last];
+            const bool reached = cumulative[last + 1] >= cumulative[first + n] + needed_;
+            n += reached;
+            last += !reached;
+        }
+        first_ = first;
+        n_ = n;
+        last_ = last;
+    }
+
+    const Steps& steps_;
+    mass_t needed_;
+    std::size_t first_ = 0;  // the run starts at atoms [first_, first_ + n_)
+    std::size_t n_ = 0;
+    std::size_t last_ = 0;  // where it ends
+    std::array<double, capacity> upper_;
+};
+
 // Weighted sums over windows, taken in blocks.
 class WindowSums {
   public:
@@ -45,12 +94,15 @@ class WindowSums {
     explicit WindowSums(const Interval& shortest) noexcept
         : shortest_(shortest), least_(shortest.upper - shortest.lower) {}
 
-    // Adds a window, unless it is too wide or ends in a gap: then its width is NaN.
-    void add(double lower, double upper) noexcept {
-        lower_[n_] = lower;
-        upper_[n_] = upper;
-        n_ += upper - lower <= smoothing_reach * least_;
-        if (n_ == block) add_block();
+    // Adds windows, but for those that are too wide or end in a gap: then the width is NaN.
+    void add(std::span<const double> lower, std::span<const double> upper) noexcept {
+        const double widest = smoothing_reach * least_;
+        for (std::size_t k = 0; k < lower.size(); ++k) {
+            lower_[n_] = lower[k];
+            upper_[n_] = upper[k];
+            n_ += upper[k] - lower[k] <= widest;
+            if (n_ == block) add_block();
+        }
     }
 
     Interval mean() noexcept {
@@ -102,14 +154,17 @@ class WindowSums {
 // Nothing if the shortest interval is asked for.
 std::optional<Interval> mean_of_windows(const Steps& steps, mass_t needed,
                                         double max_abs) noexcept {
-    const double* values = steps.values.data();
+    Windows windows(steps, needed);
     double least = std::numeric_limits<double>::infinity();
     Interval shortest{};
-    each_window(steps, needed, [&](std::size_t i, std::size_t j) {
-        const double width = values[j] - values[i];
-        if (width < least) {
-            least = width;
-            shortest = {values[i], values[j]};
+    windows.each_run([&](std::span<const double> lower, std::span<const double> upper) {
+        for (std::size_t k = 0; k < lower.size(); ++k) {
+            // NaN where the window ends in a gap.
+            const double width = upper[k] - lower[k];
+            if (width < least) {
+                least = width;
+                shortest = {lower[k], upper[k]};
+            }
         }
     });
     const bool can_overflow = max_abs > 0x1p900;
@@ -117,8 +172,9 @@ std::optional<Interval> mean_of_windows(const Steps& steps, mass_t needed,
     if (can_overflow || none_known || least <= tie_tolerance * max_abs) return std::nullopt;
 
     WindowSums sums(shortest);
-    each_window(steps, needed,
-                [&](std::size_t i, std::size_t j) { sums.add(values[i], values[j]); });
+    windows.each_run([&](std::span<const double> lower, std::span<const double> upper) {
+        sums.add(lower, upper);
+    });
     return sums.mean();
 }
 

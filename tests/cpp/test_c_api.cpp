@@ -253,7 +253,7 @@ void the_table_is_as_it_was_published() {
     static_assert(hdicore_ok == 0 && hdicore_invalid == 1 && hdicore_no_memory == 2 &&
                   hdicore_failed == 3);
     static_assert(hdicore_hdi == 0 && hdicore_equal_tailed == 1 && hdicore_lower == 2 &&
-                  hdicore_upper == 3);
+                  hdicore_upper == 3 && hdicore_smoothed_hdi == 4);
     static_assert(hdicore_inverted_cdf == 0 && hdicore_averaged_inverted_cdf == 1 &&
                   hdicore_linear == 2 && hdicore_lower_atom == 3 && hdicore_higher_atom == 4 &&
                   hdicore_midpoint == 5 && hdicore_nearest == 6);

@@ -30,6 +30,7 @@ COLUMNS: dict[AnyKind, tuple[tuple[str, int], ...]] = {
     "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
     "lower": (("one_sided_lower", 0),),
     "upper": (("one_sided_upper", 1),),
+    "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
 }
 
 
@@ -53,7 +54,7 @@ def score_table(
         Tables; the endings of their names say the formats. A CSV may come through a pipe, and each
         format may go to one.
     coverage : sequence of k floats, default=(0.9,)
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, default="hdi"
     keep : sequence of str
         Columns of `source` to repeat in front of the results.
     batch_rows : int, optional
