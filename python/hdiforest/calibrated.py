@@ -176,7 +176,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             By default "calibrated" after `calibrate`, and "hdi" before. "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
-            with infinity as the upper end; "upper" the smallest upper bound.
+            with infinity as the upper end; "upper" the smallest upper bound. "smoothed_hdi" is the
+            mean of the shortest intervals from each atom that hold the coverage, weighted by
+            exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
+            do, and it may hold less.
 
         Returns
         -------

@@ -45,8 +45,8 @@ class CalibratedLeaves(ConditionalDistributions):
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to pad: "hdi" or "equal_tailed", and the share of the distribution that they
-            hold. It must not be chosen by these rows.
+            Intervals to pad: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
+            distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 distinct ones.
         confidence : float, optional

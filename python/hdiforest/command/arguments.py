@@ -102,8 +102,8 @@ def _add_score(commands: Any) -> None:
         "others, of the distribution to hold (default: 0.9, or the lowest that was calibrated if "
         "0.9 was not)")  # fmt: skip
     add("--kind", choices=("calibrated", *get_args(Kind)),
-        help="calibrated, shortest, equal-tailed, one-sided, or smoothed shortest intervals (default: "
-        "calibrated if the model is, else hdi)")  # fmt: skip
+        help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
+        "(default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--keep", nargs="+", action="extend", default=[], metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text")  # fmt: skip
     add("--batch-rows", type=positive, metavar="N",
