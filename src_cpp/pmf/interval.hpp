@@ -30,4 +30,7 @@ double min_share(double coverage, Kind kind) noexcept;
 void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept;
 
+// Whether these buckets hold far fewer atoms than all.
+bool marks_few(double coverage, Kind kind) noexcept;
+
 }  // namespace hdicore
