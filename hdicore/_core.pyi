@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import CapsuleType
 
-_Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+_Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
 _Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",

@@ -213,16 +213,22 @@ def needed(atoms: Atoms, level: float) -> int:
     return max(1, atoms.n_trees * (units - 2))
 
 
+def windows(atoms: Atoms, coverage: float) -> list[tuple[int, int]]:
+    """First and last atom of the shortest interval from each atom that holds the coverage."""
+    enough = needed(atoms, coverage)
+    found = []
+    for i in range(len(atoms.values)):
+        for j in range(i, len(atoms.values)):
+            if sum(atoms.masses[i : j + 1]) >= enough:
+                found.append((i, j))
+                break
+    return found
+
+
 def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
     """Solve eq. (16) and (18) by enumeration: the shortest interval that holds the coverage."""
     values, masses = atoms.values, atoms.masses
-    enough = needed(atoms, coverage)
-    candidates = []
-    for i in range(len(values)):
-        for j in range(i, len(values)):
-            if sum(masses[i : j + 1]) >= enough:
-                candidates.append((i, j))
-                break
+    candidates = windows(atoms, coverage)
     shortest = min(values[j] - values[i] for i, j in candidates)
     tied = shortest + max(abs(values[0]), abs(values[-1])) * 2.0**-48
     shortest_ones = [(i, j) for i, j in candidates if values[j] - values[i] <= tied]
@@ -239,6 +245,30 @@ def hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
         (c for c in shortest_ones if sum(masses[c[0] : c[1] + 1]) >= as_much), key=preference
     )
     return float(values[i]), float(values[j])
+
+
+def smoothed_hdi(atoms: Atoms, coverage: float) -> tuple[float, float]:
+    """Weighted mean of the windows, exp(-(width - least) / (0.2 least)) each.
+
+    Those wider than 8.5 times the least weigh nothing. The shortest interval, if the least width is
+    0, to within its tolerance of ties, or sums could overflow.
+    """
+    values = atoms.values
+    largest = max(abs(values[0]), abs(values[-1]))
+    if largest > 2.0**900:
+        return hdi(atoms, coverage)
+    lower, upper = np.array([(values[i], values[j]) for i, j in windows(atoms, coverage)]).T
+    widths = upper - lower
+    least = widths.min()
+    if least <= largest * 2.0**-48:
+        return hdi(atoms, coverage)
+    near = widths <= 8.5 * least
+    weights = np.exp(-(widths[near] - least) / least / 0.2)
+    first = widths.argmin()
+    return (
+        float(lower[first] + np.average(lower[near] - lower[first], weights=weights)),
+        float(upper[first] + np.average(upper[near] - upper[first], weights=weights)),
+    )
 
 
 def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") -> float:
@@ -285,9 +315,11 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
 
 
 def interval(atoms: Atoms, coverage: float, kind: str = "hdi") -> tuple[float, float]:
-    """Prediction interval of one of the four kinds."""
+    """Prediction interval of one of the five kinds."""
     if kind == "hdi":
         return hdi(atoms, coverage)
+    if kind == "smoothed_hdi":
+        return smoothed_hdi(atoms, coverage)
     if kind == "equal_tailed":
         return quantile(atoms, (1 - coverage) / 2), quantile(atoms, (1 + coverage) / 2)
     enough = needed(atoms, coverage)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration import FAMILIES, KINDS, LEVELS, Base, calibrate_oob, calibrate_split
+from hdiforest.calibration import (
+    DEFAULT_KINDS,
+    FAMILIES,
+    LEVELS,
+    Base,
+    calibrate_oob,
+    calibrate_split,
+)
 
 from .calibration_twin import AXES, made
 
@@ -125,7 +132,7 @@ def test_weights_move_the_pad():
 
 
 def test_the_default_axes_are_those_of_the_candidates():
-    ends, y = made(700, names=(FAMILIES, KINDS, LEVELS))
+    ends, y = made(700, names=(FAMILIES, DEFAULT_KINDS, LEVELS))
     found = calibrate_oob(ends, y, y, (0.99, 0.5), families=FAMILIES)
     assert found.coverages == (0.5, 0.99)
     assert all(level.choice.level in LEVELS for level in found.levels)
@@ -154,7 +161,7 @@ def arguments(**changed):
         ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
         ({"coverages": math.nan}, "coverage must be above 0"),
         ({"families": ("raw", "boosted")}, "families must be some of raw, centred, stacked"),
-        ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed"),
+        ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed, smoothed_hdi"),
         ({"levels": (0.3, 0.8, 1.0)}, "levels must lie between"),
         ({"weights": np.ones(3)}, "weights must have shape"),
         ({"weights": np.zeros(30)}, "weights must be finite and positive"),
@@ -174,7 +181,7 @@ def test_refused_arguments(changed, message):
         ({"ends": np.zeros((30, 2, 2)), "bases": [FIXED] * 2, "coverages": (0.7, 0.5)}, "ascend"),
         ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
         ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
-        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi' or 'equal_tailed'"),
+        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed' or 'smooth"),
         ({"bases": [Base("raw", "hdi", 80)]}, "levels must lie between 0 and 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
         ({"confidence": "a"}, "confidence must be above 0 and below 1"),

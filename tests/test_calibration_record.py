@@ -193,7 +193,7 @@ def facts_with(**changed):
             facts_with(families=["raw", "raw", "<b>"]),
             "family must be 'raw', 'centred' or 'stacked'",
         ),
-        (facts_with(kinds=["hdi", "hdi", 1]), "kind must be 'hdi' or 'equal_tailed', got 1"),
+        (facts_with(kinds=["hdi", "hdi", 1]), "kind must be 'hdi', .* or 'smoothed_hdi', got 1"),
         (facts_with(n=0), "n must be a whole number"),
         (facts_with(n=True), "n must be a whole number"),
         (facts_with(n=60.0), "n must be a whole number"),

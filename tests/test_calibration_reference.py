@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.base_intervals import base_intervals
-from hdiforest.calibration import KINDS, Base, Finish
+from hdiforest.calibration import DEFAULT_KINDS, Base, Finish
 from hdiforest.calibration.candidates import Candidates
 from hdiforest.calibration.choice import narrowest
 from hdiforest.calibration.intervals import padded
@@ -62,7 +62,7 @@ def test_choices_pads_and_widths_are_known(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
     source = OutOfBagIntervals(model._fitted, 1)
-    ends = source.intervals(source.usable, KINDS, LEVELS)
+    ends = source.intervals(source.usable, DEFAULT_KINDS, LEVELS)
     candidates = Candidates.of_grid(
         ends, y[train][source.usable], families=source.families, levels=LEVELS
     )

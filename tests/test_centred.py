@@ -69,7 +69,7 @@ class Rows:
         )
 
 
-KINDS = ("hdi", "equal_tailed", "lower", "upper")
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
 
 
 @pytest.mark.parametrize("stacks", [False, True])
@@ -81,7 +81,7 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
     offsets = np.random.default_rng(seed).normal(size=len(rows.y))
     stacked = {"scale": 0.3, "offsets": offsets} if stacks else {}
     found = rows.intervals(levels, KINDS, **stacked)
-    assert found.shape == (4, len(rows.y), 2, 3)
+    assert found.shape == (5, len(rows.y), 2, 3)
     for i in range(len(rows.y)):
         atoms = _reference.centred_atoms(
             rows.leaves,

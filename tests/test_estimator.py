@@ -461,7 +461,8 @@ def test_percentages_get_a_hint():
 
 @pytest.mark.parametrize("kind", ["", "HDI", "two-sided"])
 def test_bad_kinds(kind):
-    with pytest.raises(ValueError, match="kind must be 'hdi', 'equal_tailed', 'lower' or 'upper'"):
+    known = "kind must be 'hdi', 'equal_tailed', 'lower', 'upper' or 'smoothed_hdi'"
+    with pytest.raises(ValueError, match=known):
         imported().predict_interval(X_NEW, kind=kind)
 
 

@@ -394,7 +394,7 @@ def test_refused_calibrations():
         ((X_NEW, Y_NEW[1:]), {}, r"y must have shape \(150,\), got \(149,\)"),
         ((X_NEW, np.full(150, np.nan)), {}, "y must be finite"),
         ((X_NEW, Y_NEW, 90), {}, "coverage must be above 0 and below 1, got 90"),
-        ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi' or 'equal_tailed'"),
+        ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi', 'equal_tailed' or "),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "levels must lie between 0 and 1"),
         ((X_NEW, Y_NEW), {"confidence": 2}, "confidence must be above 0"),

@@ -15,10 +15,8 @@ inline Shape axis_of(const Levels& levels) {
 
 inline Kind kind_named(const py::object& name) {
     constexpr std::pair<const char*, Kind> kinds[] = {
-        {"hdi", Kind::hdi},
-        {"equal_tailed", Kind::equal_tailed},
-        {"lower", Kind::lower},
-        {"upper", Kind::upper},
+        {"hdi", Kind::hdi},     {"equal_tailed", Kind::equal_tailed}, {"lower", Kind::lower},
+        {"upper", Kind::upper}, {"smoothed_hdi", Kind::smoothed_hdi},
     };
     return one_of(name, "kind", kinds);
 }
@@ -191,9 +189,10 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
             R"(Prediction intervals, (n, 2) for one coverage, (n, 2, k) for a list of k.
 
 With several outputs their axis stands behind n. One merge of the row's leaves serves
-all levels. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower' ([bound, inf]) or
-'upper' ([-inf, bound]): one for all levels, or a list of one for each. `mean`, an array
-(n,) or (n, n_outputs), is filled in the same pass. For query row i, training row
+all levels. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower' ([bound, inf]),
+'upper' ([-inf, bound]) or 'smoothed_hdi' (the weighted mean of the shortest intervals
+from each atom, which does not jump from row to row): one for all levels, or a list of
+one for each. `mean`, an array (n,) or (n, n_outputs), is filled in the same pass. For query row i, training row
 leave_out[i] is excluded; it must lie, once, in each leaf given, and -1 stands for a tree
 where it does not. Rows to which no tree contributes are NaN. `centres`,
 (n_leaves.sum(),) floats, tree after tree, are numbers of leaves, such as means where the

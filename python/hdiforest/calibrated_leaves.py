@@ -47,8 +47,8 @@ class CalibratedLeaves(ConditionalDistributions):
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to pad: "hdi" or "equal_tailed", and the share of the distribution that they
-            hold. It must not be chosen by these rows.
+            Intervals to pad: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
+            distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 distinct ones.
         confidence : float, optional
@@ -114,7 +114,7 @@ class CalibratedLeaves(ConditionalDistributions):
         coverage : float or list of k floats, default=0.9
             Of "calibrated" intervals one of those that `calibrate` was given; of the others the
             share in (0, 1] of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" after `calibrate`, and "hdi" before. See
             `HDIForestRegressor.predict_interval`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional

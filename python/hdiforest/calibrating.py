@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibration import (
+    DEFAULT_KINDS,
     FIXED_RAW,
-    KINDS,
     LEVELS,
     Calibration,
     Finish,
@@ -92,7 +92,7 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
     """
     if fitted.n_outputs > 1:
         return fitted
-    settings = Settings(DEFAULT_COVERAGES, KINDS, True, "width", None, MAX_ROWS, 0)
+    settings = Settings(DEFAULT_COVERAGES, DEFAULT_KINDS, True, "width", None, MAX_ROWS, 0)
     try:
         result = calibrated_if_possible(fitted, settings, n_threads)
     except ValueError:  # targets too large to be averaged

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest.output import Output, TablesOut
 from hdiforest.result_names import quantile_names
 
-Kind = Literal["hdi", "equal_tailed", "lower", "upper"]
+Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
 Interpolation = Literal[
     "inverted_cdf",
     "averaged_inverted_cdf",

@@ -39,7 +39,7 @@ def predict_interval(
         Of columns named as in the fit, and any others; or of shape (n, n_features).
     coverage : float or sequence of k floats, default=0.9
         As `HDIForestRegressor.predict_interval` takes it.
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
         By default "calibrated" if the model is, else "hdi".
     keep : sequence of str, default=()
         Columns of a DataFrame to repeat in front of the results.

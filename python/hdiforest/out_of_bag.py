@@ -66,7 +66,7 @@ class OutOfBagDistributions(BaseForestModel):
         ----------
         coverage : float or list of k floats, default=0.9
             Shares in (0, 1] of the conditional distribution to hold.
-        kind : {"hdi", "equal_tailed", "lower", "upper"}, default="hdi"
+        kind : {"hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, default="hdi"
             As in `predict_interval`; out of bag there is no "calibrated".
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             An array, or a table of that library; by default what `set_output` says, an array if

@@ -18,6 +18,7 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
         "equal_tailed": (("equal_tailed_lower", 0), ("equal_tailed_upper", 1)),
         "lower": (("one_sided_lower", 0),),
         "upper": (("one_sided_upper", 1),),
+        "smoothed_hdi": (("smoothed_hdi_lower", 0), ("smoothed_hdi_upper", 1)),
     }
 )
 

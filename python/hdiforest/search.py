@@ -178,7 +178,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         X : (n, n_features) array or table
         coverage : float or list of k floats, optional
             By default that of the search.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper"}, optional
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated"; see `HDIForestRegressor.predict_interval`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             By default what `set_output` of `best_estimator_` says.

@@ -122,8 +122,9 @@ Kind kind_of(int number) {
         return static_cast<int>(ours) == static_cast<int>(theirs);
     };
     static_assert(same(Kind::hdi, hdicore_hdi) && same(Kind::equal_tailed, hdicore_equal_tailed) &&
-                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper));
-    return one_of<Kind>(number, hdicore_upper, "kind");
+                  same(Kind::lower, hdicore_lower) && same(Kind::upper, hdicore_upper) &&
+                  same(Kind::smoothed_hdi, hdicore_smoothed_hdi));
+    return one_of<Kind>(number, hdicore_smoothed_hdi, "kind");
 }
 
 int weighted_hdi(const double* values, const double* weights, std::int64_t n,

@@ -25,7 +25,8 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
 // faster.
 Strategy Merger::first_choice(Strategy asked) const noexcept {
     const bool sufficient = !needs_.every_atom && index_.bucket_counts();
-    const bool pays = index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;
+    const bool pays =
+        needs_.few_buckets && index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;
     if (sufficient && (asked == Strategy::buckets || (automatic_ && pays))) {
         return Strategy::buckets;
     }

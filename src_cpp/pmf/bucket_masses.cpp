@@ -57,7 +57,7 @@ void BucketMasses::mark_reaching(mass_t units, BucketSet& marked) const noexcept
 // units - 2 error_; and if B[f + 1] >= B[b] + units, then a window from the first atom of bucket b
 // ends in bucket f at the latest, which F[f + 1] >= F[b] + units + 2 error_ proves. The third
 // error_ is for the rounding of these sums.
-void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept {
+void BucketMasses::mark_shortest(mass_t units, double reach, BucketSet& marked) const noexcept {
     const std::array<double, n_buckets>& lower = edges_->lower;
     const std::array<double, n_buckets>& upper = edges_->upper;
     const float mass = static_cast<float>(units);
@@ -84,9 +84,10 @@ void BucketMasses::mark_shortest(mass_t units, BucketSet& marked) const noexcept
         }
     }
     end = std::min(end, n_buckets);
-    // At least the limit of shortest_interval, whose atoms are some of these.
+    // At least the limits of shortest_interval and smoothed_hdi, whose atoms are some of these.
     const double limit =
-        shortest + tie_tolerance * std::max(std::fabs(lower[0]), std::fabs(upper[n_buckets - 1]));
+        reach * shortest +
+        tie_tolerance * std::max(std::fabs(lower[0]), std::fabs(upper[n_buckets - 1]));
     for (std::size_t b = first; b < end; ++b) {
         if (lower[near[b]] - upper[b] > limit) continue;
         marked[b] = true;

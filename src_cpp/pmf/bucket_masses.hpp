@@ -88,8 +88,8 @@ class BucketMasses {
     void mark_reaching(mass_t units, BucketSet& marked) const noexcept;
 
     // Marks the buckets that may hold an end of an interval of at least `units` that is shortest,
-    // or as short up to tie_tolerance. O(n_buckets).
-    void mark_shortest(mass_t units, BucketSet& marked) const noexcept;
+    // or as short up to tie_tolerance, or up to `reach` >= 1 times as wide. O(n_buckets).
+    void mark_shortest(mass_t units, double reach, BucketSet& marked) const noexcept;
 
     // The marked buckets as runs. Two runs become one if the mass between them is at most the share
     // `max_gap` of all.

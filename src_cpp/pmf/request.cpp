@@ -75,6 +75,13 @@ void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const 
     }
 }
 
+bool IntervalRequest::marks_few() const noexcept {
+    for (std::size_t k = 0; k < coverages.size(); ++k) {
+        if (!hdicore::marks_few(coverages[k], kind_of(k))) return false;
+    }
+    return true;
+}
+
 void IntervalRequest::shift(std::size_t at, double by) const noexcept {
     const std::size_t n_ends = 2 * coverages.size();
     for (std::size_t k = at * n_ends; k < (at + 1) * n_ends; ++k) results[k] += by;
@@ -140,6 +147,7 @@ Needs needs(const Request& request) noexcept {
         return true;
     });
     all.every_atom = all.min_share <= 0;
+    all.few_buckets = request.intervals.marks_few();
     all.observation =
         !request.quantiles.is_empty() && uses_observation(request.quantiles.interpolation);
     return all;

@@ -42,6 +42,7 @@ struct IntervalRequest {
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
+    bool marks_few() const noexcept;
     // Adds a number to the ends of row and output number `at`.
     void shift(std::size_t at, double by) const noexcept;
 
@@ -99,6 +100,7 @@ struct Needs {
     bool every_atom = false;
     // Otherwise the two tails that hold more than 1 - min_share each are enough, if it exceeds 1/2.
     double min_share = 1;
+    bool few_buckets = true;   // the buckets marked hold far fewer atoms than all
     bool observation = false;  // Pmf::observation
 };
 Needs needs(const Request& request) noexcept;

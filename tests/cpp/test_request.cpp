@@ -46,6 +46,19 @@ void min_share_is_that_of_the_widest_tails() {
     CHECK(needs(request).min_share < 0.85 && needs(request).min_share > 0.8499);
 }
 
+void a_smoothed_interval_of_low_coverage_reads_most_buckets() {
+    const std::vector<double> high{0.95, 0.7};
+    const std::vector<double> low{0.95, 0.69};
+    Request request;
+    request.intervals.kind = Kind::smoothed_hdi;
+    request.intervals.coverages = high;
+    CHECK(needs(request).few_buckets);
+    request.intervals.coverages = low;
+    CHECK(!needs(request).few_buckets && !needs(request).every_atom);
+    request.intervals.kind = Kind::hdi;
+    CHECK(needs(request).few_buckets && needs(Request()).few_buckets);
+}
+
 // Whatever is asked, a distribution with gaps never gives a wrong answer: it gives none.
 void gaps_answer_nothing_that_needs_every_atom() {
     const std::vector<double> values{0, 1, nan, 5, 6};
@@ -81,6 +94,7 @@ void rows_without_atoms_are_nan() {
 int main() {
     some_statistics_need_every_atom();
     min_share_is_that_of_the_widest_tails();
+    a_smoothed_interval_of_low_coverage_reads_most_buckets();
     gaps_answer_nothing_that_needs_every_atom();
     rows_without_atoms_are_nan();
     return check::finish();

@@ -13,6 +13,7 @@ from .interface import Intervals, System, Training
 # More than are compared, to draw coverage over the nominal level.
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED, CALIBRATED = "HDI, raw", "HDI, calibrated"
+ALL_KINDS = ("hdi", "equal_tailed", "smoothed_hdi")
 
 
 def fitted(training: Training) -> HDIForestRegressor:
@@ -62,6 +63,9 @@ SYSTEMS = tuple(
         (UNCALIBRATED, 1, raw),
         (CALIBRATED, 2, lambda t: calibrated(fitted(t), t)),
         ("HDI, extra trees", 1, lambda t: calibrated(extra_trees(t), t)),
+        ("HDI, calibrated, smoothed too", 1, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
+        ("HDI, extra trees, smoothed too", 1,
+         lambda t: calibrated(extra_trees(t), t, kinds=ALL_KINDS)),
         ("HDI, extra trees, by score", 1,
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
         ("HDI, tuned", 1, lambda t: calibrated(searched(t), t)),

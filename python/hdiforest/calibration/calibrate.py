@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hdiforest.calibration.audit import audit
-from hdiforest.calibration.candidates import KINDS, LEVELS, Base, Candidates
+from hdiforest.calibration.candidates import DEFAULT_KINDS, LEVELS, Base, Candidates
 from hdiforest.calibration.choice import (
     Choice,
     Objective,
@@ -32,7 +32,7 @@ def calibrate_oob(
     coverages: float | Sequence[float],
     *,
     families: Sequence[str],
-    kinds: Sequence[str] = KINDS,
+    kinds: Sequence[str] = DEFAULT_KINDS,
     levels: Sequence[float] = LEVELS,
     weights: ArrayLike | None = None,
     clip: bool = True,

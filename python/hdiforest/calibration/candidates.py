@@ -14,8 +14,10 @@ from hdiforest.text import alternatives
 Array = NDArray[np.float64]
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed"]
-KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
+BaseKind = Literal["hdi", "equal_tailed", "smoothed_hdi"]
+KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "smoothed_hdi")
+# Chosen among by default.
+DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
 
 
@@ -85,7 +87,7 @@ class Candidates:
         y: ArrayLike,
         *,
         families: Sequence[str],
-        kinds: Sequence[str] = KINDS,
+        kinds: Sequence[str] = DEFAULT_KINDS,
         levels: Sequence[float] = LEVELS,
         weights: ArrayLike | None = None,
     ) -> Self:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from hdicore import __version__
+from hdiforest.calibration import KINDS
 from hdiforest.command.argument_types import (
     level,
     max_features,
@@ -136,8 +137,8 @@ def _add_score(commands: Any) -> None:
         "others, of the distribution to hold (default: 0.9, or the lowest that was calibrated if "
         "0.9 was not)")  # fmt: skip
     add("--kind", choices=("calibrated", *get_args(Kind)),
-        help="calibrated, shortest, equal-tailed, or one-sided intervals (default: calibrated if "
-        "the model is, else hdi)")  # fmt: skip
+        help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
+        "(default: calibrated if the model is, else hdi)")  # fmt: skip
     add("--keep", nargs="+", action="extend", metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
         "model's --id that IN has)")  # fmt: skip
@@ -175,9 +176,9 @@ def _add_check(commands: Any) -> None:
     add("--coverage", nargs="+", type=share, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
-    add("--kind", choices=("calibrated", "hdi", "equal_tailed"),
-        help="calibrated, shortest or equal-tailed intervals (default: calibrated if the model is, "
-        "else hdi)")  # fmt: skip
+    add("--kind", choices=("calibrated", *KINDS),
+        help="calibrated, shortest, equal-tailed, or smoothed shortest intervals (default: "
+        "calibrated if the model is, else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_text_form(parser)
     _add_jobs(parser)

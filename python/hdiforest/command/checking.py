@@ -92,7 +92,7 @@ def check(
     X : (n, n_features) table or array
     y : (n,) array
         Finite.
-    kind : {"calibrated", "hdi", "equal_tailed"}
+    kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}
     levels : list of k floats
         Above 0 and below 1.
     unseen : mapping

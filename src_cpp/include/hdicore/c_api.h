@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define HDICORE_API_VERSION 2  // 2: interpolations from 7 on
+#define HDICORE_API_VERSION 3  // 2: interpolations from 7 on, 3: hdicore_smoothed_hdi
 
 typedef enum hdicore_status {
     hdicore_ok = 0,
@@ -44,7 +44,8 @@ typedef enum hdicore_kind {
     hdicore_hdi = 0,           // shortest closed interval that holds the coverage
     hdicore_equal_tailed = 1,  // from the (1 - coverage) / 2 to the (1 + coverage) / 2 quantile
     hdicore_lower = 2,         // largest lower bound; the upper end is infinity
-    hdicore_upper = 3          // smallest upper bound; the lower end is -infinity
+    hdicore_upper = 3,         // smallest upper bound; the lower end is -infinity
+    hdicore_smoothed_hdi = 4   // weighted mean of the shortest intervals from each atom
 } hdicore_kind;
 
 // How to read quantiles between atoms; the names are numpy's.
