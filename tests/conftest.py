@@ -33,12 +33,38 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory):
+def built_once(tmp_path_factory):
+    """Calls build(folder) in one of the processes of pytest-xdist, and gives all the folder."""
+
+    def folder_of(name, build):
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            folder = tmp_path_factory.mktemp(name)
+            build(folder)
+            return folder
+        filelock = pytest.importorskip("filelock", reason="processes need it to build once")
+        folder = tmp_path_factory.getbasetemp().parent / name
+        with filelock.FileLock(f"{folder}.lock"):
+            if not (folder / "built").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                build(folder)
+                (folder / "built").touch()
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def wheel(built_once):
     """A wheel built from a copy of the sources, so that nothing built before can slip in."""
     pytest.importorskip("pybind11", reason="building the wheel needs pybind11")
     if sys.platform != "win32" and not (os.environ.get("CXX") or shutil.which("c++")):
         pytest.skip("no C++ compiler (c++ or $CXX) found")
-    folder = tmp_path_factory.mktemp("wheel")
+    return next(built_once("wheel", build_wheel).glob("*.whl"))
+
+
+def build_wheel(folder):
+    """Build it, and unpack it in the folder "target"."""
     leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
     for name in ("hdicore", "python", "src_cpp"):
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=leave)
@@ -50,16 +76,14 @@ def wheel(tmp_path_factory):
     command = [*pip, "-w", str(folder), str(folder / "source")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    return next(folder.glob("*.whl"))
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+        archive.extractall(folder / "target")
 
 
 @pytest.fixture(scope="session")
-def target(wheel, tmp_path_factory):
+def target(wheel):
     """Folder with the wheel installed in it."""
-    folder = tmp_path_factory.mktemp("target")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
+    return wheel.parent / "target"
 
 
 @pytest.fixture
@@ -76,7 +100,10 @@ def environment(target):
 
 
 @pytest.fixture(scope="session")
-def sanitized_engine(tmp_path_factory):
+def sanitized_engine(built_once):
     """Object files of the engine, compiled without Python under AddressSanitizer and UBSan."""
-    folder = tmp_path_factory.mktemp("sanitized_engine")
-    return compile_all(COMPILER, [*STRICT, *SANITIZE], SOURCES, folder)
+
+    def build(folder):
+        compile_all(COMPILER, [*STRICT, *SANITIZE], SOURCES, folder)
+
+    return sorted(built_once("sanitized_engine", build).glob("*.o"))

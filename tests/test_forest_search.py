@@ -187,8 +187,9 @@ def test_forests_without_a_seed_get_one_and_others_keep_theirs():
 
 
 def test_forests_that_are_fitted_are_taken_as_they_are():
-    fitted = clone(FINE).fit(X_FEW, Y_FEW)
-    search = ForestSearchOOB([COARSE, FrozenEstimator(fitted)], n_jobs=1).fit(X_FEW, Y_FEW)
+    fitted = clone(FINE).set_params(random_state=0).fit(X_FEW, Y_FEW)
+    forests = [COARSE, FrozenEstimator(fitted)]
+    search = ForestSearchOOB(forests, n_jobs=1, random_state=0).fit(X_FEW, Y_FEW)
     assert search.best_index_ == 1
     assert search.best_estimator_.estimator_ is fitted
 

@@ -4,8 +4,6 @@ import pickle
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
@@ -37,6 +35,9 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*training rows have no out-of-bag")
 

@@ -170,10 +170,14 @@ void LeafIndexBuilder::place(const TreeBlock& block, const std::vector<ColumnTot
         const std::size_t t = block.first + k;
         const TreeColumn column = block.column(k, n_leaves(t));
         const offset_t at = tree_begin_[t];
-        trees_[t] =
-            narrow_ranks()
-                ? entries.place(column, orders_[0], totals[k].n_counted, short_ranks_.data() + at)
-                : entries.place(column, orders_[0], totals[k].n_counted, ranks_.data() + at);
+        const count_t n = totals[k].n_counted;
+        const Placed placed = narrow_ranks()
+                                  ? entries.place(column, orders_[0], n, short_ranks_.data() + at)
+                                  : entries.place(column, orders_[0], n, ranks_.data() + at);
+        LeafStatistics& tree = trees_[t];
+        tree.n_counted = n;
+        tree.max_counted = tree.max_weight = placed.max_counted;
+        tree.n_distinct[0] = placed.n_distinct;
         store_leaf_begin(entries, 0, t);
     });
 }

@@ -25,6 +25,12 @@ struct LeafStatistics {
     std::vector<count_t> n_distinct;  // (n_outputs,) pairs of a leaf and a target in it
 };
 
+// What placing the rows of a tree shows of its leaves.
+struct Placed {
+    count_t max_counted = 0;  // rows of one leaf, as often as they count
+    count_t n_distinct = 0;   // pairs of a leaf and a target in it
+};
+
 // Scratch memory of one thread, and the entries of the tree grouped last.
 class TreeEntries {
   public:
@@ -52,10 +58,10 @@ class TreeEntries {
     }
 
     // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need
-    // no units. Writes n_entries ranks to `out`. Returns the statistics of this output.
+    // no units. Writes n_entries ranks to `out`.
     template <class Rank>
-    LeafStatistics place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
-                         Rank* out);
+    Placed place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
+                 Rank* out);
 
   private:
     static constexpr rank_t no_rank = std::numeric_limits<rank_t>::max();
@@ -95,12 +101,10 @@ class TreeEntries {
 };
 
 template <class Rank>
-LeafStatistics TreeEntries::place(const TreeColumn& column, const TargetOrder& order,
-                                  std::size_t n_entries, Rank* out) {
+Placed TreeEntries::place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
+                          Rank* out) {
     copy_column(column);
-    LeafStatistics found;
-    found.n_counted = n_entries;
-    found.max_counted = found.max_weight = find_leaves(column.n_leaves, n_entries);
+    const count_t max_counted = find_leaves(column.n_leaves, n_entries);
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
     // If no two rows share a target, each of them is one of a leaf.
     const bool may_tie = order.atoms.size() < in_.n_rows;
@@ -128,8 +132,7 @@ LeafStatistics TreeEntries::place(const TreeColumn& column, const TargetOrder& o
     } else {
         place_all([times = times_.data()](std::uint32_t row) { return times[row]; });
     }
-    found.n_distinct.assign(1, n_distinct);
-    return found;
+    return {max_counted, n_distinct};
 }
 
 }  // namespace hdicore
