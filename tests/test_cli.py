@@ -15,8 +15,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
-from hdiforest import HDIForestRegressor
-from hdiforest.command import extras, progress
+from hdiforest import HDIForestRegressor, extras
+from hdiforest.command import progress
 
 from .called import failure, read, run
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED

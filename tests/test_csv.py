@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.command import csv_rows
-from hdiforest.command.csv_rows import CsvRows, RowError
-from hdiforest.command.tables import TableError, numbers, open_table
+from hdiforest.tables import csv_rows
+from hdiforest.tables.csv_rows import CsvRows, RowError
+from hdiforest.tables.formats import TableError, numbers, open_table
 
 pa = pytest.importorskip("pyarrow")
 

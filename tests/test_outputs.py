@@ -18,11 +18,11 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor, atomic, unfinished
 from hdiforest.atomic import replacing
 from hdiforest.batch import BatchScorer
-from hdiforest.command import csv_writer, parquet_writer, table_writer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
-from hdiforest.command.tables import open_table
+from hdiforest.tables import csv_writer, parquet_writer, table_writer
+from hdiforest.tables.formats import open_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -13,8 +13,8 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 
-from hdiforest.command.tables import FORMATS, TableError, open_table, write_table  # noqa: E402
-from hdiforest.command.text_form import TextForm  # noqa: E402
+from hdiforest.tables.formats import FORMATS, TableError, open_table, write_table  # noqa: E402
+from hdiforest.tables.text_form import TextForm  # noqa: E402
 
 TABLE = pa.table({
     "x": [1.5, None, 3.0] * 50,
@@ -101,7 +101,7 @@ def test_separator_decimal_sign_and_encoding(tmp_path):
 
 
 def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
-    from hdiforest.command import json_lines
+    from hdiforest.tables import json_lines
 
     monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
     path = tmp_path / "t.jsonl.gz"

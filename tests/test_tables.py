@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdiforest.command.tables import (
+from hdiforest.tables.formats import (
     FORMATS,
     TableError,
     checked_features,

@@ -17,6 +17,7 @@ from hdiforest.coding.raw_table import raw_table
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import Weighting
 from hdiforest.rows import checked_sample_weight
+from hdiforest.tables.training import Roles, read_training_table, training_table
 
 
 def fit_table(
@@ -84,8 +85,6 @@ def fit_table(
     >>> model.predict_interval({"town": ["Nice", None], "rooms": [3, 40]}, coverage=0.8).shape
     (2, 2)
     """
-    from hdiforest.command.training import Roles, read_training_table, training_table
-
     column = sample_weight if isinstance(sample_weight, str) else None
     given = None if isinstance(sample_weight, str) else sample_weight
     roles: dict[str, Any] = {

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from hdiforest.command.inputs import Part
-from hdiforest.command.tables import TableError, ending
+from hdiforest.tables.formats import TableError, ending
 from hdiforest.text import percentage_hint
 
 

@@ -20,9 +20,9 @@ from hdiforest.command.argument_types import (
     two_or_more,
 )
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error
-from hdiforest.command.tables import ANY_ENDING, BATCH_ROWS
 from hdiforest.conditional import Kind
 from hdiforest.fitted import WEIGHTINGS
+from hdiforest.tables.formats import ANY_ENDING, BATCH_ROWS
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hdiforest.command.arguments import command_parser
-from hdiforest.command.extras import need
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
 from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.usage import UsageError, require_writable, text_form
+from hdiforest.extras import need
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
@@ -67,9 +67,9 @@ def _run_fit(options: Any) -> None:
         new_forest,
         out_of_bag_report,
     )
-    from hdiforest.command.training import read_training_table
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.table_fitting import attach_coding
+    from hdiforest.tables.training import read_training_table
 
     need("safetensors")
     require_writable(options.output, options.train)

@@ -12,7 +12,7 @@ from hdiforest.command.inputs import Inputs, Source
 from hdiforest.command.progress import Progress
 from hdiforest.command.resume import as_metadata, keep_beside, origin_of, why_again
 from hdiforest.command.scoring import Columns, features_of, score_table
-from hdiforest.command.table_reader import TableError
+from hdiforest.tables.table_reader import TableError
 
 _MAX_FAULTS = 20  # in one message
 

@@ -12,13 +12,13 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
 from hdiforest.atomic import replacing
-from hdiforest.command.extras import need
 from hdiforest.command.report import LEVELS, comparison, say
-from hdiforest.command.tables import write_table
-from hdiforest.command.training import read_training_table
 from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.extras import need
 from hdiforest.result_names import interval_names
+from hdiforest.tables.formats import write_table
+from hdiforest.tables.training import read_training_table
 
 SHOWN = LEVELS.index(0.9)  # the level of the picture
 TARGET = "compressive_strength"

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hdiforest.coding import CodingError, TableCoding
 from hdiforest.coding.columns import BooleanColumn, Column, NumberColumn
-from hdiforest.command.extras import need
 from hdiforest.command.prediction import Rows, feature_columns
-from hdiforest.command.tables import TableError, TableReader, checked_features, numbers
+from hdiforest.extras import need
 from hdiforest.fitted import FittedForest
+from hdiforest.tables.formats import TableError, TableReader, checked_features, numbers
 
 
 class Features:

@@ -13,8 +13,8 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
-from hdiforest.command.training import TrainingTable
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.tables.training import TrainingTable
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
 Array = NDArray[np.float64]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hdiforest.command.extras import need
-from hdiforest.command.tables import TableError
-from hdiforest.command.text_form import TextForm
-from hdiforest.command.training import TrainingTable, read_training_table
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.extras import need
 from hdiforest.fitted import Weighting
+from hdiforest.tables.formats import TableError
+from hdiforest.tables.text_form import TextForm
+from hdiforest.tables.training import TrainingTable, read_training_table
 
 # skops asks about it, but scikit-learn's own class holds arrays alone.
 _KNOWN = ("sklearn.tree._tree.Tree",)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.command.extras import need
 from hdiforest.command.features import Features
-from hdiforest.command.prediction import has_names, with_names
-from hdiforest.command.tables import TableError, open_table
-from hdiforest.command.text_form import TextForm
-from hdiforest.command.training import require_finite
+from hdiforest.command.prediction import has_names
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.extras import need
+from hdiforest.tables.formats import TableError, open_table
+from hdiforest.tables.text_form import TextForm
+from hdiforest.tables.training import require_finite, with_names
 
 Array = NDArray[np.float64]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.calibration.base_record import Record
-from hdiforest.command.extras import need
-from hdiforest.command.tables import TableError, TableReader
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels
+from hdiforest.tables.formats import TableError, TableReader
 from hdiforest.threads import thread_count
 
 if TYPE_CHECKING:
@@ -67,8 +66,3 @@ def feature_columns(fitted: FittedForest, table: TableReader, others: Sequence[s
             f"names{table.separator_hint()}"
         )
     return columns
-
-
-def with_names(X: Rows, names: Sequence[str]) -> Any:
-    """Return a matrix as a pyarrow Table."""
-    return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from hdiforest.command.extras import MissingPackageError, need
+from hdiforest.extras import MissingPackageError, need
 
 
 class Progress(Protocol):

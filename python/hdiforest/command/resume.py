@@ -9,10 +9,10 @@ from typing import Any
 
 from hdiforest.atomic import writing
 from hdiforest.batch import BatchScorer
-from hdiforest.command.extras import need
 from hdiforest.command.inputs import Source
 from hdiforest.command.scoring import Columns
-from hdiforest.command.tables import ending
+from hdiforest.extras import need
+from hdiforest.tables.formats import ending
 
 KEY = b"hdiforest"
 # What of a record may differ, and what is said then.

@@ -17,10 +17,10 @@ from hdiforest.command.progress import progress
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
-from hdiforest.command.table_reader import TableError, listed
-from hdiforest.command.tables import ending
 from hdiforest.command.usage import UsageError, require_writable, text_form
 from hdiforest.predicting import chosen_kind_and_levels
+from hdiforest.tables.formats import ending
+from hdiforest.tables.table_reader import TableError, listed
 from hdiforest.threads import thread_count
 
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from hdiforest.batch import BatchScorer
 from hdiforest.batch.batches import arrow_array
 from hdiforest.batch.pipeline import Pipeline
-from hdiforest.command.extras import need
 from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
-from hdiforest.command.table_reader import rows_of
-from hdiforest.command.tables import TableError, TableReader, write_table
+from hdiforest.extras import need
 from hdiforest.result_names import require_distinct
+from hdiforest.tables.formats import TableError, TableReader, write_table
+from hdiforest.tables.table_reader import rows_of
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too

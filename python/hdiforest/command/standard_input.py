@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hdiforest.coding.arrow_types import is_number
-from hdiforest.command.csv_reader import CsvReader
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError, TableReader
-from hdiforest.command.text_form import Packing, TextForm
+from hdiforest.extras import need
+from hdiforest.tables.csv_reader import CsvReader
+from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.text_form import Packing, TextForm
 
 NAME = Path("standard input")
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}

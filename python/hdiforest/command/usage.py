@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hdiforest.atomic import is_stream
-from hdiforest.command.text_form import TextForm
+from hdiforest.tables.text_form import TextForm
 
 
 class UsageError(ValueError):

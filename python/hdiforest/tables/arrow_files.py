@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from hdiforest.coding.arrow_types import is_number
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError, TableReader
-from hdiforest.command.table_writer import Write
+from hdiforest.extras import need
+from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.table_writer import Write
 
 
 class ArrowReader(TableReader):

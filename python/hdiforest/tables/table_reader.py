@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hdiforest.command.regroup import Regroup
+from hdiforest.tables.regroup import Regroup
 
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.command.csv_kinds import Kind, kind_of, odd_one
-from hdiforest.command.csv_rows import CsvRows, RowError
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError, TableReader, not_numbers
-from hdiforest.command.text_form import Packing, TextForm, as_utf_8, unpacked
+from hdiforest.extras import need
+from hdiforest.tables.csv_kinds import Kind, kind_of, odd_one
+from hdiforest.tables.csv_rows import CsvRows, RowError
+from hdiforest.tables.table_reader import TableError, TableReader, not_numbers
+from hdiforest.tables.text_form import Packing, TextForm, as_utf_8, unpacked
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 64  # at least, if rows are as long as the header: each column has a fixed cost

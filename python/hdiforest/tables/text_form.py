@@ -7,7 +7,7 @@ import gzip
 from dataclasses import dataclass
 from typing import IO, Any, Literal, cast
 
-from hdiforest.command.extras import need
+from hdiforest.extras import need
 
 Packing = Literal["none", "gzip", "zstd"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hdiforest.coding.arrow_types import is_number
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError, TableReader
+from hdiforest.extras import need
+from hdiforest.tables.table_reader import TableError, TableReader
 
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _READING = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-from hdiforest.command.extras import need
-from hdiforest.command.regroup import Regroup
-from hdiforest.command.table_reader import rows_of
-from hdiforest.command.table_writer import Write
+from hdiforest.extras import need
+from hdiforest.tables.regroup import Regroup
+from hdiforest.tables.table_reader import rows_of
+from hdiforest.tables.table_writer import Write
 
 
 def write_parquet(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:

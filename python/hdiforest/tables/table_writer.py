@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hdiforest.atomic import writing
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError
+from hdiforest.extras import need
+from hdiforest.tables.table_reader import TableError
 
 # Writes one pyarrow Table.
 Write = Callable[[Any], None]
@@ -20,7 +20,7 @@ StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 @contextmanager
 def written(path: Path, schema: Any, start: StartWriting) -> Iterator[Write]:
-    """Write a table in the format of `start`; see `hdiforest.command.tables.write_table`."""
+    """Write a table in the format of `start`; see `hdiforest.tables.formats.write_table`."""
     # Readers raise TableError, so any OSError in the block is the writer's.
     with _naming_the_file(path), writing(path) as file:
         layers: list[Any] = []

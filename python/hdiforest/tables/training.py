@@ -15,11 +15,10 @@ from hdiforest.coding.arrow_types import decoded, is_number
 from hdiforest.coding.categories import dictionary_of
 from hdiforest.coding.columns import as_float64
 from hdiforest.coding.learning import Categorical
-from hdiforest.command.extras import need
-from hdiforest.command.prediction import with_names
-from hdiforest.command.table_reader import TableReader, listed, quoted
-from hdiforest.command.tables import TableError, open_table
-from hdiforest.command.text_form import TextForm
+from hdiforest.extras import need
+from hdiforest.tables.formats import TableError, open_table
+from hdiforest.tables.table_reader import TableReader, listed, quoted
+from hdiforest.tables.text_form import TextForm
 
 Array = NDArray[np.float64]
 
@@ -218,3 +217,8 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
         f" (--drop {arguments} leaves {it} out, --id does so and keeps {it} when scoring, "
         f"--categorical takes {it} as categories)"
     )
+
+
+def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:
+    """Return a matrix as a pyarrow Table."""
+    return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})

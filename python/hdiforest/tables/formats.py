@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.command.arrow_files import ArrowReader, write_arrow
-from hdiforest.command.csv_reader import CsvReader
-from hdiforest.command.csv_writer import write_csv
-from hdiforest.command.extras import need
-from hdiforest.command.json_lines import JsonLinesReader, write_json_lines
-from hdiforest.command.parquet_reader import ParquetReader
-from hdiforest.command.parquet_writer import write_parquet
-from hdiforest.command.table_reader import BATCH_ROWS, TableError, TableReader
-from hdiforest.command.table_writer import StartWriting, Write, written
-from hdiforest.command.text_form import TextForm
+from hdiforest.extras import need
+from hdiforest.tables.arrow_files import ArrowReader, write_arrow
+from hdiforest.tables.csv_reader import CsvReader
+from hdiforest.tables.csv_writer import write_csv
+from hdiforest.tables.json_lines import JsonLinesReader, write_json_lines
+from hdiforest.tables.parquet_reader import ParquetReader
+from hdiforest.tables.parquet_writer import write_parquet
+from hdiforest.tables.table_reader import BATCH_ROWS, TableError, TableReader
+from hdiforest.tables.table_writer import StartWriting, Write, written
+from hdiforest.tables.text_form import TextForm
 from hdiforest.text import alternatives
 
 __all__ = [

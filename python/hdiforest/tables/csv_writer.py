@@ -6,9 +6,9 @@ import csv
 import io
 from typing import IO, Any
 
-from hdiforest.command.extras import need
-from hdiforest.command.table_writer import Write
-from hdiforest.command.text_form import Packing, packed
+from hdiforest.extras import need
+from hdiforest.tables.table_writer import Write
+from hdiforest.tables.text_form import Packing, packed
 
 
 def write_csv(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
-from hdiforest.command.extras import need
+from hdiforest.extras import need
 
 Kind = Literal["number", "text"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hdiforest.coding.arrow_types import is_number
-from hdiforest.command.extras import need
-from hdiforest.command.table_reader import TableError, TableReader
-from hdiforest.command.table_writer import Write
-from hdiforest.command.text_form import Packing, packed, unpacked
+from hdiforest.extras import need
+from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.table_writer import Write
+from hdiforest.tables.text_form import Packing, packed, unpacked
 
 _BLOCK_BYTES = 1 << 22
 
