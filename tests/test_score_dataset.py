@@ -248,6 +248,8 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
     capsys.readouterr()
     score(other, folder, "-o", tmp_path / "out", "--resume")
     assert "one.parquet: the model is another one" in capsys.readouterr().out
+    score(other, folder, "-o", tmp_path / "out", "--resume", "--encoding", "latin-1")
+    assert "two.csv: --sep, --decimal or --encoding is another" in capsys.readouterr().out
 
 
 # Runs the command, and kills its process in the midst of writing a table.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _DIFFERENCES = {
     "size": "the input has changed",
     "changed": "the input has changed",
     "keys": "the names of its folders have changed",
+    "text": "--sep, --decimal or --encoding is another one",
 }
 
 Origin = dict[str, Any]
@@ -40,6 +42,7 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
         "size": size,
         "changed": changed,
         "keys": source.keys,
+        "text": asdict(source.form),
     }
 
 
