@@ -185,7 +185,10 @@ def test_models_without_names_take_columns_by_position(tmp_path):
         (ROWS[[*ROWS.columns, "a"]], "the batch has 2 columns 'a'"),
         (ROWS.assign(a=[1, "x"] * 25), "DataFrame that cannot be read as a table: .*column a"),
         (X, "a batch must be a pyarrow RecordBatch.*got ndarray"),
-        ({"id": [1], "a": [1], "b c": [1, 2], "d`": [1]}, "dict that cannot be read as a table"),
+        (
+            {"id": [1], "a": [1], "b c": [1, 2], "d`": [1]},
+            "columns of a batch must be equally long",
+        ),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(scorer, batch, message):

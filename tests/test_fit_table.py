@@ -8,6 +8,8 @@ import shlex
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
 
@@ -121,10 +123,41 @@ def test_weights_are_a_column_or_an_array():
     assert "w" not in one.feature_names_in_
 
 
-def test_a_table_of_numbers_needs_no_coding():
+def test_columns_of_a_table_of_numbers_are_found_by_name():
     frame = TRAIN[["rooms", "area", "price"]]
     model = fit_table(frame, "price", estimator=RandomForestRegressor(5, random_state=0))
-    assert model._fitted.coding is None
+    expected = model.predict(frame[["rooms", "area"]])
+    np.testing.assert_array_equal(model.predict(frame[["area", "price", "rooms"]]), expected)
+
+
+def test_out_of_bag_tables_have_the_index_of_the_table():
+    frame = TRAIN[["rooms", "area", "price"]].set_index(pd.Index([f"r{i}" for i in range(300)]))
+    model = fit_table(frame, "price", estimator=RandomForestRegressor(40, random_state=0))
+    assert list(model.oob_interval(0.5, output="pandas").index[:2]) == ["r0", "r1"]
+
+
+@pytest.mark.parametrize("cells", [[1.0, np.inf], ["0000-01-01", "0000-02-01"]])
+def test_what_no_file_could_hold_is_refused_at_the_fit(cells):
+    frame = pd.DataFrame({"c": cells * 50, "y": np.arange(100.0)})
+    with pytest.raises(ValueError, match="'c'"):
+        fit_table(frame, "y", categorical=["c"] if cells[0] == 1 else "auto")
+
+
+def test_zeros_of_both_signs_are_one_category():
+    frame = pd.DataFrame({"c": [0.0, -0.0] * 50, "y": np.arange(100.0)})
+    model = fit_table(frame, "y", categorical=["c"], estimator=RandomForestRegressor(3))
+    assert len(pickle.loads(pickle.dumps(model))._fitted.coding.entries[0].values) == 1
+
+
+def test_roles_that_overlap():
+    frame = TRAIN[["rooms", "area", "price"]]
+    forest = RandomForestRegressor(3, random_state=0)
+    model = fit_table(frame, "price", drop=["price"], estimator=forest)
+    assert list(model.feature_names_in_) == ["rooms", "area"]
+    with pytest.raises(ValueError, match="target must be the name of a column"):
+        fit_table(frame, ["price"])
+    with pytest.raises(ValueError, match="estimator must be a forest, because fit_table encodes"):
+        fit_table(frame, "price", estimator=make_pipeline(StandardScaler(), forest))
 
 
 @pytest.mark.parametrize(

@@ -555,3 +555,18 @@ def test_what_a_model_file_cannot_hold(tmp_path):
     refuse(pickle.loads(pickle.dumps(scaled)), "save before pickling; or store the whole model")
     scaled.calibrate(0.8, method="cv+", cv=2)
     refuse(scaled, "the folds of CV. fitted steps of their own; calibrate by another method")
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_missing_text_is_one_value_in_tables_of_all_libraries(missing):
+    rng = np.random.default_rng(0)
+    cells = [missing if i % 5 == 0 else "uvw"[i % 3] for i in range(200)]
+    y = np.where(np.arange(200) % 5 == 0, 9.0, 1.0) + rng.normal(size=200) / 10
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    model = HDIForestRegressor(make_pipeline(encoder, RandomForestRegressor(10, random_state=0)))
+    model.fit(pd.DataFrame({"c": pd.Series(cells, dtype=object)}), y)
+    expected = model.predict(pd.DataFrame({"c": pd.Series(["u", missing], dtype=object)}))
+    assert expected[1] > 8
+    for table in ({"c": ["u", None]}, pl.DataFrame({"c": ["u", None]})):
+        assert_array_equal(model.predict(table), expected)
+    assert_array_equal(model.predict({"c": [None]}), expected[1:])

@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.command.cli import main
+from hdiforest.command.hive import typed
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -342,3 +343,69 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path):
         assert re.match(b"hdiforest: error: [^\n]*\n$", done.stderr)
         assert re.search(sentence, done.stderr)
         assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather", "jsonl"])
+def test_folders_alone_may_name_all_that_is_read(tmp_path, ending):
+    frame = pd.DataFrame({"k": [1.0, 2.0] * 30, "m": RNG.normal(size=60)})
+    forest = RandomForestRegressor(5, random_state=0)
+    HDIForestRegressor(forest).fit(frame, frame["m"]).save(tmp_path / "km.hdi")
+    folder = tmp_path / "in" / "k=1" / "m=2"
+    folder.mkdir(parents=True)
+    table = pa.table({"x": [1, 2, 3]})
+    if ending == "parquet":
+        pq.write_table(table, folder / "t.parquet")
+    elif ending == "feather":
+        pytest.importorskip("pyarrow.feather").write_feather(table, folder / "t.feather")
+    elif ending == "csv":
+        (folder / "t.csv").write_text("x\n1\n2\n3\n")
+    else:
+        (folder / "t.jsonl").write_text('{"x": 1}\n{"x": 2}\n{"x": 3}\n')
+    score(tmp_path / "km.hdi", tmp_path / "in", "-o", tmp_path / "out", "--keep", "k")
+    out = tmp_path / "out" / "k=1" / "m=2" / f"t.{ending}"
+    score(tmp_path / "km.hdi", tmp_path / "in", "-o", tmp_path / "out2")
+    n_lines = {"csv": 4, "jsonl": 3}
+    if ending in n_lines:
+        assert out.read_text().count("\n") == n_lines[ending]
+    else:
+        read = pq.read_table if ending == "parquet" else pa.ipc.open_file
+        found = read(out) if ending == "parquet" else read(out).read_all()
+        assert found.num_rows == 3
+
+
+def test_zeros_in_front_make_a_key_a_text():
+    assert typed([{"s": "01", "n": "7"}, {"s": "02", "n": "-3"}]) == [
+        {"s": "01", "n": 7},
+        {"s": "02", "n": -3},
+    ]
+
+
+def test_no_input_is_replaced_by_the_output_of_another(model, folder, tmp_path, capsys):
+    inner = folder / "in"
+    inner.mkdir()
+    rows(4).to_parquet(inner / "one.parquet")
+    said = failure(capsys, model, folder / "in" / "..", inner, "-o", tmp_path / "in2", code=2)
+    assert "would both be written" in said
+    said = failure(capsys, model, f"file://{folder}", "-o", folder / "out", code=2)
+    assert "must not lie in the input" in said
+    said = failure(capsys, model, folder, "-o", "s3://bucket/out", code=2)
+    assert "the output must be a file or folder here" in said
+
+
+def test_a_table_that_is_given_twice_is_scored_once(model, folder, tmp_path, capsys):
+    one = folder / "one.parquet"
+    score(model, one, one, folder / "two.csv", "-o", tmp_path / "out")
+    assert "100 rows of 2 tables" in capsys.readouterr().out
+
+
+def test_an_equal_file_elsewhere_is_another_input(model, tmp_path, capsys):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        rows(5 if name == "first" else 6).to_csv(tmp_path / name / "t.csv", index=False)
+        text = (tmp_path / name / "t.csv").read_text()
+        (tmp_path / name / "t.csv").write_text(text.ljust(20_000, "\n"))
+        os.utime(tmp_path / name / "t.csv", (10**9, 10**9))
+    score(model, tmp_path / "first", "-o", tmp_path / "out")
+    capsys.readouterr()
+    score(model, tmp_path / "second", "-o", tmp_path / "out", "--resume")
+    assert "t.csv: it was made from another input" in capsys.readouterr().out

@@ -12,10 +12,12 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from hdiforest.coding import TableCoding
+from hdiforest.coding.columns import NumberColumn
 from hdiforest.coding.learning import Categorical
 from hdiforest.coding.raw_table import raw_table
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import Weighting
+from hdiforest.nesting import layers, pipelines, thawed
 from hdiforest.rows import checked_sample_weight
 from hdiforest.tables.training import Roles, read_training_table, training_table
 
@@ -85,6 +87,13 @@ def fit_table(
     >>> model.predict_interval({"town": ["Nice", None], "rooms": [3, 40]}, coverage=0.8).shape
     (2, 2)
     """
+    if not isinstance(target, str):
+        raise ValueError(f"target must be the name of a column, got {target!r}")
+    if estimator is not None and pipelines(layers(thawed(estimator), fitted=False)):
+        raise ValueError(
+            "estimator must be a forest, because fit_table encodes the table itself; fit "
+            "HDIForestRegressor(pipeline) on the table, or give the forest alone"
+        )
     column = sample_weight if isinstance(sample_weight, str) else None
     given = None if isinstance(sample_weight, str) else sample_weight
     roles: dict[str, Any] = {
@@ -96,14 +105,17 @@ def fit_table(
     if isinstance(table, str | os.PathLike):
         read = read_training_table(Path(table), target, **roles)
     else:
-        raw, known = _raw(table, {*drop, *id})
         found = Roles(target, **roles)
+        raw, known = _raw(table, found.left_out)
         found.require(known, "the table")
         read = training_table(raw, "the table", found)
     row_weights = read.weights if given is None else checked_sample_weight(given, len(read.y))
     model = HDIForestRegressor(estimator, weights=weights, n_jobs=n_jobs, random_state=random_state)
     model.fit(read.X, read.y, sample_weight=row_weights)
-    attach_coding(model, read.coding)
+    if hasattr(table, "iloc"):
+        model._learn_labels(table, None)
+    numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
+    attach_coding(model, read.coding or numbers)
     return model
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ class TableSteps:
     n_features: int  # of the forest
     allow_nan: bool  # whether the forest takes missing values
     folds: tuple[TableSteps, ...] = ()  # of CV+, each fitted without its rows
+    texts: Mapping[str, str] = field(default_factory=dict)  # see `texts_of`
 
     @property
     def names(self) -> list[str]:
@@ -41,7 +42,10 @@ class TableSteps:
         """Return the forest's rows, (n, n_features), for some that `readable` returned."""
         if n_rows_of(X) == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
-        made = transformed(self.pipeline, of_library(X, self.library))
+        table = of_library(X, self.library)
+        if table is not X:
+            table = _with_texts(table, self.texts)
+        made = transformed(self.pipeline, table)
         rows = dense_rows(made, allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
             raise ValueError(
@@ -162,6 +166,39 @@ def of_library(X: Any, library: Literal["pandas", "polars"] | None) -> Any:
     import polars as pl
 
     return pl.from_pandas(X) if hasattr(X, "iloc") else pl.from_arrow(X)
+
+
+def texts_of(table: Any) -> dict[str, str]:
+    """Return how columns of text of a pandas DataFrame hold missing cells.
+
+    "None" or "NaN" for columns of objects, and otherwise the name of the type: steps take None for
+    another value than NaN.
+    """
+    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
+        return {}
+    found = {}
+    for j, name in enumerate(table.columns):
+        column = table.iloc[:, j]
+        if column.dtype == object:
+            missing = column[column.isna()]
+            found[name] = "None" if len(missing) and missing.iloc[0] is None else "NaN"
+        elif str(column.dtype) in ("str", "string"):
+            found[name] = str(column.dtype)
+    return found
+
+
+def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
+    """Return a pandas DataFrame with missing cells of text as `texts_of` found them at the fit."""
+    held = {name: kind for name, kind in texts.items() if name in table.columns}
+    columns = {}
+    for name, kind in held.items():
+        column = table[name]
+        if kind in ("None", "NaN"):
+            missing = None if kind == "None" else np.nan
+            columns[name] = column.astype(object).where(column.notna(), missing)
+        else:
+            columns[name] = column.astype(kind)
+    return table.assign(**columns) if columns else table
 
 
 def _is_polars(X: Any) -> bool:

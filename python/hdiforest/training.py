@@ -35,6 +35,7 @@ from hdiforest.table_steps import (
     of_library,
     readable,
     steps_before,
+    texts_of,
     transformed,
 )
 
@@ -124,7 +125,7 @@ def _trained_on_table(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
             "rows or leave some out are not understood"
         )
-    steps = TableSteps(pipeline, library, rows.shape[1], allow_nan)
+    steps = TableSteps(pipeline, library, rows.shape[1], allow_nan, texts=texts_of(table))
     kept = _copied(table)
     return Training(
         estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, kept

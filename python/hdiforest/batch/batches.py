@@ -127,6 +127,9 @@ class _Dict(Batch):
     def __init__(self, rows: Mapping[str, Any]) -> None:
         self._rows = rows
         self.names = list(rows)
+        lengths = {name: len(column) for name, column in rows.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
 
     def arrow(self, names: Sequence[str]) -> Any:
         import pyarrow as pa

@@ -116,7 +116,8 @@ def as_numbers(distinct: Any) -> Any:
 
     if not is_text(distinct.type):
         numbers = distinct.cast(pa.float64(), safe=False)
-        return pa.array(numbers.to_numpy(zero_copy_only=False), from_pandas=True)
+        # Minus zero is zero.
+        return pa.array(numbers.to_numpy(zero_copy_only=False) + 0.0, from_pandas=True)
     texts = present_text(distinct).to_pylist()
     return pa.array([None if text is None else _number(text) for text in texts], pa.float64())
 

@@ -68,7 +68,12 @@ def learn(
             faults[name] = f"column {name!r} {error.clause}{where}"
     if faults:
         raise CodingError("; ".join(faults.values()), faults)
-    return TableCoding(tuple(entries), tuple(ids))
+    coding = TableCoding(tuple(entries), tuple(ids))
+    try:  # what cannot be read from a file must not be fitted on
+        TableCoding.from_facts(coding.facts())
+    except ValueError as error:
+        raise CodingError(f"the table cannot be coded: {error}") from None
+    return coding
 
 
 def _require_known(known: Sequence[str], features: Sequence[str], named: Sequence[str]) -> None:

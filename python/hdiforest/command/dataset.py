@@ -50,8 +50,9 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
     for given in inputs.folders:
         if own.is_relative_to(given.resolve()):
             raise ValueError(f"the output {folder} must not lie in the input {given}")
+    read = {source.path.resolve() for source in inputs.sources if source.system is None}
     for source in inputs.sources:
-        if source.system is None and own / source.name == source.path.resolve():
+        if own / source.name in read:
             raise ValueError(f"the output {folder / source.name} must not be one of the inputs")
     names: dict[Path, Path] = {}
     for source in inputs.sources:

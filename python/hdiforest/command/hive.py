@@ -37,7 +37,8 @@ def typed(keys: Sequence[Mapping[str, str | None]]) -> list[Keys]:
 
 def _is_whole(text: str | None) -> bool:
     digits = (text or "").removeprefix("-")
-    return digits.isdecimal() and digits.isascii() and len(digits) < 18
+    # With zeros in front it is a code, such as that of a town.
+    return digits.isdecimal() and len(digits) < 18 and str(int(text or "")) == text
 
 
 class WithKeys(TableReader):
@@ -112,6 +113,8 @@ class WithKeys(TableReader):
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         own_numbers = [name for name in number_columns if not self._is_key(name)]
         own_kept = [name for name in kept if not self._is_key(name)]
+        if not own_numbers and not own_kept:  # readers do not count the rows of no columns
+            own_kept = self._table.names[:1]
         for part in self._table._read(own_numbers, own_kept, batch_rows):
             columns = iter(part.columns)
             yield need("pyarrow").Table.from_arrays(

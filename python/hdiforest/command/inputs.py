@@ -99,7 +99,9 @@ class Inputs:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
         self.is_one_file = len(arguments) == 1
-        found = [source for each in arguments for source in self._found(each)]
+        every = [source for each in arguments for source in self._found(each)]
+        # The same table may be given twice.
+        found = list({(str(each.path), each.system is None): each for each in every}.values())
         keys = typed([each.keys for each in found])
         self.sources = [
             Source(each.path, each.name, own, each.system, form or TextForm())
@@ -115,7 +117,8 @@ class Inputs:
         if path.is_dir():
             self.is_one_file = False
             self.folders.append(path)
-            files = (Path(root, f) for root, _, names in os.walk(path) for f in names)
+            walked = os.walk(path, onerror=_raise)
+            files = (Path(root, f) for root, _, names in walked for f in names)
             return _in_folder(path, files, f"the folder {text}")
         if glob.has_magic(text) and not os.path.lexists(text):
             self.is_one_file = False
@@ -140,6 +143,8 @@ class Inputs:
                 f"cannot read {text}: {text.partition('://')[0]}:// is not known or not complete; "
                 "possible are file://, s3://, gs://, abfss:// and hdfs://"
             ) from None
+        if isinstance(system, fs.LocalFileSystem):
+            return self._found(f"{root}{address.removeprefix(base)}")
         try:
             info = system.get_file_info(root)
             if info.type == fs.FileType.File and not is_pattern:
@@ -175,6 +180,10 @@ def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[So
     if not sources and what is not None:
         raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
     return sources
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _is_table(path: Path) -> bool:

@@ -63,6 +63,8 @@ def run_score(options: Any) -> None:
 def _inputs(options: Any) -> Inputs:
     """Return what is to be scored, if the arguments go together."""
     try:
+        if ":/" in str(options.output):  # Path has one slash of two
+            raise ValueError(f"the output must be a file or folder here, got {options.output}")
         if options.keep_all and options.keep:
             raise ValueError("--keep-all must not be given with --keep")
         inputs = Inputs(options.inputs, text_form(options))
