@@ -307,7 +307,7 @@ def quantile(atoms: Atoms, level: float, interpolation: str = "inverted_cdf") ->
     if interpolation == "midpoint":
         return float(low / 2 + high / 2)
     if interpolation == "nearest":
-        position = round(float(upto[below]) / one) - 1
+        position = math.floor(float(upto[below]) / one + 0.5) - 1
         if abs(into_gap - one / 2) <= tolerance:
             return float(low if position % 2 == 0 else high)
         return float(low if into_gap < one / 2 else high)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -110,6 +110,7 @@ def assert_like_reference(index, leaves, y, query, **options):
     np.testing.assert_array_equal(data, np.array(atoms.masses, dtype=float) / atoms.total)
 
 
+@example(843590, "all", "whole", True, 2)  # a position that is no whole number
 @settings(deadline=None, max_examples=300)
 @given(
     st.integers(0, 2**32 - 1),

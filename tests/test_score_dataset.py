@@ -287,7 +287,7 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_finished, capsys):
     score(model, folder, "-o", tmp_path / "whole", "--keep", "id")
     capsys.readouterr()
     call = ["score", model, folder, "-o", tmp_path / "out", "--keep", "id", "--resume"]
-    command = [sys.executable, "-c", KILLED, n_finished, *call]
+    command = [sys.executable, "-P", "-c", KILLED, n_finished, *call]
     done = subprocess.run([*map(str, command)], capture_output=True)
     assert done.returncode == -signal.SIGKILL
     assert len(tables_in(tmp_path / "out")) == n_finished
@@ -304,7 +304,7 @@ def test_a_run_that_was_killed_is_resumed(model, tmp_path, n_finished, capsys):
 
 
 def piped(model, content, out, *more):
-    command = [sys.executable, "-m", "hdiforest", "score", model, "-", "-o", out, *more]
+    command = [sys.executable, "-P", "-m", "hdiforest", "score", model, "-", "-o", out, *more]
     return subprocess.run([*map(str, command)], input=content, capture_output=True)
 
 
