@@ -203,9 +203,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
     if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
         pytest.skip("this scikit-learn's bagging takes missing values")
     scorer = BatchScorer(tmp_path / "model.hdi")
-    with pytest.raises(
-        ValueError, match="takes no missing values, but column 'b c' has one in row 3"
-    ):
+    with pytest.raises(ValueError, match=r"no missing values, but column 'b c' has .* in row 3"):
         scorer(ROWS.assign(**{"b c": [0.0, 0.0, np.nan] + [0.0] * 47}))
 
 

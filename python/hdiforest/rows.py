@@ -101,12 +101,8 @@ def coded_rows(X: Any, coding: TableCoding, *, allow_nan: bool) -> NDArray[np.fl
         If X is no table or cannot be coded, or has missing cells that are not allowed.
     """
     features, _ = coding.encode(raw_table(X, coding.columns))
-    if not allow_nan and np.isnan(features).any():
-        column = coding.features[int(np.isnan(features).any(axis=0).argmax())]
-        raise ValueError(
-            f"the forest takes no missing values, but column {column!r} has a missing cell or an "
-            "unknown category"
-        )
+    if not allow_nan:
+        coding.require_present(features)
     return features
 
 

@@ -223,12 +223,8 @@ class BatchScorer:
         fitted = self.model.fitted
         coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
         X, unseen = coding.encode(batch.arrow(features), first_row=first_row)
-        if not fitted.allow_nan and (missing := np.isnan(X)).any():
-            row, column = np.argwhere(missing)[0]
-            raise ValueError(
-                f"the model {self.path} takes no missing values, but column '{features[column]}' "
-                f"has one in row {first_row + row + 1}"
-            )
+        if not fitted.allow_nan:
+            coding.require_present(X, first_row=first_row)
         self.count_unseen(unseen)
         return self.results_of(X)
 

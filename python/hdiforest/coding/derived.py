@@ -60,6 +60,11 @@ class MappedColumn(Column):
         """See `Column`."""
         return self.column
 
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return bool(self.values) and not isinstance(self.values[0], str)
+
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         import pyarrow as pa
@@ -152,6 +157,11 @@ class ScaledColumn(Column):
     def source(self) -> str:
         """See `Column`."""
         return self.column
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return True
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
