@@ -81,8 +81,7 @@ def end_to_end(folder: Path, n_rows: int, repeats: int) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
         begin = time.perf_counter()
-        model.predict(frame)
-        model.predict_interval(frame, 0.9)
+        model.predict_interval(frame, 0.9, output="pandas")
         in_memory = time.perf_counter() - begin
         for ending in ("parquet", "csv", "csv.gz"):
             call = (folder / "model", folder / f"in.{ending}", "-o", folder / f"out.{ending}")
