@@ -316,10 +316,15 @@ def stream_of(frame):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("form", ["csv", "csv.gz", "stream"])
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "csv.zst", "stream"])
 def test_tables_from_standard_input(model, tmp_path, form):
     text = rows(1).to_csv(index=False).encode()
-    content = {"csv": text, "csv.gz": gzip.compress(text), "stream": stream_of(rows(1))}[form]
+    content = {
+        "csv": text,
+        "csv.gz": gzip.compress(text),
+        "csv.zst": pa.compress(text, "zstd", asbytes=True),
+        "stream": stream_of(rows(1)),
+    }[form]
     out = tmp_path / "out.parquet"
     done = piped(model, content, out, "--keep", "id")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -332,10 +337,12 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path):
     parquet = io.BytesIO()
     rows(1).to_parquet(parquet)
     for content, sentence in (
-        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, gzipped CSV or a str"),
+        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, CSV packed by gzip or"),
         (b"ARROW1\0\0", b"standard input is an Arrow file, which is read from its end"),
         (b"", b"standard input is empty"),
         (stream_of(rows(1))[:1000], b"cannot read standard input"),
+        (stream_of(rows(1))[:-8], b"standard input is cut: it ends without the marker"),
+        (pa.compress(b"a,b,year\n" * 99, "zstd", asbytes=True)[:-4], b"cannot read standard input"),
         (stream_of(rows(1).assign(a="x")), b"standard input: column 'a' must hold numbers"),
     ):
         done = piped(model, content, tmp_path / "out.csv")

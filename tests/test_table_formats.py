@@ -120,6 +120,10 @@ def test_streams_of_arrow_have_the_ending_too(tmp_path):
     with pa.ipc.new_stream(tmp_path / "t.arrow", TABLE.schema) as writer:
         writer.write_table(TABLE)
     assert len(read(tmp_path / "t.arrow")) == 150
+    whole = (tmp_path / "t.arrow").read_bytes()
+    (tmp_path / "t.arrow").write_bytes(whole[:-8])
+    with pytest.raises(TableError, match=r"t.arrow is cut: it ends without the marker"):
+        read(tmp_path / "t.arrow")
 
 
 FRAME = pd.DataFrame({

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -42,7 +43,7 @@ class Codes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(ABC):
     """How one column of a table becomes one feature.
 
     Parameters
@@ -62,6 +63,7 @@ class Column:
         """Name of the column of the table."""
         return self.name
 
+    @abstractmethod
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 
@@ -70,7 +72,6 @@ class Column:
         ColumnError
             If the array holds something else.
         """
-        raise NotImplementedError
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""

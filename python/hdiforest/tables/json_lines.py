@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.coding.arrow_types import is_number
 from hdiforest.extras import need
-from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.table_writer import Write
 from hdiforest.tables.text_form import Packing, packed, unpacked
+from hdiforest.tables.typed_reader import TypedReader
 
 _BLOCK_BYTES = 1 << 22
 
 
-class JsonLinesReader(TableReader):
+class JsonLinesReader(TypedReader):
     """A file with an object of JSON on each line; the first block says names and types.
 
     Parameters
@@ -38,7 +37,6 @@ class JsonLinesReader(TableReader):
         form: Any = None,  # noqa: ARG002
     ) -> None:
         self.path = path
-        self.n_rows = None
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
         self._n_lines = 0
         self._rest = b""
@@ -54,18 +52,10 @@ class JsonLinesReader(TableReader):
             raise
         self.names = self._schema.names
 
-    def fields(self, kept: list[str]) -> list[Any]:
-        """Return the pyarrow fields with which `batches` yields the kept columns."""
-        return [self._schema.field(name) for name in kept]
-
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
         self._file.close()
-
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not is_number(kind)}
 
     def _read(
         self,
@@ -116,14 +106,6 @@ class JsonLinesReader(TableReader):
         block, self._rest = joined[:end], joined[end:]
         self._n_lines += block.count(b"\n")
         return block if block.strip() or not part else self._block()
-
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        pa = need("pyarrow")
-        try:
-            yield
-        except (pa.ArrowException, OSError, EOFError) as error:
-            raise TableError(f"cannot read {self.path}: {error}") from None
 
 
 def write_json_lines(
