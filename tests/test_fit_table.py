@@ -7,11 +7,13 @@ import shlex
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.coding import TableCoding
 
 from .called import failure, run
 from .oracle import ROOT
@@ -84,6 +86,32 @@ def test_tables_of_every_library_are_coded_alike(model):
         forest = RandomForestRegressor(12, min_samples_leaf=5, random_state=0)
         again = fit_table(table, "price", estimator=forest, **OPTIONS)
         np.testing.assert_array_equal(again.predict_interval(NEW, 0.8), expected, err_msg=name)
+
+
+def test_rows_are_coded_in_blocks(model, monkeypatch):
+    whole = model.predict_interval(NEW, 0.9)
+    frame = model.predict_interval(NEW, 0.9, output="pandas")
+    sizes = []
+    encode = TableCoding.encode
+
+    def measured(coding, table, **options):
+        sizes.append(table.num_rows)
+        return encode(coding, table, **options)
+
+    monkeypatch.setattr(TableCoding, "encode", measured)
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 100)
+    for form in tables_of(NEW).values():
+        assert len(model.predict_interval(form, 0.9)) == len(NEW)
+    assert max(sizes) == 100 // model._fitted.n_features
+    assert_array_equal(model.predict_interval(NEW, 0.9), whole)
+    assert model.predict_interval(NEW, 0.9, output="pandas").equals(frame)
+    assert len(model.predict_cdf(NEW, NEW["price"])) == len(NEW)
+    assert model.predict_interval(NEW.head(0), 0.9).shape == (0, 2)
+    with pytest.raises(ValueError, match=r"y must have 60 rows, as many as X, got shape \(59,\)"):
+        model.predict_cdf(NEW, NEW["price"][1:])
+    late = NEW.assign(sold=NEW["sold"].where(np.arange(60) != 40, "never"))
+    with pytest.raises(ValueError, match=r"column 'sold' .*'never' in row 41"):
+        model.predict_interval(late, 0.9)
 
 
 def test_the_coding_follows_the_model_everywhere(model, tmp_path):

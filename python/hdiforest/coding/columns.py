@@ -44,16 +44,17 @@ class Codes(NamedTuple):
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """How one column of a table becomes one feature.
+    """How one column of a table becomes one feature or more.
 
     Parameters
     ----------
     name : str
-        Of the column and of the feature.
+        Of the column and of the feature, where the kind has no other names for them.
     """
 
     name: str
     kind: ClassVar[str]
+    has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
@@ -62,6 +63,11 @@ class Column(ABC):
     def source(self) -> str:
         """Name of the column of the table."""
         return self.name
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (self.name,)
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:
@@ -72,6 +78,10 @@ class Column(ABC):
         ColumnError
             If the array holds something else.
         """
+
+    def write(self, codes: Codes, X: NDArray[np.float32]) -> None:
+        """Write the features of n cells to X, (n, n_features)."""
+        X[:, 0] = codes.values
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""
