@@ -500,7 +500,7 @@ def test_memory_does_not_grow_with_a_csv(model_path, tmp_path):
 @pytest.mark.parametrize("one_group", [False, True])
 def test_memory_does_not_grow_with_a_parquet_file(model_path, tmp_path, one_group):
     kept, peaks = [f"kept{i}" for i in range(20)], []
-    for n_rows in (140_000, 280_000):  # the threads' own memory is full by the first
+    for n_rows in (140_000, 420_000):  # the threads' own memory is full by the first
         random = np.random.default_rng(0)  # nothing that compresses
         columns = {name: random.normal(size=n_rows) for name in [*FEATURES, *kept]}
         source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
@@ -515,8 +515,9 @@ def test_memory_does_not_grow_with_a_parquet_file(model_path, tmp_path, one_grou
         call = ["score", model_path, source, "-o", out, "--batch-rows", 5000]
         peaks.append(peak_memory(*call, "--keep", *kept))
         assert pq.read_metadata(out).num_rows == n_rows
-    # 140,000 rows of 25 columns are 28 MB, which was read, and 26 MB, which was written.
-    assert peaks[1] < peaks[0] + 20e6
+    # 280,000 rows of 25 columns are 56 MB, which was read, and 52 MB, which was written; a row
+    # group that is still being compressed when the next is full takes 25 MB.
+    assert peaks[1] < peaks[0] + 40e6
 
 
 def test_the_console_script_is_the_module(tmp_path):

@@ -93,8 +93,12 @@ def test_models_without_names(tmp_path):
     model.save(tmp_path / "m.hdi")
     rows = da.from_array(NEW[list("abc")].to_numpy(), chunks=(25, 3))
     expected = model.predict_interval(NEW[list("abc")].to_numpy(), LEVELS)
+    frame = dd.from_pandas(NEW, npartitions=2)
     for given in (model, tmp_path / "m.hdi"):
         assert_array_equal(predict_interval(given, rows, LEVELS).compute(), expected)
+        found = predict_interval(given, frame, 0.5, keep=["key"]).compute()
+        assert list(found.columns) == ["key", "prediction", "lower_0.5", "upper_0.5"]
+        assert_array_equal(found[["lower_0.5", "upper_0.5"]], expected[..., 0])
 
 
 def test_leaf_models():
@@ -121,8 +125,17 @@ def test_refusals_come_with_the_graph(path, model, tmp_path, monkeypatch):
         predict_interval(tmp_path / "m.hdi", rows)
     with pytest.raises(ValueError, match="X must have 3 columns, got 2"):
         predict_interval(path, values[:, :2])
-    with pytest.raises(ValueError, match="the batch has no column 'c'"):
-        predict_interval(path, rows[["a", "b"]])
+    with pytest.raises(ValueError, match="has no column 'c'"):
+        predict_interval(model, rows[["a", "b"]])
+    with pytest.raises(ValueError, match="has no column 'town'"):
+        predict_interval(model, rows, keep=["town"])
+    with pytest.raises(ValueError, match="keep must be a list of names of columns, got 'key'"):
+        predict_interval(model, rows, keep="key")
+    with pytest.raises(ValueError, match="'prediction'"):
+        predict_interval(model, rows.assign(prediction=0), keep=["prediction"])
+    twice = dd.from_pandas(NEW.set_axis(["a", "b", "c", "a"], axis=1), npartitions=2)
+    with pytest.raises(ValueError, match="has 2 columns 'a'"):
+        predict_interval(model, twice)
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(ImportError, match=r"needs Dask: pip install 'hdicore\[dask\]'"):
         predict_interval(model, rows)

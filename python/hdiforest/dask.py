@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdiforest.batch import BatchScorer
 from hdiforest.predicting import AnyKind
-from hdiforest.result_names import ENDS
+from hdiforest.result_names import ENDS, require_distinct
 
 Array = NDArray[np.float64]
 
@@ -69,6 +69,8 @@ def predict_interval(
         if is_path:
             scorer = BatchScorer(model, coverage, kind=kind, keep=keep, n_threads=n_threads)
             return X.map_partitions(scorer, meta=scorer(X._meta))
+        if isinstance(keep, str):
+            raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         arguments = coverage, kind, list(keep)
         meta = _frame(X._meta, model, *arguments)
         return X.map_partitions(_frame, _shared(model), *arguments, meta=meta)
@@ -104,9 +106,21 @@ def _mapped(
 
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:
     """Return kept columns and results of a pandas DataFrame by a model in memory."""
-    names = getattr(model, "feature_names_in_", None)
-    features = rows if names is None else rows[list(names)]
+    given = list(rows.columns)
+    names = getattr(model, "feature_names_in_", [name for name in given if name not in keep])
+    wanted = dict.fromkeys([*names, *keep])
+    missing = [repr(name) for name in wanted if name not in given]
+    if missing:
+        raise ValueError(f"X has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
+    for name in wanted:
+        if given.count(name) > 1:
+            raise ValueError(f"X has {given.count(name)} columns {name!r}")
+    features = rows[list(names)]
+    if hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_"):
+        features = features.to_numpy()  # in their order, without a warning of scikit-learn
     results = model.predict_interval(features, coverage, kind=kind, output="pandas")
+    results = results.set_axis(rows.index)
+    require_distinct([*keep, *results.columns])
     return rows[keep].assign(**results)
 
 

@@ -13,15 +13,13 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
-from hdiforest.blocks import n_rows_of, row_blocks
+from hdiforest.blocks import BLOCK_CELLS, n_rows_of, row_blocks
 from hdiforest.coding import TableCoding
 from hdiforest.coding.raw_table import raw_table
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 
 Rows = NDArray[np.floating[Any]]
-# Numbers in a block of rows that steps make of a table: 32 MB as float64.
-BLOCK_CELLS = 2**22
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0) -> Rows:
@@ -108,12 +106,8 @@ def coded_rows(
         If X is no table or cannot be coded, or has missing cells that are not allowed.
     """
     features, _ = coding.encode(raw_table(X, coding.columns), first_row=first_row)
-    if not allow_nan and np.isnan(features).any():
-        column = coding.features[int(np.isnan(features).any(axis=0).argmax())]
-        raise ValueError(
-            f"the forest takes no missing values, but column {column!r} has a missing cell or an "
-            "unknown category"
-        )
+    if not allow_nan:
+        coding.require_present(features, first_row=first_row)
     return features
 
 

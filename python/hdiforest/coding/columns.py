@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -69,6 +71,11 @@ class Column(ABC):
         """Names of the features."""
         return (self.name,)
 
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether a file of text must hold numbers, or the words true and false, in the column."""
+        return False
+
     @abstractmethod
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
@@ -106,6 +113,11 @@ class NumberColumn(Column):
 
     kind = "number"
 
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return True
+
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         array = decoded(array)
@@ -119,10 +131,10 @@ class NumberColumn(Column):
             raise ColumnError(
                 f"must hold numbers that fit into float32, but holds {values[row]:g}", row
             )
-        return Codes(values, rounded=largest > MAX_EXACT and _are_rounded(values))
+        return Codes(values, rounded=largest > MAX_EXACT and are_rounded(values))
 
 
-def _are_rounded(values: NDArray[np.float64]) -> bool:
+def are_rounded(values: NDArray[np.float64]) -> bool:
     """Whether all numbers are whole, and float32 rounds some."""
     present = values[~np.isnan(values)]
     whole = bool((present == np.floor(present)).all())
@@ -131,11 +143,26 @@ def _are_rounded(values: NDArray[np.float64]) -> bool:
     return whole and not exact.all()
 
 
+def warn_of_rounded(names: Sequence[str]) -> None:
+    """Warn of columns whose whole numbers float32 rounds, if there are some."""
+    if names:
+        warnings.warn(
+            "whole numbers beyond 2^24 are rounded to float32 in the "
+            f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}",
+            stacklevel=3,
+        )
+
+
 @dataclass(frozen=True)
 class BooleanColumn(Column):
     """Booleans, as numbers 0 and 1 or as words."""
 
     kind = "boolean"
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return True
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""

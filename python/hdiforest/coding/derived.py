@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding.columns import Codes, Column, Facts, NumberColumn, require_facts
-from hdiforest.coding.places import Values, checked_values, placed, require_allowed, value_set
+from hdiforest.coding.places import (
+    Values,
+    are_numbers,
+    checked_values,
+    placed,
+    require_allowed,
+    value_set,
+)
 
 Operation = Literal["add", "subtract", "multiply", "divide"]
 _OPERATIONS = {
@@ -51,6 +58,11 @@ class MappedColumn(Column):
     def source(self) -> str:
         """See `Column`."""
         return self.column
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return are_numbers(self.values)
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
@@ -118,6 +130,11 @@ class ScaledColumn(Column):
     def source(self) -> str:
         """See `Column`."""
         return self.column
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return True
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""

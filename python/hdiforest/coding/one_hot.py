@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding.columns import Codes, Column, Facts, require_facts
-from hdiforest.coding.places import Values, checked_values, placed, require_allowed, value_set
+from hdiforest.coding.places import (
+    Values,
+    are_numbers,
+    checked_values,
+    placed,
+    require_allowed,
+    value_set,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,11 @@ class OneHotColumn(Column):
     def features(self) -> tuple[str, ...]:
         """See `Column`."""
         return self.names
+
+    @property
+    def holds_numbers(self) -> bool:
+        """See `Column`."""
+        return are_numbers(self.values)
 
     def codes(self, array: Any) -> Codes:
         """Return for each cell the place of the feature that is 1; NaN: all are 0."""

@@ -18,8 +18,12 @@ def value_set(values: Values) -> Any:
     """Return categories as a pyarrow Array; none at all are texts."""
     import pyarrow as pa
 
-    are_numbers = len(values) > 0 and isinstance(values[0], float)
-    return pa.array(values, pa.float64() if are_numbers else pa.large_string())
+    return pa.array(values, pa.float64() if are_numbers(values) else pa.large_string())
+
+
+def are_numbers(values: Values) -> bool:
+    """Whether categories are numbers, not texts."""
+    return len(values) > 0 and isinstance(values[0], float)
 
 
 def placed(array: Any, values: Any) -> NDArray[np.int64]:

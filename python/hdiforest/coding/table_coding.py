@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +14,15 @@ from numpy.typing import NDArray
 
 from hdiforest.coding.arrow_types import dictionary_of, is_number, is_text
 from hdiforest.coding.categories import CategoryColumn
-from hdiforest.coding.columns import BooleanColumn, Codes, Column, ColumnError, Facts, NumberColumn
+from hdiforest.coding.columns import (
+    BooleanColumn,
+    Codes,
+    Column,
+    ColumnError,
+    Facts,
+    NumberColumn,
+    warn_of_rounded,
+)
 from hdiforest.coding.dates import DateColumn, DurationColumn
 from hdiforest.coding.derived import MappedColumn, ScaledColumn
 from hdiforest.coding.one_hot import OneHotColumn
@@ -79,7 +86,7 @@ class TableCoding:
     @property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns that hold plain numbers."""
-        return tuple(entry.name for entry in self.entries if isinstance(entry, NumberColumn))
+        return tuple(entry.source for entry in self.entries if isinstance(entry, NumberColumn))
 
     def encode(
         self, table: Any, *, first_row: int = 0
@@ -133,17 +140,12 @@ class TableCoding:
                 continue
             entry.write(codes, X[:, begin:end])
             if codes.rounded:
-                rounded.append(entry.name)
+                rounded.append(entry.source)
             if entry.has_categories:
                 unseen[entry.source] = codes.n_unseen
         if faults:
             raise CodingError("; ".join(faults.values()), faults)
-        if rounded:
-            warnings.warn(
-                "whole numbers beyond 2^24 are rounded to float32 in the "
-                f"column{'s' * (len(rounded) > 1)} {', '.join(map(repr, rounded))}",
-                stacklevel=2,
-            )
+        warn_of_rounded(rounded)
         return X, unseen
 
     def _encoded(self, table: Any) -> dict[str, list[Any]]:
@@ -166,6 +168,18 @@ class TableCoding:
             faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
         if faults:
             raise CodingError(f"the table has {', '.join(faults)}", repeated)
+
+    def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
+        """Raise CodingError if features, of a forest that takes no missing values, are missing."""
+        missing = np.isnan(X)
+        if missing.any():
+            row, j = np.unravel_index(int(missing.argmax()), X.shape)
+            source = self.sources[j]
+            raise CodingError(
+                f"the forest takes no missing values, but column {source!r} has a missing cell or "
+                f"an unknown category in row {first_row + row + 1}",
+                [source],
+            )
 
     def facts(self) -> Facts:
         """Return the coding as JSON's types; `from_facts` reads them."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hdiforest.command.arguments import command_parser
 from hdiforest.command.prediction import calibration_of, kind_and_levels
-from hdiforest.command.report import CALIBRATED_LEVELS, report_error, say
+from hdiforest.command.report import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.usage import UsageError, require_writable, text_form
 from hdiforest.extras import need
@@ -33,8 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if something failed; 2 if the arguments are wrong; 128 and the signal's number if
         stopped. Failures are one line on standard error.
     """
-    with stoppable():  # around the message too, which a second signal must not interrupt
-        return _code_of(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = report_warning
+        with stoppable():  # around the message too, which a second signal must not interrupt
+            return _code_of(argv)
 
 
 def _code_of(argv: Sequence[str] | None) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding import CodingError, TableCoding
-from hdiforest.coding.columns import BooleanColumn, Column, NumberColumn
+from hdiforest.coding.columns import NumberColumn
 from hdiforest.command.prediction import Rows, feature_columns
 from hdiforest.extras import need
 from hdiforest.fitted import FittedForest
@@ -35,7 +36,7 @@ class Features:
     Attributes
     ----------
     names : list of str
-        Columns in the order of the features.
+        Columns that the model takes, in its order.
     coding : TableCoding or None
     unseen : Counter
         For each column the cells, in what was coded so far, of categories that the coding does not
@@ -51,7 +52,7 @@ class Features:
         kept: Sequence[str] = (),
         not_features: Sequence[str] | None = None,
     ) -> None:
-        self.coding = fitted.coding
+        self.coding, self._allow_nan = fitted.coding, fitted.allow_nan
         others = kept if not_features is None else not_features
         self.names = feature_columns(fitted, table, [*more, *others])
         self.unseen: Counter[str] = Counter()
@@ -61,9 +62,9 @@ class Features:
         self._numbers = self.names
         if self.coding is not None:
             # The columns of a file with types are as they are, and the coding checks them.
-            kinds: tuple[type[Column], ...]
-            kinds = (NumberColumn, BooleanColumn) if table.is_text else ()
-            self._numbers = [e.name for e in self.coding.entries if isinstance(e, kinds)]
+            entries = self.coding.entries if table.is_text else ()
+            numeric_sources = {e.source for e in entries if e.holds_numbers}
+            self._numbers = [name for name in self.names if name in numeric_sources]
         numeric = set(self._numbers)
         self._coded = [name for name in self.names if name not in numeric]
 
@@ -116,19 +117,30 @@ class Features:
             If a cell is none that its column may hold.
         """
         if self.coding is None:
-            X = numbers(batch.select(range(len(self._more), batch.num_columns)), len(self.names))
-            return checked_features(X, self.names, self._table.path, first_row)
-        return self._code(self.raw(batch), first_row)
+            columns = batch.select(range(len(self._more), batch.num_columns))
+            given = numbers(columns, len(self.names))
+            X: Rows = checked_features(given, self.names, self._table.path, first_row)
+        else:
+            X = self._code(self.raw(batch), first_row)
+        if not self._allow_nan:
+            coding = self.coding or TableCoding(tuple(map(NumberColumn, self.names)))
+            with self._naming_the_file():
+                coding.require_present(X, first_row=first_row)
+        return X
 
     def _code(self, table: Any, first_row: int) -> Rows:
-        coding = cast("TableCoding", self.coding)
-        try:
-            coded, unseen = coding.encode(table, first_row=first_row)
-        except CodingError as error:
-            raise TableError(f"{self._table.path}: {error}", error.columns) from None
+        with self._naming_the_file():
+            coded, unseen = cast("TableCoding", self.coding).encode(table, first_row=first_row)
         with self._counting:
             self.unseen.update(unseen)
         return coded
+
+    @contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        try:
+            yield
+        except CodingError as error:
+            raise TableError(f"{self._table.path}: {error}", error.columns) from None
 
 
 def unseen_report(unseen: Mapping[str, int]) -> str:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
 from hdiforest.fitted import Weighting
-from hdiforest.tables.formats import TableError
+from hdiforest.nesting import layers, pipelines
+from hdiforest.tables.formats import TableError, ending
 from hdiforest.tables.text_form import TextForm
 from hdiforest.tables.training import TrainingTable, read_training_table
 
@@ -76,13 +79,17 @@ def read_table_of(
 ) -> TrainingTable:
     """Return the training table of a fitted forest: its columns by name, if it knows names.
 
+    The steps of a pipeline get the columns as pandas reads them from such a file.
+
     Raises
     ------
     TableError
-        As `read_training_table`; and if a column of the forest is missing or does not hold numbers.
+        As `read_training_table`; and if a column of the forest is missing, or does not hold numbers
+        and there are no steps before the forest.
     """
     names = getattr(forest, "feature_names_in_", None)
-    table = read_training_table(path, target, form, **roles)
+    has_steps = bool(pipelines(layers(forest, fitted=True)))
+    table = read_training_table(path, target, form, coded=not has_steps, **roles)
     if names is not None:
         names = [str(name) for name in names]
         missing = [repr(name) for name in names if name not in table.X.schema.names]
@@ -92,6 +99,13 @@ def read_table_of(
                 "forest was fitted on"
             )
     columns = table.X.schema.names if names is None else names
+    if has_steps:
+        need("pandas")
+        X = table.X.select(columns).to_pandas()
+        if ending(path).startswith((".csv", ".tsv")):
+            texts = [name for name in X if X[name].dtype == object]
+            X[texts] = X[texts].where(X[texts].notna(), np.nan)
+        return table._replace(X=X)
     entries = [] if table.coding is None else table.coding.entries
     others = [
         f"'{entry.name}' holds {'categories' if entry.kind == 'category' else entry.kind + 's'}"
@@ -111,8 +125,8 @@ def import_model(
 ) -> HDIForestRegressor:
     """Return the model of a fitted forest; see `HDIForestRegressor.from_forest`."""
     X = table.X
-    if not hasattr(forest, "feature_names_in_"):
-        X = need("numpy").column_stack([column.to_numpy() for column in X.columns])
+    if not (hasattr(X, "iloc") or hasattr(forest, "feature_names_in_")):
+        X = np.column_stack([column.to_numpy() for column in X.columns])
     return HDIForestRegressor.from_forest(
         forest, X, table.y, sample_weight=table.weights, weights=weights, n_jobs=n_jobs
     )

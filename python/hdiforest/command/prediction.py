@@ -50,6 +50,8 @@ def feature_columns(fitted: FittedForest, table: TableReader, others: Sequence[s
 
     A model without names takes all but the `others`, or raises TableError if their number is wrong.
     """
+    if fitted.coding is not None:
+        return list(fitted.coding.columns)
     if fitted.feature_names is not None:
         return [str(name) for name in fitted.feature_names]
     columns = [name for name in table.names if name not in others]

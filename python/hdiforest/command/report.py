@@ -42,6 +42,12 @@ def report_error(message: str, code: int) -> int:
     return code
 
 
+def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
+    """Print one line to standard error; called as `warnings.showwarning`."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     """Lay out rows of cells in columns, the first `left` of them aligned to the left.
 

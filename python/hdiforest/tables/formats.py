@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.coding.columns import FLOAT32_MAX, MAX_EXACT, are_rounded, warn_of_rounded
 from hdiforest.extras import need
 from hdiforest.tables.arrow_files import ArrowReader, write_arrow
 from hdiforest.tables.csv_reader import CsvReader
@@ -143,13 +144,20 @@ def numbers(batch: Any, n_columns: int) -> NDArray[np.float64]:
 def checked_features(
     X: NDArray[np.float64], columns: list[str], path: Path, first_row: int = 0
 ) -> NDArray[np.float64]:
-    """Return X, or raise TableError if a value is infinite or becomes so in the trees' float32."""
-    bad = np.abs(X) > np.finfo(np.float32).max
-    if bad.any():
+    """Return X, or raise TableError if a value is infinite or becomes so in the trees' float32.
+
+    Warns if whole numbers beyond 2^24 are rounded to float32.
+    """
+    magnitude = np.abs(X)
+    largest = np.fmax.reduce(magnitude, axis=0, initial=0.0)
+    if (largest > FLOAT32_MAX).any():
+        bad = magnitude > FLOAT32_MAX
         i, j = np.unravel_index(int(np.argmax(bad)), X.shape)
         raise TableError(
             f"{path}: column '{columns[j]}' must hold numbers that fit into float32, but holds "
             f"{X[i, j]:g} in row {first_row + i + 1}",
             [columns[j]],
         )
+    beyond = np.flatnonzero(largest > MAX_EXACT)
+    warn_of_rounded([columns[j] for j in beyond if are_rounded(X[:, j])])
     return X

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 class TrainingTable(NamedTuple):
     """What a forest is fitted and calibrated on."""
 
-    X: Any  # pyarrow.Table of float32
+    X: Any  # pyarrow.Table of float32, or of the columns as they were read
     y: Array  # (n,)
     weights: Array | None  # (n,)
     groups: NDArray[np.int64] | None  # (n,) number of the group of each row
@@ -104,9 +104,11 @@ class Roles:
 
 
 def read_training_table(
-    path: Path, target: str, form: TextForm | None = None, **roles: Any
+    path: Path, target: str, form: TextForm | None = None, *, coded: bool = True, **roles: Any
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments.
+
+    Features that are not `coded` stay as they are.
 
     Raises
     ------
@@ -118,7 +120,7 @@ def read_training_table(
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
         try:
-            return training_table(_read(table, found), str(path), found)
+            return training_table(_read(table, found), str(path), found, coded=coded)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
 
@@ -138,7 +140,7 @@ def _read(table: TableReader, roles: Roles) -> Any:
     return pa.concat_tables(parts, promote_options="default")
 
 
-def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
+def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -> TrainingTable:
     """Return what a forest is fitted on.
 
     Parameters
@@ -147,6 +149,8 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
     source : str
         What messages name.
     roles : Roles
+    coded : bool, default=True
+        Whether the features become numbers.
 
     Raises
     ------
@@ -160,8 +164,10 @@ def training_table(raw: Any, source: str, roles: Roles) -> TrainingTable:
         weights = _numbers_of(raw, roles.sample_weight, source, "sample weight")
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
+    table = raw.select([i for i, name in enumerate(names) if name in set(features)])
+    if not coded:
+        return TrainingTable(table, y, weights, groups, None)
     try:
-        table = raw.select([i for i, name in enumerate(names) if name in set(features)])
         coding = learn(table, categorical=roles.categorical, ids=roles.ids)
         X, _ = coding.encode(table)
     except CodingError as error:
