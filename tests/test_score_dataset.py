@@ -169,13 +169,21 @@ def test_all_tables_at_fault_are_named_before_any_is_scored(model, folder, tmp_p
     rows(1).drop(columns="b").to_parquet(folder / "lacks.parquet")
     rows(1).assign(a="x").to_parquet(folder / "text.parquet")
     (folder / "zero.parquet").write_bytes(b"")
+    (folder / "zero.feather").write_bytes(b"")
+    rows(1).assign(a="x", b="y").to_csv(folder / "words.csv.gz", index=False)
+    rows(1).assign(a=["1"] * 40 + ["x"] * 10).to_csv(folder / "word.tsv", index=False, sep="\t")
+    rows(1).assign(a=np.inf).to_csv(folder / "infinite.csv", index=False)
     found = failure(capsys, model, folder, "-o", tmp_path / "out")
-    assert "4 of 7 tables cannot be scored: " in found
+    assert "8 of 11 tables cannot be scored: " in found
     for sentence in (
         r"empty\.csv is empty",
         r"lacks\.parquet has no column 'b'",
         r"text\.parquet: column 'a' must hold numbers, but is \w+",
         r"cannot read .*zero\.parquet",
+        r"cannot read .*zero\.feather",
+        r"words\.csv\.gz: 2 columns must hold numbers, but 'a' holds 'x' in line 2, 'b' holds 'y'",
+        r"word\.tsv: column 'a' must hold numbers, but holds 'x' in line 42",
+        r"infinite\.csv: column 'a' must hold numbers .* inf in row 1",
     ):
         assert re.search(sentence, found)
     assert not (tmp_path / "out").exists()

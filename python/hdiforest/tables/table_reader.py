@@ -181,12 +181,10 @@ class TableReader(ABC):
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         """Make a TableError of what reading raises."""
+        pa = need("pyarrow")
         try:
             yield
-        except (
-            *(need("pyarrow").ArrowException, OSError, EOFError),
-            *(UnicodeError, zlib.error),
-        ) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
 
 
