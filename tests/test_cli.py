@@ -329,10 +329,9 @@ def test_damaged_files_and_files_of_no_bytes(capsys, model_path, tmp_path, conte
     assert re.search(rf"cannot read .*{name}", found)
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+# JSON lines without rows are a file without bytes.
+@pytest.mark.parametrize("ending", [ending for ending in FORMATS if "json" not in ending])
 def test_tables_without_rows_are_scored_to_such(model_path, frame, tmp_path, ending):
-    if "json" in ending:
-        pytest.skip("a file without rows has no bytes")
     empty = pa.Table.from_pandas(frame.head(0), preserve_index=False)
     with write_table(tmp_path / f"none{ending}", empty.schema) as write:
         write(empty)

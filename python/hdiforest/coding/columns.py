@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -34,6 +34,20 @@ class ColumnError(ValueError):
         super().__init__(clause)
         self.clause = clause
         self.row = row
+
+
+class CodingError(ValueError):
+    """A table that cannot be coded; the message names all columns at fault.
+
+    Attributes
+    ----------
+    columns : list of str
+        Those that are there, but cannot be read.
+    """
+
+    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
 
 
 class Codes(NamedTuple):

@@ -17,6 +17,7 @@ from hdiforest.coding.categories import CategoryColumn
 from hdiforest.coding.columns import (
     BooleanColumn,
     Codes,
+    CodingError,
     Column,
     ColumnError,
     Facts,
@@ -34,20 +35,6 @@ _KINDS: dict[str, type[Column]] = {
         *(MappedColumn, OneHotColumn, ScaledColumn),
     )
 }
-
-
-class CodingError(ValueError):
-    """A table that cannot be coded; the message names all columns at fault.
-
-    Attributes
-    ----------
-    columns : list of str
-        Those that are there, but cannot be read.
-    """
-
-    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.columns = list(columns)
 
 
 @dataclass(frozen=True)
