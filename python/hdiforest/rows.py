@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from hdiforest.arrow import as_table
 from hdiforest.blocks import BLOCK_CELLS, n_rows_of, row_blocks
 from hdiforest.coding import TableCoding
-from hdiforest.coding.raw_table import raw_table
+from hdiforest.coding.raw_table import raw_table, require_distinct, two_kinds
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 
@@ -186,6 +186,8 @@ def _is_plain(model: Any, X: object, fitted: FittedForest) -> TypeGuard[Rows]:
 
 
 def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        require_distinct(X.columns)
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
@@ -194,8 +196,9 @@ def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> 
         column = _column_without_numbers(X)
         if column is None:
             raise
+        what = two_kinds(X[column]) or error
         raise ValueError(
-            f"X must hold numbers, but does not in the column {column!r}: {error}"
+            f"X must hold numbers, but does not in the column {column!r}: {what}"
         ) from None
 
 

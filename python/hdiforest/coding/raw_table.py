@@ -54,7 +54,7 @@ def raw_table(X: Any, columns: Collection[str] | None = None) -> Any:
         if is_frame and columns is not None:
             X = X.loc[:, [name in columns for name in X.columns]]
         if is_frame:
-            _require_distinct(map(str, X.columns))
+            require_distinct(map(str, X.columns))
             return pa.Table.from_pandas(X, preserve_index=False)
         return pa.table(X)
     except CodingError:
@@ -63,7 +63,8 @@ def raw_table(X: Any, columns: Collection[str] | None = None) -> Any:
         raise ValueError(f"X is a {kind} that {why_unreadable(X, error)}") from None
 
 
-def _require_distinct(names: Iterable[str]) -> None:
+def require_distinct(names: Iterable[Any]) -> None:
+    """Raise CodingError if columns of a table have one name."""
     counts = Counter(names)
     repeated = [name for name, n in counts.items() if n > 1]
     if repeated:
@@ -88,23 +89,25 @@ def why_unreadable(X: Any, error: Exception) -> str:
         try:
             pa.array(cells, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError):
-            if (mixed := _mixed(cells)) is not None:
-                return f"cannot be read: column {str(name)!r} {mixed}"
+            if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
+                return f"cannot be read as a table: column {str(name)!r} {mixed}"
     return f"cannot be read as a table: {error}"
 
 
-def _mixed(cells: Iterable[Any]) -> str | None:
-    """Say in which rows cells of two kinds are; None if all are of one kind."""
+def two_kinds(cells: Iterable[Any]) -> str:
+    """Say in which rows cells of two kinds are; empty if all are of one kind."""
     first = None
     for row, cell in enumerate(cells, 1):
-        if cell is None or cell != cell or type(cell).__name__ == "NAType":
+        if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+            continue
+        if isinstance(cell, Number) and cell != cell:
             continue
         found = f"{_kind_of(cell)} ({reprlib.repr(cell)} in row {row})"
         if first is None:
             first, kind = found, _kind_of(cell)
         elif _kind_of(cell) != kind:
             return f"holds {first} and {found}"
-    return None
+    return ""
 
 
 def _kind_of(cell: Any) -> str:
