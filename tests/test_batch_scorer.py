@@ -64,6 +64,16 @@ def test_numbers_are_the_estimators(folder, kind, n_threads):
         assert_array_equal(scored[column], expected[:, end, level])
 
 
+def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
+    whole = scorer(ROWS)
+    monkeypatch.setattr("hdiforest.batch.scorer.BLOCK_CELLS", 21)
+    pd.testing.assert_frame_equal(scorer(ROWS), whole)
+    batch = pa.RecordBatch.from_pandas(ROWS, preserve_index=False)
+    assert scorer(batch).column(1).to_pylist() == whole["prediction"].tolist()
+    with pytest.raises(ValueError, match=r"column 'a' must hold numbers .* inf in row 31"):
+        scorer(ROWS.assign(a=np.where(np.arange(50) == 30, np.inf, 0)))
+
+
 CALIBRATIONS = {
     "boosted mean": {"mean": "boosting", "random_state": 0},
     "raw": {"kinds": ("hdi",), "objective": "interval_score"},

@@ -17,6 +17,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 import hdicore
 from hdiforest import HDIForestRegressor, extras
 from hdiforest.command import progress
+from hdiforest.tables.formats import FORMATS, open_table, write_table
 
 from .called import failure, read, run
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
@@ -301,7 +302,6 @@ ROW = b"1,2,3,4,5\n"
     [
         (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
         (b"", "bad.csv is empty"),
-        (HEADER, "bad.csv has no rows"),
         (HEADER + ROW + b"1,2,3,4,x\n", "column 'f4' must hold numbers, but holds 'x' in line 3"),
         (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", "column 'f2' .* holds '\\?' in line 300002"),
         (HEADER + ROW * 70_000 + b"1,inf,3,4,5\n", "column 'f1' .* holds inf in row 70001"),
@@ -321,12 +321,28 @@ def test_bad_columns_to_keep(capsys, model_path, tmp_path):
     assert "two columns 'lower_0.9'" in failure(capsys, [*twice, "--coverage", "0.9", ".90"])
 
 
-def test_damaged_and_empty_parquet(capsys, model_path, frame, tmp_path):
-    found = score_failure(capsys, model_path, tmp_path, b"PAR1", name="bad.parquet")
-    assert "cannot read" in found
-    pq.write_table(pa.Table.from_pandas(frame.head(0)), tmp_path / "none.parquet")
-    call = ["score", model_path, tmp_path / "none.parquet", "-o", tmp_path / "out.parquet"]
-    assert "none.parquet has no rows" in failure(capsys, call)
+@pytest.mark.parametrize("content", [b"PAR1", b""])
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_damaged_files_and_files_of_no_bytes(capsys, model_path, tmp_path, content, ending):
+    name = f"bad.{ending}"
+    found = score_failure(capsys, model_path, tmp_path, content, name=name)
+    assert re.search(rf"cannot read .*{name}", found)
+
+
+# JSON lines without rows are a file without bytes.
+@pytest.mark.parametrize("ending", [ending for ending in FORMATS if "json" not in ending])
+def test_tables_without_rows_are_scored_to_such(model_path, frame, tmp_path, ending):
+    empty = pa.Table.from_pandas(frame.head(0), preserve_index=False)
+    with write_table(tmp_path / f"none{ending}", empty.schema) as write:
+        write(empty)
+    for out in (f"out{ending}", "out.csv", "out.parquet"):
+        assert run(["score", model_path, tmp_path / f"none{ending}", "-o", tmp_path / out]) == 0
+        with open_table(tmp_path / out) as table:
+            assert table.names == ["prediction", "lower_0.9", "upper_0.9"]
+            assert list(table.batches(table.names, [])) == []
+    schema = pq.read_schema(tmp_path / "out.parquet")
+    assert schema.types == [pa.float64()] * 3
+    assert (tmp_path / "out.csv").read_text() == "prediction,lower_0.9,upper_0.9\n"
 
 
 def test_missing_files_and_folders(capsys, model_path, table, tmp_path):

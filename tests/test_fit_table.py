@@ -7,11 +7,14 @@ import shlex
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.batch import BatchScorer
+from hdiforest.coding import TableCoding
 
 from .called import failure, run
 from .oracle import ROOT
@@ -84,6 +87,71 @@ def test_tables_of_every_library_are_coded_alike(model):
         forest = RandomForestRegressor(12, min_samples_leaf=5, random_state=0)
         again = fit_table(table, "price", estimator=forest, **OPTIONS)
         np.testing.assert_array_equal(again.predict_interval(NEW, 0.8), expected, err_msg=name)
+
+
+def test_rows_are_coded_in_blocks(model, monkeypatch):
+    whole = model.predict_interval(NEW, 0.9)
+    frame = model.predict_interval(NEW, 0.9, output="pandas")
+    sizes = []
+    encode = TableCoding.encode
+
+    def measured(coding, table, **options):
+        sizes.append(table.num_rows)
+        return encode(coding, table, **options)
+
+    monkeypatch.setattr(TableCoding, "encode", measured)
+    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 100)
+    for form in tables_of(NEW).values():
+        assert len(model.predict_interval(form, 0.9)) == len(NEW)
+    assert max(sizes) == 100 // model._fitted.n_features
+    assert_array_equal(model.predict_interval(NEW, 0.9), whole)
+    assert model.predict_interval(NEW, 0.9, output="pandas").equals(frame)
+    assert len(model.predict_cdf(NEW, NEW["price"])) == len(NEW)
+    assert model.predict_interval(NEW.head(0), 0.9).shape == (0, 2)
+    with pytest.raises(ValueError, match=r"y must have 60 rows, as many as X, got shape \(59,\)"):
+        model.predict_cdf(NEW, NEW["price"][1:])
+    late = NEW.assign(sold=NEW["sold"].where(np.arange(60) != 40, "never"))
+    with pytest.raises(ValueError, match=r"column 'sold' .*'never' in row 41"):
+        model.predict_interval(late, 0.9)
+
+
+MIXED = [
+    (["Nice", 3, None], "holds text ('Nice' in row 1) and numbers (3 in row 2)"),
+    ([None, 7.5, "Nice"], "holds numbers (7.5 in row 2) and text ('Nice' in row 3)"),
+    ([True, "Nice", "Nice"], "holds booleans (True in row 1) and text ('Nice' in row 2)"),
+]
+
+
+@pytest.mark.parametrize(("cells", "sentence"), MIXED)
+def test_columns_of_two_kinds_of_cells(model, tmp_path, cells, sentence):
+    frame = NEW.head(3).assign(town=pd.Series(cells, dtype=object))
+    model.save(tmp_path / "m.hdi")
+    scorer = BatchScorer(tmp_path / "m.hdi", 0.9)
+    as_lists = {name: frame[name].tolist() for name in frame}
+    for ask in (
+        lambda: model.predict_interval(frame),
+        lambda: model.predict_interval(as_lists),
+        lambda: fit_table(frame, "price", **OPTIONS),
+        lambda: scorer(frame),
+        lambda: scorer(as_lists),
+    ):
+        with pytest.raises(ValueError, match=rf"column 'town' {re.escape(sentence)}$"):
+            ask()
+
+
+def test_columns_of_one_name(model):
+    twice = pd.concat([NEW, NEW[["town", "rooms"]]], axis="columns")
+    sentence = "^the table has 2 columns 'town', 2 columns 'rooms'$"
+    with pytest.raises(ValueError, match=sentence):
+        model.predict_interval(twice)
+    with pytest.raises(ValueError, match=sentence):
+        fit_table(twice, "price", **OPTIONS)
+    with pytest.raises(ValueError, match=sentence):
+        model.predict_interval(
+            pa.Table.from_arrays([pa.array([1])] * 7, [*model.feature_names_in_, "town", "rooms"])
+        )
+    others = pd.concat([NEW, NEW[["key"]]], axis="columns")
+    assert model.predict_interval(others, 0.9).shape == (60, 2)
 
 
 def test_the_coding_follows_the_model_everywhere(model, tmp_path):

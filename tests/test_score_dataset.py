@@ -169,13 +169,21 @@ def test_all_tables_at_fault_are_named_before_any_is_scored(model, folder, tmp_p
     rows(1).drop(columns="b").to_parquet(folder / "lacks.parquet")
     rows(1).assign(a="x").to_parquet(folder / "text.parquet")
     (folder / "zero.parquet").write_bytes(b"")
+    (folder / "zero.feather").write_bytes(b"")
+    rows(1).assign(a="x", b="y").to_csv(folder / "words.csv.gz", index=False)
+    rows(1).assign(a=["1"] * 40 + ["x"] * 10).to_csv(folder / "word.tsv", index=False, sep="\t")
+    rows(1).assign(a=np.inf).to_csv(folder / "infinite.csv", index=False)
     found = failure(capsys, model, folder, "-o", tmp_path / "out")
-    assert "4 of 7 tables cannot be scored: " in found
+    assert "8 of 11 tables cannot be scored: " in found
     for sentence in (
         r"empty\.csv is empty",
         r"lacks\.parquet has no column 'b'",
         r"text\.parquet: column 'a' must hold numbers, but is \w+",
         r"cannot read .*zero\.parquet",
+        r"cannot read .*zero\.feather",
+        r"words\.csv\.gz: 2 columns must hold numbers, but 'a' holds 'x' in line 2, 'b' holds 'y'",
+        r"word\.tsv: column 'a' must hold numbers, but holds 'x' in line 42",
+        r"infinite\.csv: column 'a' must hold numbers .* inf in row 1",
     ):
         assert re.search(sentence, found)
     assert not (tmp_path / "out").exists()
@@ -316,10 +324,15 @@ def stream_of(frame):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("form", ["csv", "csv.gz", "stream"])
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "csv.zst", "stream"])
 def test_tables_from_standard_input(model, tmp_path, form):
     text = rows(1).to_csv(index=False).encode()
-    content = {"csv": text, "csv.gz": gzip.compress(text), "stream": stream_of(rows(1))}[form]
+    content = {
+        "csv": text,
+        "csv.gz": gzip.compress(text),
+        "csv.zst": pa.compress(text, "zstd", asbytes=True),
+        "stream": stream_of(rows(1)),
+    }[form]
     out = tmp_path / "out.parquet"
     done = piped(model, content, out, "--keep", "id")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -332,10 +345,12 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path):
     parquet = io.BytesIO()
     rows(1).to_parquet(parquet)
     for content, sentence in (
-        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, gzipped CSV or a str"),
+        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, CSV packed by gzip or"),
         (b"ARROW1\0\0", b"standard input is an Arrow file, which is read from its end"),
         (b"", b"standard input is empty"),
         (stream_of(rows(1))[:1000], b"cannot read standard input"),
+        (stream_of(rows(1))[:-8], b"standard input is cut: it ends without the marker"),
+        (pa.compress(b"a,b,year\n" * 99, "zstd", asbytes=True)[:-4], b"cannot read standard input"),
         (stream_of(rows(1).assign(a="x")), b"standard input: column 'a' must hold numbers"),
     ):
         done = piped(model, content, tmp_path / "out.csv")

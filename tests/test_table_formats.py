@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -116,10 +118,72 @@ def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
         read(path, ["n"], ["town"])
 
 
+def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
+    from hdiforest.tables import json_lines
+
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
+    rows = [
+        {
+            "n": i,
+            "late": None if i < 80 else f"t{i}",
+            "decimals": i if i < 60 else i + 0.5,
+            "flag": i % 2 == 0,
+            "at": "2024-01-01T00:00:00Z",
+            "more": {"day": "2024-01-01"} if i < 90 else {"day": "2024-01-01", "n": [i]},
+            "odd": i if i < 95 else "x",
+        }
+        for i in range(100)
+    ]
+    text = "\n".join(map(json.dumps, rows)).encode()
+    columns = ["late", "decimals", "at", "more"]
+    for ending, content in (
+        (".jsonl", text),
+        (".jsonl.gz", gzip.compress(text)),
+        (".jsonl.zst", pa.compress(text, "zstd", asbytes=True)),
+    ):
+        path = tmp_path / f"t{ending}"
+        path.write_bytes(content)
+        with open_table(path) as table:
+            assert [str(field.type) for field in table.fields(columns)] == [
+                "string", "double", "string", "struct<day: string, n: list<item: int64>>"
+            ]  # fmt: skip
+            found = pa.concat_tables(table.batches(["n", "flag"], columns, 7))
+        assert found["n"].to_pylist() == list(range(100))
+        assert found["flag"].to_pylist() == [1.0, 0.0] * 50
+        for name in columns[:3]:
+            assert found[name].to_pylist() == [row[name] for row in rows]
+        assert found["more"][99].as_py() == rows[99]["more"]
+        with open_table(path) as table:
+            typed = pa.concat_tables(table.typed_batches(["decimals", "late"], ["decimals"]))
+        assert typed["decimals"].to_pylist() == [row["decimals"] for row in rows]
+        with pytest.raises(TableError, match=r"Column\(/odd\) changed .*\(in lines \d+ to \d+\)"):
+            read(path, ["n"], ["odd"])
+    # A pipe is read once: columns have the types of its first lines.
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(text,))
+    writer.start()
+    found = read(tmp_path / "pipe.jsonl", ["n", "decimals"], ["at"])
+    writer.join()
+    assert found["decimals"].to_pylist() == [row["decimals"] for row in rows]
+
+
+def test_dates_in_json_lines_stay_the_text_that_they_are(tmp_path):
+    path = tmp_path / "t.jsonl"
+    cells = ["2024-01-01", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00"]
+    path.write_text("\n".join(json.dumps({"x": 1, "id": cell}) for cell in cells))
+    assert read(path, ["x"], ["id"])["id"].to_pylist() == cells
+    path.write_text("\n".join(json.dumps({"x": 1, "id": "2024-01-01"}) for _ in cells))
+    assert read(path, ["x"], ["id"])["id"].to_pylist() == ["2024-01-01"] * 3
+
+
 def test_streams_of_arrow_have_the_ending_too(tmp_path):
     with pa.ipc.new_stream(tmp_path / "t.arrow", TABLE.schema) as writer:
         writer.write_table(TABLE)
     assert len(read(tmp_path / "t.arrow")) == 150
+    whole = (tmp_path / "t.arrow").read_bytes()
+    (tmp_path / "t.arrow").write_bytes(whole[:-8])
+    with pytest.raises(TableError, match=r"t.arrow is cut: it ends without the marker"):
+        read(tmp_path / "t.arrow")
 
 
 FRAME = pd.DataFrame({

@@ -151,6 +151,26 @@ def test_columns_of_text_are_named(frame, bad, model):
         HDIForestRegressor(RandomForestRegressor(5)).fit(rows, Y)
 
 
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame])
+def test_columns_of_two_kinds_of_cells(frame, model):
+    rows = frame({"width": [0.5, 1], "age": [30, "Paris"], "height": [0, 1]})
+    sentence = re.escape("'age' holds numbers (30 in row 1) and text ('Paris' in row 2)")
+    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
+        model.predict(rows)
+    with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
+        HDIForestRegressor(RandomForestRegressor(5)).fit(rows, [0.0, 1.0])
+
+
+def test_two_columns_of_one_name(model):
+    twice = pd.DataFrame(np.zeros((4, 5)), columns=[*NAMES, "age", "age"])
+    for ask in (
+        lambda: model.predict_interval(twice),
+        lambda: HDIForestRegressor(RandomForestRegressor(5)).fit(twice, np.zeros(4)),
+    ):
+        with pytest.raises(ValueError, match=r"^the table has 3 columns 'age'$"):
+            ask()
+
+
 def test_all_bad_columns_of_arrow_data_are_named_with_their_types(model):
     table = pa.table(
         {

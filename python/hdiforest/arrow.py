@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hdiforest.coding.arrow_types import is_number
+from hdiforest.coding.raw_table import why_unreadable
 
 
 def as_table(X: Any) -> Any:
@@ -77,7 +78,7 @@ def arrow_table(X: Any, *, floats: bool = False) -> Any:
         table = pa.table(X)
         return _of_floats(table) if floats else table
     except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"X is a {kind} that cannot be read as a table: {error}") from None
+        raise ValueError(f"X is a {kind} that {why_unreadable(X, error)}") from None
 
 
 def _of_floats(table: Any) -> Any:

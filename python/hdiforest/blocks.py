@@ -1,4 +1,4 @@
-"""Leaf ids of many rows, computed block by block in bounded memory."""
+"""Blocks of many rows, and their leaf ids, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 # Ids in a block: 32 MB as int64, the widest that libraries report.
 BLOCK_IDS = 2**22
+# Numbers in a block of rows that are made of a table: 32 MB as float64.
+BLOCK_CELLS = 2**22
 # Rows of the first block where the number of trees is not known yet.
 FIRST_ROWS = 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from hdiforest.blocks import row_blocks
 from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import Column
 from hdiforest.coding.derived import MappedColumn, Operation, ScaledColumn
+from hdiforest.coding.one_hot import OneHotColumn
 from hdiforest.coding.raw_table import raw_table
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import TableSteps
@@ -43,22 +44,45 @@ class NeedsCodeError(ValueError):
 
 
 @dataclass(frozen=True)
+class _Indicator:
+    """One of the columns that OneHotEncoder makes of a column."""
+
+    of: OneHotColumn  # the same object for all of them
+    place: int
+
+    def alone(self, name: str) -> MappedColumn:
+        """Return it without the others."""
+        of, place = self.of, self.place
+        unknown = None if of.refuses_unknown else 0.0
+        missing = unknown if of.missing is None else float(place == of.missing)
+        outputs = tuple(float(other == place) for other in range(len(of.values)))
+        return MappedColumn(name, of.name, of.values, outputs, missing, unknown)
+
+
+@dataclass(frozen=True)
 class _Cells:
     """What steps have made of a column so far."""
 
     column: str
     fill: Any = math.nan  # in place of missing cells; NaN: nothing
     operations: tuple[tuple[Operation, float], ...] = ()
-    mapped: MappedColumn | None = None
+    encoded: MappedColumn | _Indicator | None = None
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether missing cells have been filled."""
+        return not (isinstance(self.fill, float) and math.isnan(self.fill))
 
     def scaled(self, step: Any, *operations: tuple[Operation, float]) -> _Cells:
-        if self.mapped is not None:
+        if self.encoded is not None:
             raise _needs_code(step)
         return replace(self, operations=(*self.operations, *operations))
 
     def feature(self, name: str) -> Column:
-        if self.mapped is not None:
-            return replace(self.mapped, name=name)
+        if isinstance(self.encoded, _Indicator):
+            return self.encoded.alone(name)
+        if self.encoded is not None:
+            return replace(self.encoded, name=name)
         if isinstance(self.fill, str):
             raise NeedsCodeError("SimpleImputer")
         return ScaledColumn(name, self.column, float(self.fill), self.operations)
@@ -137,13 +161,30 @@ def coding_of(pipeline: Pipeline, columns: list[str]) -> TableCoding:
     """
     cells = _made(pipeline, [_Cells(name) for name in columns])
     counts: dict[str, int] = {}
-    entries = []
+    names = []
     for each in cells:
         n = counts[each.column] = counts.get(each.column, 0) + 1
-        entries.append(each.feature(each.column if n == 1 else f"{each.column} ({n})"))
-    if not entries or len({entry.name for entry in entries}) < len(entries):
+        names.append(each.column if n == 1 else f"{each.column} ({n})")
+    if not cells or len(set(names)) < len(names):
         raise _needs_code(pipeline)
-    return TableCoding(tuple(entries))
+    return TableCoding(tuple(_entries(cells, names)))
+
+
+def _entries(cells: list[_Cells], names: list[str]) -> Iterator[Column]:
+    """Yield the entries of a coding: one for all columns of a OneHotEncoder, if they are there."""
+    begin = 0
+    while begin < len(cells):
+        first, end = cells[begin].encoded, begin + 1
+        if isinstance(first, _Indicator):
+            end = begin + len(first.of.names)
+            found = [each.encoded for each in cells[begin:end]]
+            if found == [_Indicator(first.of, place) for place in range(end - begin)]:
+                yield replace(first.of, names=tuple(names[begin:end]))
+                begin = end
+                continue
+            end = begin + 1
+        yield cells[begin].feature(names[begin])
+        begin = end
 
 
 def _made(step: Any, cells: list[_Cells]) -> list[_Cells]:
@@ -196,10 +237,9 @@ def _imputed(step: SimpleImputer, cells: list[_Cells]) -> list[_Cells]:
     for each, fill in zip(cells, step.statistics_, strict=True):
         text = isinstance(fill, str)
         empty = not text and (fill is None or math.isnan(fill))
-        if each.operations or each.mapped is not None or empty:
+        if each.operations or each.encoded is not None or empty:
             raise _needs_code(step)
-        known = not (isinstance(each.fill, float) and math.isnan(each.fill))
-        found.append(each if known else replace(each, fill=fill))
+        found.append(each if each.is_filled else replace(each, fill=fill))
     return found
 
 
@@ -256,14 +296,15 @@ def _ordinal(step: OrdinalEncoder, cells: list[_Cells]) -> list[_Cells]:
 def _one_hot(step: OneHotEncoder, cells: list[_Cells]) -> list[_Cells]:
     if step.drop is not None or step.handle_unknown == "warn":
         raise _needs_code(step)
-    unknown = None if step.handle_unknown == "error" else 0.0
     found = []
     for each, categories in zip(cells, step.categories_, strict=True):
         values, has_missing = _split(step, each, categories)
-        for place in range(len(categories)):
-            outputs = tuple(float(other == place) for other in range(len(values)))
-            missing = float(place == len(values)) if has_missing else unknown
-            found.append(_mapped(each, values, outputs, missing, unknown))
+        missing = len(values) if has_missing else None
+        if each.is_filled:
+            missing = values.index(each.fill) if each.fill in values else None
+        names = ("",) * len(categories)
+        of = OneHotColumn(each.column, values, names, missing, step.handle_unknown == "error")
+        found += [replace(each, encoded=_Indicator(of, j)) for j in range(len(categories))]
     return found
 
 
@@ -287,7 +328,7 @@ def _split(step: Any, cells: _Cells, categories: Any) -> tuple[Any, bool]:
     texts = all(isinstance(value, str) for value in values)
     numbers = all(isinstance(value, int | float) for value in values)
     n_missing = len(categories) - len(values)
-    unusual = cells.operations or cells.mapped is not None or not (texts or numbers)
+    unusual = cells.operations or cells.encoded is not None or not (texts or numbers)
     if infrequent or unusual or n_missing > 1:
         raise _needs_code(step)
     return tuple(values if texts else map(float, values)), n_missing == 1
@@ -300,10 +341,10 @@ def _mapped(
     missing: float | None,
     unknown: float | None,
 ) -> _Cells:
-    if not (isinstance(cells.fill, float) and math.isnan(cells.fill)):
+    if cells.is_filled:
         missing = dict(zip(values, outputs, strict=True)).get(cells.fill, unknown)
     column = MappedColumn("", cells.column, values, outputs, missing, unknown)
-    return replace(cells, mapped=column)
+    return replace(cells, encoded=column)
 
 
 def _needs_code(step: Any) -> NeedsCodeError:

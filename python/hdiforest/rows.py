@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,18 +13,16 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
-from hdiforest.blocks import n_rows_of, row_blocks
+from hdiforest.blocks import BLOCK_CELLS, n_rows_of, row_blocks
 from hdiforest.coding import TableCoding
-from hdiforest.coding.raw_table import raw_table
+from hdiforest.coding.raw_table import raw_table, require_distinct, two_kinds
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 
 Rows = NDArray[np.floating[Any]]
-# Numbers in a block of rows that steps make of a table: 32 MB as float64.
-BLOCK_CELLS = 2**22
 
 
-def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
+def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0) -> Rows:
     """Return rows to score, (n, n_features), C-ordered float32 or float64.
 
     Parameters
@@ -34,6 +32,8 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     X : array or table
     fitted : FittedForest
         What `model` holds.
+    first_row : int, default=0
+        Number of the rows before them, for messages.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
         encoded: Rows = model._steps.encode(readable(X))
         return encoded
     if fitted.coding is not None:
-        return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan)
+        return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan, first_row=first_row)
     if _is_plain(model, X, fitted):
         plain: Rows = X
         return plain
@@ -66,21 +66,24 @@ class Block(NamedTuple):
 def checked_blocks(
     model: Any, X: Any, fitted: FittedForest, per_row: ArrayLike | None = None
 ) -> Iterator[Block]:
-    """Yield the rows to score as `checked_rows` does; a table that steps read in many blocks.
+    """Yield the rows to score as `checked_rows` does; a table that is encoded in many blocks.
 
     `per_row`, values for each row to score, are checked to be as many.
     """
-    if model._steps is None:
+    if model._steps is None and fitted.coding is None:
         yield Block(checked_rows(model, X, fitted), X, () if per_row is None else (per_row,))
         return
-    X = readable(X)
+    if model._steps is None:
+        X = raw_table(X, cast("TableCoding", fitted.coding).columns)
+    else:
+        X = readable(X)
     values = () if per_row is None else (np.asarray(per_row),)
     if values and n_rows_of(X) not in (None, len(values[0])):
         raise ValueError(
             f"y must have {n_rows_of(X)} rows, as many as X, got shape {values[0].shape}"
         )
     for part, given in row_blocks(X, max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = checked_rows(model, given, fitted)
+        rows = checked_rows(model, given, fitted, first_row=part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
@@ -90,7 +93,9 @@ def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-def coded_rows(X: Any, coding: TableCoding, *, allow_nan: bool) -> NDArray[np.float32]:
+def coded_rows(
+    X: Any, coding: TableCoding, *, allow_nan: bool, first_row: int = 0
+) -> NDArray[np.float32]:
     """Return the features that a coding makes of a table of any library.
 
     Raises
@@ -100,9 +105,9 @@ def coded_rows(X: Any, coding: TableCoding, *, allow_nan: bool) -> NDArray[np.fl
     ValueError
         If X is no table or cannot be coded, or has missing cells that are not allowed.
     """
-    features, _ = coding.encode(raw_table(X, coding.columns))
+    features, _ = coding.encode(raw_table(X, coding.columns), first_row=first_row)
     if not allow_nan:
-        coding.require_present(features)
+        coding.require_present(features, first_row=first_row)
     return features
 
 
@@ -181,6 +186,8 @@ def _is_plain(model: Any, X: object, fitted: FittedForest) -> TypeGuard[Rows]:
 
 
 def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        require_distinct(X.columns)
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
@@ -189,8 +196,9 @@ def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> 
         column = _column_without_numbers(X)
         if column is None:
             raise
+        what = two_kinds(X[column]) or error
         raise ValueError(
-            f"X must hold numbers, but does not in the column {column!r}: {error}"
+            f"X must hold numbers, but does not in the column {column!r}: {what}"
         ) from None
 
 

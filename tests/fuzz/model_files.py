@@ -100,7 +100,7 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
     coding = model._fitted.coding
     if coding is not None:
-        X = {column.name: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
+        X = {column.source: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
     answers = ask(model, X)
     if model.scorer_.index.scalar_output:
         model.sample(X, 3, random_state=0)

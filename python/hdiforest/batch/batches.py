@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.coding.raw_table import why_unreadable
+
 Results = dict[str, NDArray[np.float64]]
 
 
@@ -89,7 +91,7 @@ class _Pandas(Batch):
         try:
             return pa.Table.from_pandas(chosen, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise _unreadable(self._rows, error) from None
+            raise _unreadable(chosen, error) from None
 
     def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
         import pyarrow as pa
@@ -134,10 +136,11 @@ class _Dict(Batch):
     def arrow(self, names: Sequence[str]) -> Any:
         import pyarrow as pa
 
+        chosen = {name: self._rows[name] for name in names}
         try:
-            return pa.table({name: self._rows[name] for name in names})
+            return pa.table(chosen)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise _unreadable(self._rows, error) from None
+            raise _unreadable(chosen, error) from None
 
     def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
         typed = {name: _of_type(name, self.arrow([name]).column(0), types) for name in types}
@@ -153,9 +156,7 @@ def arrow_array(values: NDArray[np.float64]) -> Any:
 
 
 def _unreadable(rows: Any, error: Exception) -> ValueError:
-    return ValueError(
-        f"the batch is a {type(rows).__name__} that cannot be read as a table: {error}"
-    )
+    return ValueError(f"the batch is a {type(rows).__name__} that {why_unreadable(rows, error)}")
 
 
 def _of_type(name: str, column: Any, types: Mapping[str, Any]) -> Any:

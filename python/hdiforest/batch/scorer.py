@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hdiforest.batch.batches import Batch, Results, batch_of
 from hdiforest.batch.opened import Opened, opened
 from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
+from hdiforest.blocks import BLOCK_CELLS
 from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import NumberColumn
 from hdiforest.fitted import FittedForest
@@ -222,11 +223,20 @@ class BatchScorer:
         """
         fitted = self.model.fitted
         coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
-        X, unseen = coding.encode(batch.arrow(features), first_row=first_row)
-        if not fitted.allow_nan:
-            coding.require_present(X, first_row=first_row)
+        table = batch.arrow(features)
+        n_rows = max(1, BLOCK_CELLS // fitted.n_features)
+        parts, unseen = [], Counter[str]()
+        for begin in range(0, max(1, table.num_rows), n_rows):
+            n_before = first_row + begin
+            X, more = coding.encode(table.slice(begin, n_rows), first_row=n_before)
+            if not fitted.allow_nan:
+                coding.require_present(X, first_row=n_before)
+            unseen.update(more)
+            parts.append(self.results_of(X))
         self.count_unseen(unseen)
-        return self.results_of(X)
+        if len(parts) == 1:
+            return parts[0]
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
 
     def count_unseen(self, unseen: Mapping[str, int]) -> None:
         """Add to `unseen`, from any thread."""

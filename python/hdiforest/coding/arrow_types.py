@@ -50,3 +50,14 @@ def present_text(text: Any) -> Any:
     if pa.types.is_string_view(text.type):
         text = text.cast(pa.large_string())
     return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def dictionary_of(array: Any) -> Any:
+    """Return an Array of categories as pyarrow's DictionaryArray."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        return array
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array.dictionary_encode()

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.arrow_types import is_number, is_text, present_text
+from hdiforest.coding.arrow_types import dictionary_of, is_number, is_text, present_text
 from hdiforest.coding.columns import (
     MAX_EXACT,
     Codes,
@@ -20,6 +20,7 @@ from hdiforest.coding.columns import (
     as_float64,
     require_facts,
 )
+from hdiforest.coding.places import Values, checked_values, value_set
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,9 @@ class CategoryColumn(Column):
         Distinct; the code of each is its position. Every other value is missing.
     """
 
-    values: tuple[str, ...] | tuple[float, ...]
+    values: Values
     kind = "category"
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether the categories are numbers."""
-        return len(self.values) > 0 and isinstance(self.values[0], float)
+    has_categories = True
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.values):,} categories)"
@@ -72,42 +69,26 @@ class CategoryColumn(Column):
     def from_facts(cls, name: str, facts: Facts) -> Self:
         """See `Column`."""
         require_facts(facts, ("values",))
-        values = facts["values"]
-        if not isinstance(values, list) or len(values) > MAX_EXACT:
-            raise ValueError(f"values must be a list of at most {MAX_EXACT} categories")
-        are_texts = all(map(_is_text, values))
-        if not are_texts and not all(_is_finite_float(value) for value in values):
+        values = checked_values(facts["values"])
+        if len(values) > MAX_EXACT:
+            raise ValueError(f"values must be at most {MAX_EXACT} categories")
+        if "" in values:
             raise ValueError("values must be texts that are not empty, or finite numbers")
-        if len(set(values)) != len(values):
-            raise ValueError("values must be distinct")
-        return cls(name, tuple(values))
+        return cls(name, values)
 
     @cached_property
     def _value_set(self) -> Any:
-        import pyarrow as pa
-
-        return pa.array(self.values, pa.float64() if self.are_numbers else pa.large_string())
+        return value_set(self.values)
 
     def _comparable(self, distinct: Any) -> Any:
         """Return distinct cells in the type of the categories."""
         import pyarrow as pa
 
-        if self.are_numbers:
+        if not is_text(self._value_set.type):
             return as_numbers(distinct)
         if not is_text(distinct.type):
             return distinct.cast(pa.large_string())
         return present_text(distinct).cast(pa.large_string())
-
-
-def dictionary_of(array: Any) -> Any:
-    """Return an Array of categories as pyarrow's DictionaryArray."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(array.type):
-        return array
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array.dictionary_encode()
 
 
 def as_numbers(distinct: Any) -> Any:
@@ -127,21 +108,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is a text that is not empty, and that Arrow can hold."""
-    if not isinstance(value, str) or not value:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_finite_float(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:

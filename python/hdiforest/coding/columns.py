@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -35,6 +36,20 @@ class ColumnError(ValueError):
         self.row = row
 
 
+class CodingError(ValueError):
+    """A table that cannot be coded; the message names all columns at fault.
+
+    Attributes
+    ----------
+    columns : list of str
+        Those that are there, but cannot be read.
+    """
+
+    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = list(columns)
+
+
 class Codes(NamedTuple):
     """The numbers that stand for the cells of a column."""
 
@@ -44,17 +59,18 @@ class Codes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
-    """How one column of a table becomes one feature.
+class Column(ABC):
+    """How one column of a table becomes one feature or more.
 
     Parameters
     ----------
     name : str
-        Of the column and of the feature.
+        Of the column and of the feature, where the kind has no other names for them.
     """
 
     name: str
     kind: ClassVar[str]
+    has_categories: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
@@ -65,10 +81,16 @@ class Column:
         return self.name
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (self.name,)
+
+    @property
     def holds_numbers(self) -> bool:
         """Whether a file of text must hold numbers, or the words true and false, in the column."""
         return False
 
+    @abstractmethod
     def codes(self, array: Any) -> Codes:
         """Return what stands for the cells of a pyarrow Array.
 
@@ -77,7 +99,10 @@ class Column:
         ColumnError
             If the array holds something else.
         """
-        raise NotImplementedError
+
+    def write(self, codes: Codes, X: NDArray[np.float32]) -> None:
+        """Write the features of n cells to X, (n, n_features)."""
+        X[:, 0] = codes.values
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""

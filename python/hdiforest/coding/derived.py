@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.arrow_types import is_number, is_text
-from hdiforest.coding.categories import dictionary_of
-from hdiforest.coding.columns import (
-    Codes,
-    Column,
-    ColumnError,
-    Facts,
-    NumberColumn,
-    as_float64,
-    require_facts,
-    shown,
+from hdiforest.coding.columns import Codes, Column, Facts, NumberColumn, require_facts
+from hdiforest.coding.places import (
+    Values,
+    are_numbers,
+    checked_values,
+    placed,
+    require_allowed,
+    value_set,
 )
 
 Operation = Literal["add", "subtract", "multiply", "divide"]
@@ -49,11 +47,12 @@ class MappedColumn(Column):
     """
 
     column: str
-    values: tuple[str, ...] | tuple[float, ...]
+    values: Values
     outputs: tuple[float, ...]
     missing: float | None
     unknown: float | None
     kind = "mapped"
+    has_categories = True
 
     @property
     def source(self) -> str:
@@ -63,38 +62,15 @@ class MappedColumn(Column):
     @property
     def holds_numbers(self) -> bool:
         """See `Column`."""
-        return bool(self.values) and not isinstance(self.values[0], str)
+        return are_numbers(self.values)
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        encoded = dictionary_of(array)
-        cells = encoded.dictionary
-        texts = bool(self.values) and isinstance(self.values[0], str)
-        if pa.types.is_null(cells.type):
-            cells = cells.cast(pa.large_string())
-        elif not (is_text(cells.type) if texts else is_number(cells.type)):
-            raise ColumnError(f"must hold {'text' if texts else 'numbers'}, but is {cells.type}")
-        kind = pa.large_string() if texts else pa.float64()
-        if not texts:
-            cells = pa.array(as_float64(cells), from_pandas=True)
-        cells = cells.cast(kind)
-        places = as_float64(pc.index_in(cells.drop_null(), value_set=pa.array(self.values, kind)))
-        where = np.full(len(cells) + 1, len(self.values) + 1)  # missing
-        present = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
-        where[present] = np.where(np.isnan(places), len(self.values), places)
-        at = where[encoded.indices.cast(pa.int64()).fill_null(len(cells)).to_numpy()]
-        for place, output, what in (
-            (len(self.values), self.unknown, "no cell of an unknown category"),
-            (len(self.values) + 1, self.missing, "no missing cell"),
-        ):
-            if output is None and (at == place).any():
-                row = int(np.argmax(at == place))
-                raise ColumnError(f"must hold {what}, but holds {shown(str(array[row]))}", row)
+        n = len(self.values)
+        at = placed(array, self._value_set)
+        require_allowed(at, n, array, self.unknown is None, self.missing is None)
         ends = [math.nan if end is None else end for end in (self.unknown, self.missing)]
-        return Codes(np.array([*self.outputs, *ends])[at], int((at == len(self.values)).sum()))
+        return Codes(np.array([*self.outputs, *ends])[at], int((at == n).sum()))
 
     def facts(self) -> Facts:
         """See `Column`."""
@@ -110,27 +86,24 @@ class MappedColumn(Column):
     def from_facts(cls, name: str, facts: Facts) -> Self:
         """See `Column`."""
         require_facts(facts, ("column", "values", "outputs", "missing", "unknown"))
-        values, outputs = facts["values"], facts["outputs"]
-        if not isinstance(values, list) or not isinstance(outputs, list):
-            raise ValueError("values and outputs must be lists")
-        if len({type(value) for value in values} | {str}) > 2 or not all(
-            isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
-            for value in values
-        ):
-            raise ValueError("values must be texts, or finite numbers")
-        if len(set(values)) != len(values) or len(values) != len(outputs):
-            raise ValueError("values must be distinct, and as many as outputs")
+        values, outputs = checked_values(facts["values"]), facts["outputs"]
+        if not isinstance(outputs, list) or len(outputs) != len(values):
+            raise ValueError("outputs must be a list, as many as values")
         found = [_read(output) for output in outputs]
         if None in found:
             raise ValueError("outputs must be numbers")
         return cls(
             name,
             _text(facts["column"]),
-            tuple(values),
+            values,
             tuple(output for output in found if output is not None),
             _read(facts["missing"]),
             _read(facts["unknown"]),
         )
+
+    @cached_property
+    def _value_set(self) -> Any:
+        return value_set(self.values)
 
 
 @dataclass(frozen=True)

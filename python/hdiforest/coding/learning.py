@@ -13,13 +13,14 @@ from hdiforest.coding.categories import CategoryColumn, counted
 from hdiforest.coding.columns import (
     BOOLEAN_WORDS,
     BooleanColumn,
+    CodingError,
     Column,
     ColumnError,
     NumberColumn,
     shown,
 )
 from hdiforest.coding.dates import ISO_DATE, DateColumn, DurationColumn
-from hdiforest.coding.table_coding import CodingError, TableCoding
+from hdiforest.coding.table_coding import TableCoding
 
 Categorical = Literal["auto"] | Sequence[str]
 # A column of text with more distinct cells than this, and than half its rows, names the rows.

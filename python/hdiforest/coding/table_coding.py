@@ -6,15 +6,18 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.coding.arrow_types import dictionary_of, is_number, is_text
 from hdiforest.coding.categories import CategoryColumn
 from hdiforest.coding.columns import (
     BooleanColumn,
     Codes,
+    CodingError,
     Column,
     ColumnError,
     Facts,
@@ -23,28 +26,15 @@ from hdiforest.coding.columns import (
 )
 from hdiforest.coding.dates import DateColumn, DurationColumn
 from hdiforest.coding.derived import MappedColumn, ScaledColumn
+from hdiforest.coding.one_hot import OneHotColumn
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
     for each in (
         *(NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn),
-        *(MappedColumn, ScaledColumn),
+        *(MappedColumn, OneHotColumn, ScaledColumn),
     )
 }
-
-
-class CodingError(ValueError):
-    """A table that cannot be coded; the message names all columns at fault.
-
-    Attributes
-    ----------
-    columns : list of str
-        Those that are there, but cannot be read.
-    """
-
-    def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.columns = list(columns)
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class TableCoding:
     Parameters
     ----------
     entries : tuple of Column
-        One for each feature, in the order of the features; their names are distinct.
+        In the order of their features, whose names are distinct.
     ids : tuple of str, default=()
         Columns that name the rows. They are no features, and a table need not have them.
     """
@@ -70,10 +60,15 @@ class TableCoding:
         """Names that a table must have, in the order of their first features."""
         return tuple(dict.fromkeys(entry.source for entry in self.entries))
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
-        return tuple(entry.name for entry in self.entries)
+        return tuple(name for entry in self.entries for name in entry.features)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the columns that the features are made of."""
+        return tuple(entry.source for entry in self.entries for _ in entry.features)
 
     @property
     def number_columns(self) -> tuple[str, ...]:
@@ -115,24 +110,40 @@ class TableCoding:
         O(n) for each column, and a hash of each cell of a category that has no dictionary.
         """
         self.require(table.schema.names)
-        X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
+        X = np.empty((table.num_rows, len(self.features)), dtype=np.float32)
         faults, rounded, unseen = {}, [], {}
-        for j, entry in enumerate(self.entries):
+        encoded = self._encoded(table)
+        end = 0
+        for entry in self.entries:
+            begin, end = end, end + len(entry.features)
+            column = table.column(entry.source)
+            if entry.has_categories:
+                column = encoded.get(entry.source, column)
             try:
-                codes = _coded(entry, table.column(entry.source))
+                codes = _coded(entry, column)
             except ColumnError as error:
                 where = "" if error.row is None else f" in row {first_row + error.row + 1}"
                 faults[entry.source] = f"column {entry.source!r} {error.clause}{where}"
                 continue
-            X[:, j] = codes.values
+            entry.write(codes, X[:, begin:end])
             if codes.rounded:
                 rounded.append(entry.source)
-            if isinstance(entry, CategoryColumn | MappedColumn):
+            if entry.has_categories:
                 unseen[entry.source] = codes.n_unseen
         if faults:
             raise CodingError("; ".join(faults.values()), faults)
         warn_of_rounded(rounded)
         return X, unseen
+
+    def _encoded(self, table: Any) -> dict[str, list[Any]]:
+        """Return as dictionaries the chunks of columns whose categories several entries look up."""
+        n_uses = Counter(entry.source for entry in self.entries if entry.has_categories)
+        columns = {name: table.column(name) for name, n in n_uses.items() if n > 1}
+        return {
+            name: list(map(dictionary_of, _chunks_of(column)))
+            for name, column in columns.items()
+            if is_text(column.type) or is_number(column.type)
+        }
 
     def require(self, names: Iterable[str]) -> None:
         """Raise CodingError if a table with columns of these names lacks some, or has two."""
@@ -150,7 +161,7 @@ class TableCoding:
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
-            source = self.entries[j].source
+            source = self.sources[j]
             raise CodingError(
                 f"the forest takes no missing values, but column {source!r} has a missing cell or "
                 f"an unknown category in row {first_row + row + 1}",
@@ -183,7 +194,7 @@ class TableCoding:
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
             raise ValueError("the ids of a coding must be a list of texts")
         entries = tuple(_entry(column) for column in columns)
-        names = [*(entry.name for entry in entries), *ids]
+        names = [*(name for entry in entries for name in entry.features), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of a coding must have distinct names")
         return cls(entries, tuple(ids))
@@ -208,11 +219,15 @@ def _entry(facts: Any) -> Column:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
 
 
+def _chunks_of(column: Any) -> list[Any]:
+    """Return the Arrays of a column."""
+    return column if isinstance(column, list) else getattr(column, "chunks", [column])
+
+
 def _coded(entry: Column, column: Any) -> Codes:
-    """Return the codes of an Array, or of the chunks of a ChunkedArray."""
-    chunks = getattr(column, "chunks", [column])
+    """Return the codes of an Array, of a ChunkedArray, or of a list of Arrays."""
     parts, begin = [], 0
-    for chunk in chunks:
+    for chunk in _chunks_of(column):
         try:
             parts.append(entry.codes(chunk))
         except ColumnError as error:

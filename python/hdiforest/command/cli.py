@@ -12,6 +12,7 @@ from hdiforest.command.report import CALIBRATED_LEVELS, report_error, report_war
 from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.usage import UsageError, require_writable, text_form
 from hdiforest.extras import need
+from hdiforest.threads import thread_count
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
@@ -191,7 +192,9 @@ def _run_check(options: Any) -> None:
     from hdiforest.command.labelled import read_labelled_table
 
     model = _model_of_one_target(options)
-    kind, levels = _kind_and_levels(model, options.kind, options.coverage)
+    kind, levels = kind_and_levels(
+        model._require_fitted(), options.kind, options.coverage, lambda: thread_count(model.n_jobs)
+    )
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
@@ -206,13 +209,6 @@ def _model_of_one_target(options: Any) -> HDIForestRegressor:
     if model.n_outputs_ != 1:
         raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
     return model
-
-
-def _kind_and_levels(model: HDIForestRegressor, kind: Any, levels: Any) -> tuple[Any, list[float]]:
-    try:
-        return kind_and_levels(model, kind, levels)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _n_jobs(options: Any) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from hdiforest.batch import BatchScorer
+from hdiforest.command.features import Features
 from hdiforest.command.inputs import Inputs, Source
 from hdiforest.command.progress import Progress
 from hdiforest.command.resume import as_metadata, keep_beside, origin_of, why_again
@@ -15,6 +18,7 @@ from hdiforest.command.scoring import Columns, features_of, score_table
 from hdiforest.tables.table_reader import TableError
 
 _MAX_FAULTS = 20  # in one message
+_FIRST_ROWS = 4096
 
 
 class Done(NamedTuple):
@@ -64,12 +68,17 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
 
 
 def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
-    """Read the headers of all tables; raise one TableError for all that cannot be scored."""
+    """Raise one TableError for all tables that cannot be scored.
+
+    That is what their headers say, and the first rows of those without types.
+    """
     faults = []
     for source in sources:
         try:
             with source.open() as table:
-                features_of(scorer, table, keep)
+                features = features_of(scorer, table, keep)
+                if table.is_text:
+                    _code_first_rows(features)
         except TableError as error:
             faults.append(str(error))
         except OSError as error:
@@ -82,6 +91,14 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
             f"{len(faults)} of {len(sources)} tables cannot be scored: "
             f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
         )
+
+
+def _code_first_rows(features: Features) -> None:
+    """Raise TableError if the first rows of a table, and those read with them, are not numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scoring warns of the same
+        for batch in islice(features.batches(_FIRST_ROWS), 1):
+            features.matrix(batch)
 
 
 def score_dataset(
@@ -107,8 +124,8 @@ def score_dataset(
     Raises
     ------
     TableError
-        For all tables whose header says that they cannot be scored, before anything is scored; or
-        for the first one that turns out not to be readable.
+        For all tables whose header or first rows say that they cannot be scored, before anything is
+        scored; or for the first one that turns out not to be readable.
     OSError
         If an output cannot be written. Outputs that are finished stay.
     """
@@ -135,7 +152,6 @@ def score_dataset(
             n_threads=settings.n_threads,
             batch_rows=settings.batch_rows,
             metadata=as_metadata(origin),
-            may_be_empty=True,
             advance=_of_all(advance, n_bytes, size, total),
         )
         keep_beside(origin, out)

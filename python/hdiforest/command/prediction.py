@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.calibration.base_record import Record
+from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels
 from hdiforest.tables.formats import TableError, TableReader
-from hdiforest.threads import thread_count
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
@@ -28,22 +28,16 @@ def calibration_of(model: HDIForestRegressor) -> Record | None:
 
 
 def kind_and_levels(
-    model: HDIForestRegressor, kind: AnyKind | None, levels: Sequence[float] | None
+    fitted: FittedForest,
+    kind: AnyKind | None,
+    levels: Sequence[float] | None,
+    n_threads: Callable[[], int],
 ) -> tuple[AnyKind, list[float]]:
-    """Return what to predict, with the defaults for what is None.
-
-    The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
-    calibrated if 0.9 was not.
-
-    Raises
-    ------
-    ValueError
-        If the kind is "calibrated" and the model is not, or not at one of the levels and has no
-        training rows to be calibrated on.
-    """
-    return chosen_kind_and_levels(
-        model._require_fitted(), kind, levels, lambda: thread_count(model.n_jobs)
-    )
+    """Return what `chosen_kind_and_levels` does; what it refuses is a UsageError."""
+    try:
+        return chosen_kind_and_levels(fitted, kind, levels, n_threads)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def has_names(model: HDIForestRegressor) -> bool:

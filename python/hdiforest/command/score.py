@@ -13,12 +13,12 @@ from hdiforest.batch.opened import opened
 from hdiforest.command.dataset import Done, Settings, require_folder, score_dataset
 from hdiforest.command.features import unseen_report
 from hdiforest.command.inputs import Inputs
+from hdiforest.command.prediction import kind_and_levels
 from hdiforest.command.progress import progress
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
 from hdiforest.command.usage import UsageError, require_writable, text_form
-from hdiforest.predicting import chosen_kind_and_levels
 from hdiforest.tables.formats import ending
 from hdiforest.tables.table_reader import TableError, listed
 from hdiforest.threads import thread_count
@@ -84,12 +84,7 @@ def _inputs(options: Any) -> Inputs:
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
     model = opened(str(options.model.absolute())).fitted
-    try:
-        kind, levels = chosen_kind_and_levels(
-            model, options.kind, options.coverage, lambda: n_threads
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    kind, levels = kind_and_levels(model, options.kind, options.coverage, lambda: n_threads)
     return BatchScorer(options.model, levels, kind=kind)
 
 

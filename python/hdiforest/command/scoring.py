@@ -14,7 +14,7 @@ from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
 from hdiforest.extras import need
 from hdiforest.result_names import require_distinct
-from hdiforest.tables.formats import TableError, TableReader, write_table
+from hdiforest.tables.formats import TableReader, write_table
 from hdiforest.tables.table_reader import rows_of
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
@@ -69,7 +69,6 @@ def score_table(
     n_threads: int = 1,
     batch_rows: int | None = None,
     metadata: Mapping[bytes, bytes] | None = None,
-    may_be_empty: bool = False,
     advance: Progress = no_progress,
 ) -> int:
     """Score every row of a table; memory does not grow with their number. Closes the table.
@@ -90,8 +89,6 @@ def score_table(
         depends on it.
     metadata : mapping of bytes, optional
         For the schema of `out`.
-    may_be_empty : bool, default=False
-        Whether a table without rows is scored to one without rows.
     advance : callable
         Called with the number of rows that were written, and the share of the table.
 
@@ -103,8 +100,7 @@ def score_table(
     Raises
     ------
     TableError
-        If the table lacks a column, or holds something that the model does not take; or has no
-        rows.
+        If the table lacks a column, or holds something that the model does not take.
     OSError
         If `out` cannot be written. Whatever is raised, no part of `out` is left behind, unless it
         is a pipe or a device.
@@ -127,9 +123,8 @@ def score_table(
         slices = _slices(features.batches(batch_rows), most, n_threads)
         pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=max(1, n_rows // most))
         n_done = _written(
-            out, schema, iter(pipeline), None if may_be_empty else f"{table.path} has no rows",
-            lambda n, done: advance(n, _share(table, done)),
-        )  # fmt: skip
+            out, schema, iter(pipeline), lambda n, done: advance(n, _share(table, done))
+        )
         scorer.count_unseen(features.unseen)
         return n_done
     finally:
@@ -143,13 +138,10 @@ def _written(
     out: Path,
     schema: Any,
     parts: Iterator[Any],
-    if_empty: str | None,
     advance: Callable[[int, int], Any],
 ) -> int:
     """Write Tables; the first one is there before anything is written."""
     first = next(parts, None)  # because a pipe cannot be emptied
-    if first is None and if_empty is not None:
-        raise TableError(if_empty)
     n_done = 0
     with write_table(out, schema) as write:
         part = first

@@ -1,22 +1,21 @@
-"""Tables from standard input: CSV, gzipped CSV and streams of Arrow."""
+"""Tables from standard input: CSV, compressed or not, and streams of Arrow."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.coding.arrow_types import is_number
-from hdiforest.extras import need
+from hdiforest.tables.arrow_files import ArrowStreamReader
 from hdiforest.tables.csv_reader import CsvReader
 from hdiforest.tables.table_reader import TableError, TableReader
 from hdiforest.tables.text_form import Packing, TextForm
 
 NAME = Path("standard input")
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
+_PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _N_BYTES = 6  # tell the formats apart
 
 
@@ -64,51 +63,15 @@ def open_standard_input(form: TextForm | None = None) -> TableReader:
         for start, what in _STARTS_OF_OTHERS.items():
             if ahead.startswith(start):
                 raise TableError(
-                    f"{NAME} is {what}, which is read from its end; a pipe can bring CSV, gzipped "
-                    "CSV or a stream of Arrow, or name a file"
+                    f"{NAME} is {what}, which is read from its end; a pipe can bring CSV, CSV "
+                    "packed by gzip or zstd, or a stream of Arrow; or name a file"
                 )
         whole = cast("IO[bytes]", _Ahead(stream, ahead))
         if ahead.startswith(b"\xff\xff\xff\xff"):
             # Arrow takes fewer bytes than it asked for as the end.
             return ArrowStreamReader(NAME, BufferedReader(cast("RawIOBase", whole)))
-        packing: Packing = "gzip" if ahead.startswith(b"\x1f\x8b") else "none"
-        return CsvReader(NAME, packing=packing, stream=whole, form=form)
+        packings = (packing for start, packing in _PACKINGS.items() if ahead.startswith(start))
+        return CsvReader(NAME, packing=next(packings, "none"), stream=whole, form=form)
     except BaseException:
         stream.close()
         raise
-
-
-class ArrowStreamReader(TableReader):
-    """A stream of Arrow record batches whose schema has been read."""
-
-    n_rows = None
-
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
-        self.path, self._stream = path, stream
-        pa = need("pyarrow")
-        try:
-            self._batches = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"cannot read {path}: {error}") from None
-        self._schema = self._batches.schema
-        self.names = self._schema.names
-
-    def fields(self, kept: list[str]) -> list[Any]:
-        """See `TableReader`."""
-        return [self._schema.field(name) for name in kept]
-
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not is_number(kind)}
-
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:  # noqa: ARG002 (batches come as they were sent)
-        pa = need("pyarrow")
-        try:
-            for batch in self._batches:
-                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"cannot read {self.path}: {error}") from None

@@ -6,7 +6,6 @@ import codecs
 import csv
 import os
 import stat
-import zlib
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -282,13 +281,11 @@ class CsvReader(TableReader):
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
-        pa = need("pyarrow")
         try:
-            yield
+            with super()._naming_the_file():
+                yield
         except RowError as error:
             raise TableError(f"{self.path}: {error}") from None
-        except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
-            raise TableError(f"cannot read {self.path}: {error}") from None
 
 
 def _is_missing(text: Any) -> Any:

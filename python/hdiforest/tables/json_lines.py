@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.coding.arrow_types import is_number
 from hdiforest.extras import need
-from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.table_writer import Write
 from hdiforest.tables.text_form import Packing, packed, unpacked
+from hdiforest.tables.typed_reader import TypedReader
 
 _BLOCK_BYTES = 1 << 22
 
 
-class JsonLinesReader(TableReader):
-    """A file with an object of JSON on each line; the first block says names and types.
+class JsonLinesReader(TypedReader):
+    """A file with an object of JSON on each line; the first block says the names of the columns.
+
+    Their types are those of the first block too, or wider ones if later lines need these: numbers
+    with decimals after whole ones, anything after null. Columns of text stay as they are, also if
+    it is that of dates.
 
     Parameters
     ----------
@@ -37,35 +41,51 @@ class JsonLinesReader(TableReader):
         stream: Any = None,
         form: Any = None,  # noqa: ARG002
     ) -> None:
-        self.path = path
-        self.n_rows = None
+        self.path, self._packing = path, packing
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
-        self._n_lines = 0
-        self._rest = b""
+        # A stream closes its file when it is forgotten.
+        self._streams: list[IO[bytes]] = []
         try:
             with self._naming_the_file():
-                self._stream = unpacked(self._file, packing)
-                self._first = self._block()
+                self._begin()
                 if not self._first.strip():
                     raise TableError(f"{path} is empty")
-                self._schema = self._parsed(self._first, None).schema
+                self._schema = self._schema_of(self._first)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
         self.names = self._schema.names
+        self._has_last_types = not self._file.seekable()  # what is read once keeps the first ones
 
     def fields(self, kept: list[str]) -> list[Any]:
-        """Return the pyarrow fields with which `batches` yields the kept columns."""
-        return [self._schema.field(name) for name in kept]
+        """See `TableReader`."""
+        self._widen(kept)
+        return super().fields(kept)
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        for stream in self._streams:
+            stream.close()
         self._file.close()
 
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not is_number(kind)}
+    def _begin(self) -> None:
+        """Read the first block."""
+        self._streams.append(unpacked(self._file, self._packing))
+        self._lines = _Lines(self._streams[-1])
+        self._first = self._lines.block()
+
+    def _widen(self, columns: list[str]) -> None:
+        """Read the file once for types that hold all cells, if those of some columns may not."""
+        if self._has_last_types or not any(_may_widen(self._schema.field(n)) for n in columns):
+            return
+        self._has_last_types = True
+        with self._naming_the_file():
+            while block := self._lines.block():
+                # What is wrong in columns that are needed is told when they are read.
+                with suppress(TableError):
+                    self._schema = _wider(self._schema, self._schema_of(block))
+            self._file.seek(0)
+            self._begin()
 
     def _read(
         self,
@@ -74,21 +94,31 @@ class JsonLinesReader(TableReader):
         batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
     ) -> Iterator[Any]:
         pa = need("pyarrow")
-        wanted = list(dict.fromkeys([*number_columns, *kept]))
+        self._widen(kept)
+        wanted = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)
+        # What is whole in the first block may have decimals later.
         schema = pa.schema([
-            pa.field(name, pa.float64()) if name in numeric
-            else self._schema.field(name)
-            for name in wanted
+            pa.field(field.name, pa.float64())
+            if field.name in numeric and not pa.types.is_boolean(field.type)
+            else field
+            for field in wanted
         ])  # fmt: skip
         block = self._first
         while block:
             with self._naming_the_file():
-                # What is whole in the first block may have decimals later.
-                table = self._parsed(block, schema if block is not self._first else None)
-                columns = {name: table[name].cast(schema.field(name).type) for name in wanted}
+                table = self._parsed(block, schema)
+            columns = {
+                name: table[name].cast(pa.float64()) if name in numeric else table[name]
+                for name in schema.names
+            }
             yield pa.table(columns).select([*number_columns, *kept])
-            block = self._block()
+            block = self._lines.block()
+
+    def _schema_of(self, block: bytes) -> Any:
+        pa = need("pyarrow")
+        fields = self._parsed(block, None).schema
+        return pa.schema([field.with_type(_with_text(field.type)) for field in fields])
 
     def _parsed(self, block: bytes, schema: Any) -> Any:
         pa, pa_json = need("pyarrow"), need("pyarrow.json")
@@ -99,13 +129,28 @@ class JsonLinesReader(TableReader):
         try:
             table = pa_json.read_json(pa.BufferReader(block), read, pa_json.ParseOptions(**how))
         except pa.ArrowException as error:
-            lines = f"lines {self._begin + 1} to {self._n_lines}"
+            lines = f"lines {self._lines.first} to {self._lines.last}"
             raise TableError(f"cannot read {self.path}: {error} (in {lines})") from None
         return table
 
-    def _block(self) -> bytes:
+
+class _Lines:
+    """The lines of a stream, in blocks.
+
+    Attributes
+    ----------
+    first, last : int
+        Those of the last block, counted from 1.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._rest = b""
+        self.first = self.last = 0
+
+    def block(self) -> bytes:
         """Return the next lines, empty at the end."""
-        self._begin = self._n_lines
+        self.first = self.last + 1
         parts = [self._rest]
         while part := self._stream.read(_BLOCK_BYTES):
             parts.append(part)
@@ -114,16 +159,45 @@ class JsonLinesReader(TableReader):
         joined = b"".join(parts)
         end = joined.rfind(b"\n") + 1 if part else len(joined)
         block, self._rest = joined[:end], joined[end:]
-        self._n_lines += block.count(b"\n")
-        return block if block.strip() or not part else self._block()
+        self.last += block.count(b"\n")
+        return block if block.strip() or not part else self.block()
 
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        pa = need("pyarrow")
+
+def _with_text(kind: Any) -> Any:
+    """Return a type with text in place of the times that pyarrow makes of it."""
+    pa = need("pyarrow")
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_with_text(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = (kind.field(i) for i in range(kind.num_fields))
+        return pa.struct([field.with_type(_with_text(field.type)) for field in fields])
+    return kind
+
+
+def _may_widen(field: Any) -> bool:
+    """Whether later lines may hold what the type of the first ones does not."""
+    types, kind = need("pyarrow").types, field.type
+    return bool(types.is_null(kind) or types.is_integer(kind) or types.is_nested(kind))
+
+
+def _wider(schema: Any, other: Any) -> Any:
+    """Return the columns of a schema with types that hold those of both, if there are such."""
+    pa = need("pyarrow")
+    fields = []
+    for field in schema:
+        own = [
+            pa.schema([each.field(field.name)])
+            for each in (schema, other)
+            if field.name in each.names
+        ]
         try:
-            yield
-        except (pa.ArrowException, OSError, EOFError) as error:
-            raise TableError(f"cannot read {self.path}: {error}") from None
+            [found] = pa.unify_schemas(own, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            found = field
+        fields.append(found)
+    return pa.schema(fields)
 
 
 def write_json_lines(

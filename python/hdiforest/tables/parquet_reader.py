@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hdiforest.coding.arrow_types import is_number
 from hdiforest.extras import need
-from hdiforest.tables.table_reader import TableError, TableReader
+from hdiforest.tables.table_reader import TableError
+from hdiforest.tables.typed_reader import TypedReader
 
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _READING = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
 
 
-class ParquetReader(TableReader):
+class ParquetReader(TypedReader):
     """A Parquet file whose footer has been read.
 
     Parameters
@@ -39,17 +38,9 @@ class ParquetReader(TableReader):
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
 
-    def fields(self, kept: list[str]) -> list[Any]:
-        """Return the pyarrow fields with which `batches` yields the kept columns."""
-        return [self._schema.field(name) for name in kept]
-
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not is_number(kind)}
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         pa = need("pyarrow")
@@ -57,11 +48,3 @@ class ParquetReader(TableReader):
         with self._naming_the_file():
             for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
-
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        pa = need("pyarrow")
-        try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"cannot read {self.path}: {error}") from None

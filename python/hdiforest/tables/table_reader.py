@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from hdiforest.extras import need
 from hdiforest.tables.regroup import Regroup
 
 BATCH_ROWS = 65536
@@ -174,6 +177,15 @@ class TableReader(ABC):
     @abstractmethod
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         """Yield Tables of any size."""
+
+    @contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        """Make a TableError of what reading raises."""
+        pa = need("pyarrow")
+        try:
+            yield
+        except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
+            raise TableError(f"cannot read {self.path}: {error}") from None
 
 
 def rows_of(n_columns: int) -> int:

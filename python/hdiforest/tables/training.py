@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding import CodingError, TableCoding, learn
-from hdiforest.coding.arrow_types import decoded, is_number
-from hdiforest.coding.categories import dictionary_of
+from hdiforest.coding.arrow_types import decoded, dictionary_of, is_number
 from hdiforest.coding.columns import as_float64
 from hdiforest.coding.learning import Categorical
 from hdiforest.extras import need
