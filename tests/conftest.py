@@ -16,7 +16,10 @@ from .oracle import ROOT
 
 
 def pytest_configure():
-    """Take signals as from a terminal; nohup and & leave some ignored, which children inherit."""
+    """Set what the libraries and processes that are started later inherit."""
+    # Threads of OpenMP that wait in a loop would take the cores of the other test processes.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # Signals as from a terminal: nohup and & leave some ignored.
     for name in ("SIGHUP", "SIGQUIT", "SIGINT"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_IGN:

@@ -73,7 +73,7 @@ def emulating_programs(programs, sanitized_engine, tmp_path_factory):
 
 
 def output_of(program):
-    done = subprocess.run([program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
