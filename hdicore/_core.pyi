@@ -60,6 +60,10 @@ class Forest:
         n_threads: int = 0,
     ) -> None: ...
     @staticmethod
+    def from_trees(
+        trees: Sequence[Sequence[ArrayLike]], n_features: int, *, n_threads: int = 0
+    ) -> Forest: ...
+    @staticmethod
     def from_arrays(arrays: _ForestArrays, n_features: int, *, copy: bool = True) -> Forest: ...
     def arrays(self) -> _ForestArrays: ...
     def apply(
@@ -82,8 +86,14 @@ class Forest:
         first: int,
         last: int,
         *,
+        order: ArrayLike | None = None,  # (n,)
         n_threads: int = 0,
     ) -> _Leaves: ...  # (n, last - first)
+    def sums_below_parents(
+        self,
+        tree: int,
+        values: ArrayLike,  # (k, n_leaves)
+    ) -> NDArray[np.float64]: ...  # (k, n_leaves)
     @property
     def n_trees(self) -> int: ...
     @property

@@ -397,3 +397,96 @@ def test_missing_or_mistyped_arrays_are_refused(small_forest, name):
 def test_a_split_on_a_feature_beyond_n_features_is_refused(small_forest):
     with pytest.raises(ValueError, match="damaged"):
         Forest.from_arrays(small_forest.arrays(), 1)
+
+
+def columns_of(estimator):
+    """The columns of each tree, where scikit-learn keeps them."""
+    names = ["children_left", "children_right", "feature", "threshold", "missing_go_to_left"]
+    return [[getattr(m.tree_, name) for name in names] for m in estimator.estimators_]
+
+
+def assert_same(forest, other):
+    for name, array in forest.arrays().items():
+        np.testing.assert_array_equal(array, other.arrays()[name])
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_trees_are_read_where_they_are(n_features):
+    X = np.random.default_rng(0).normal(size=(200, n_features))
+    estimator = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+    columns = columns_of(estimator)
+    assert columns[0][0].strides == (64,)
+    expected = as_forest(estimator)
+    assert_same(Forest.from_trees(columns, n_features), expected)
+    as_other = [[np.asarray(c, dtype="f4" if k == 3 else "i2") for k, c in enumerate(tree)]
+                for tree in columns]  # fmt: skip
+    as_other[0][3] = columns[0][3]  # thresholds of float32 would be others
+    assert_same(
+        Forest.from_trees(as_other[:1], n_features), Forest.from_trees(columns[:1], n_features)
+    )
+    backwards = [[column[::-1].copy()[::-1] for column in tree] for tree in columns]
+    assert_same(Forest.from_trees(backwards, n_features, n_threads=1), expected)
+    packed = np.zeros(len(columns[0][0]), dtype="i1,i8,i8,i8,f8,u1")  # not aligned
+    for field, column in zip(packed.dtype.names[1:], columns[0], strict=True):
+        packed[field] = column
+    unaligned = [packed[field] for field in packed.dtype.names[1:]]
+    assert_same(
+        Forest.from_trees([unaligned], n_features), Forest.from_trees(columns[:1], n_features)
+    )
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ([], "a forest needs at least one tree"),
+        ([STUMP[:4]], "a tree must have 5 columns, got 4"),
+        ([[[], [], [], [], []]], "tree 0 has no nodes"),
+        ([STUMP, [*STUMP[:3], [0.5], STUMP[4]]], r"threshold must have shape \(3,\), got \(1,\)"),
+        ([[[STUMP[0]], *STUMP[1:]]], "children_left must have 1 dimensions"),
+        ([[["x"] * 3, *STUMP[1:]]], "children_left must be an array of numbers"),
+        ([STUMP, [[1, -1, 7], STUMP[1], [0, 0, 0], *STUMP[3:]]], "tree 1 node 2 has child 7"),
+    ],
+)
+def test_columns_that_are_no_trees_are_refused(trees, message):
+    with pytest.raises(ValueError, match=message):
+        Forest.from_trees(trees, 1)
+
+
+def sums_below_parents(left, right, values, leaf_numbers):
+    """The definition: each leaf's parent, and all leaves below that."""
+
+    def below(node):
+        if left[node] == -1:
+            return values[:, leaf_numbers[node]]
+        return below(left[node]) + below(right[node])
+
+    found = np.empty_like(values)
+    for node in range(len(left)):
+        for child in (left[node], right[node]):
+            if child != -1 and left[child] == -1:
+                found[:, leaf_numbers[child]] = below(node)
+    if left[0] == -1:
+        found[:] = values
+    return found
+
+
+@pytest.mark.parametrize("depth", [0, 1, 6])
+def test_sums_below_the_parents_of_leaves(depth):
+    rng = np.random.default_rng(depth)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] if depth else np.zeros(80)
+    estimator = RandomForestRegressor(3, max_depth=depth or None, random_state=0).fit(X, y)
+    forest = as_forest(estimator)
+    ends = np.cumsum([0, *forest.n_leaves])
+    for t, member in enumerate(estimator.estimators_):
+        nodes = forest.leaf_nodes[ends[t] : ends[t + 1]]
+        numbers = {node: k for k, node in enumerate(nodes)}
+        values = rng.integers(0, 100, (2, len(nodes))).astype(float)
+        tree = member.tree_
+        expected = sums_below_parents(tree.children_left, tree.children_right, values, numbers)
+        np.testing.assert_array_equal(forest.sums_below_parents(t, values), expected)
+    assert forest.sums_below_parents(0, np.empty((0, len(forest.leaf_nodes[: ends[1]])))).size == 0
+    with pytest.raises(ValueError, match=r"values must have shape \(k, "):
+        forest.sums_below_parents(0, np.zeros(1))
+    with pytest.raises(ValueError, match="tree must be"):
+        forest.sums_below_parents(3, values)

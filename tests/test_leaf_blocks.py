@@ -188,6 +188,9 @@ def test_leaves_of_some_trees_are_columns_of_all(n, dtype):
         found = forest.leaves_of_trees(rows, first, last, n_threads=2)
         assert found.flags.f_contiguous
         np.testing.assert_array_equal(found, expected[:, first:last])
+        order = RNG.permutation(n)
+        found = forest.leaves_of_trees(rows, first, last, order=order, n_threads=2)
+        np.testing.assert_array_equal(found, expected[:, first:last])
 
 
 @pytest.mark.parametrize(
@@ -199,3 +202,19 @@ def test_trees_that_do_not_exist_are_refused(trees, message):
     assert isinstance(forest, Forest)
     with pytest.raises(ValueError, match=message):
         forest.leaves_of_trees(X, *trees)
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (np.arange(7), r"order must have shape \(8,\)"),
+        ([0, 1, 2, 3, 4, 5, 6, 8], "order must hold each row number below 8 once, got 8"),
+        ([0, 1, 2, 3, 4, 5, 6, 6], "order must hold each row number below 8 once, got 6 twice"),
+        ([-1, 1, 2, 3, 4, 5, 6, 7], "order must hold whole numbers"),
+        ([0.5] * 8, "order must hold whole numbers"),
+    ],
+)
+def test_orders_that_are_no_permutations_are_refused(order, message):
+    forest, X = grown_forest()
+    with pytest.raises(ValueError, match=message):
+        forest.leaves_of_trees(X[:8], 0, 2, order=order)

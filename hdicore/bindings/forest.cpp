@@ -34,6 +34,56 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
     return {std::make_shared<Forest>(trees, threads, interruption)};
 }
 
+// A column of a tree's nodes: where it is if numpy has it as T, and otherwise copied.
+template <class T>
+Column<T> column_of(const py::handle& object, const char* name, std::vector<py::array>& keep) {
+    py::array array = as_array(object);
+    if (!holds<T>(array)) {
+        if constexpr (std::is_same_v<T, double>) {
+            array = reals(object, name);
+        } else {
+            array = integers<T>(object, name);
+        }
+    }
+    check_ndim(array, name, 1);
+    keep.push_back(array);
+    return {static_cast<const std::byte*>(array.data()), array.strides(0)};
+}
+
+TreeColumns tree_columns(const py::handle& object, std::vector<py::array>& keep) {
+    const auto columns = py::reinterpret_borrow<py::object>(object).cast<py::sequence>();
+    if (columns.size() != 5) {
+        throw py::value_error("a tree must have 5 columns, got " + std::to_string(columns.size()));
+    }
+    const std::size_t first = keep.size();
+    const TreeColumns tree{
+        column_of<std::int64_t>(columns[0], "children_left", keep),
+        column_of<std::int64_t>(columns[1], "children_right", keep),
+        column_of<std::int64_t>(columns[2], "feature", keep),
+        column_of<double>(columns[3], "threshold", keep),
+        column_of<std::uint8_t>(columns[4], "missing_go_to_left", keep),
+        static_cast<std::size_t>(keep[first].size()),
+    };
+    constexpr const char* names[] = {"children_left", "children_right", "feature", "threshold",
+                                     "missing_go_to_left"};
+    for (std::size_t k = 0; k < 5; ++k) {
+        check_shape(keep[first + k], names[k], {keep[first].size()});
+    }
+    return tree;
+}
+
+BoundForest from_trees(const py::sequence& trees, const py::object& n_features,
+                       const py::object& n_threads) {
+    std::vector<py::array> keep;
+    std::vector<TreeColumns> columns;
+    for (const py::handle& tree : trees) columns.push_back(tree_columns(tree, keep));
+    const std::int64_t n = whole_number(n_features, "n_features", 1, max_features);
+    const unsigned threads = thread_count(n_threads);
+    Interruption interruption(pending_signals());
+    const py::gil_scoped_release no_gil;
+    return {std::make_shared<Forest>(columns, n, threads, interruption)};
+}
+
 // Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
 Nodes adopt_nodes(const py::array& nodes, bool copy) {
     constexpr py::ssize_t narrow = sizeof(NarrowNode) / sizeof(std::uint32_t);
@@ -95,15 +145,34 @@ py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool nod
     return result;
 }
 
+// A permutation of n rows; empty for None.
+std::vector<std::uint32_t> permutation(const py::object& object, std::size_t n) {
+    if (object.is_none()) return {};
+    const auto order = integers<std::uint32_t>(object, "order");
+    check_shape(order, "order", {static_cast<py::ssize_t>(n)});
+    std::vector<std::uint32_t> rows(order.data(), order.data() + order.size());
+    std::vector<bool> met(n, false);
+    for (const std::uint32_t row : rows) {
+        if (row >= n || met[row]) {
+            throw py::value_error("order must hold each row number below " + std::to_string(n) +
+                                  " once, got " + std::to_string(row) + (row >= n ? "" : " twice"));
+        }
+        met[row] = true;
+    }
+    return rows;
+}
+
 // Filled tree by tree: each column is one run of memory.
 py::object leaves_of_trees(const BoundForest& self, const py::object& X, const py::object& first,
-                           const py::object& last, const py::object& n_threads) {
+                           const py::object& last, const py::object& order,
+                           const py::object& n_threads) {
     const Forest& forest = *self.engine;
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
     const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
     const std::int64_t begin = whole_number(first, "first", 0, n_trees);
     const std::int64_t end = whole_number(last, "last", begin, n_trees);
+    const std::vector<std::uint32_t> rows_in_order = permutation(order, rows.n_rows);
     py::array_t<leaf_t> result(
         Shape{static_cast<py::ssize_t>(end - begin), static_cast<py::ssize_t>(rows.n_rows)});
     leaf_t* data = result.mutable_data();
@@ -112,9 +181,26 @@ py::object leaves_of_trees(const BoundForest& self, const py::object& X, const p
     {
         const py::gil_scoped_release no_gil;
         route_trees(forest, rows, static_cast<std::size_t>(begin), static_cast<std::size_t>(end),
-                    threads, data, interruption);
+                    rows_in_order, threads, data, interruption);
     }
     return result.attr("T");
+}
+
+py::array_t<double> sums_below_parents(const BoundForest& self, const py::object& tree,
+                                       const py::object& values) {
+    const Forest& forest = *self.engine;
+    const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
+    const auto t = static_cast<std::size_t>(whole_number(tree, "tree", 0, n_trees - 1));
+    const auto of_leaves = reals(values, "values");
+    const auto n_leaves = static_cast<py::ssize_t>(forest.n_leaves(t));
+    if (of_leaves.ndim() != 2 || of_leaves.shape(1) != n_leaves) {
+        throw py::value_error("values must have shape (k, " + std::to_string(n_leaves) + "), got " +
+                              shape_text(shape_of(of_leaves)));
+    }
+    py::array_t<double> result(Shape{of_leaves.shape(0), n_leaves});
+    forest.sum_below_parents(t, static_cast<std::size_t>(of_leaves.shape(0)), of_leaves.data(),
+                             result.mutable_data());
+    return result;
 }
 
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
@@ -156,6 +242,28 @@ Notes
 -----
 Immutable, so safe to share between threads. Building is O(n_nodes).)";
 
+constexpr const char* from_trees_doc =
+    R"(Return a forest of trees that are read where they are.
+
+Parameters
+----------
+trees : sequence of sequences of 5 arrays, each (n_nodes,)
+    For each tree its children_left, children_right, feature, threshold and
+    missing_go_to_left. Columns of a structured array are not copied if they hold int64,
+    float64 and uint8.
+n_features : int
+n_threads : int, default=0
+    0 means all that this process may use.
+
+Returns
+-------
+Forest
+
+Raises
+------
+ValueError
+    As the constructor.)";
+
 constexpr const char* apply_doc =
     R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
 
@@ -180,6 +288,8 @@ void register_forest(py::module_& module) {
              py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
              py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
              py::arg("n_features"), py::kw_only(), py::arg("n_threads") = 0)
+        .def_static("from_trees", &from_trees, py::arg("trees"), py::arg("n_features"),
+                    py::kw_only(), py::arg("n_threads") = 0, from_trees_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
                     py::kw_only(), py::arg("copy") = true, from_arrays_doc)
         .def("arrays", &to_arrays,
@@ -201,9 +311,13 @@ void register_forest(py::module_& module) {
             "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
             "`LeafIndex` wants them; ``leaf_nodes`` translates.")
         .def("leaves_of_trees", &leaves_of_trees, py::arg("X"), py::arg("first"), py::arg("last"),
-             py::kw_only(), py::arg("n_threads") = 0,
+             py::kw_only(), py::arg("order") = py::none(), py::arg("n_threads") = 0,
              "Columns [first, last) of `leaves`, (n, last - first) int32 in Fortran order, routed\n"
-             "down these trees alone.")
+             "down these trees alone. Rows are routed in `order`, a permutation (n,): fast if\n"
+             "neighbours share leaves.")
+        .def("sums_below_parents", &sums_below_parents, py::arg("tree"), py::arg("values"),
+             "For each leaf of a tree the sums of values, (k, n_leaves[tree]), over all leaves\n"
+             "below its parent; a root that is a leaf counts as its own parent.")
         .def_property_readonly("n_trees", [](const BoundForest& f) { return f.engine->n_trees(); })
         .def_property_readonly("n_features",
                                [](const BoundForest& f) { return f.engine->n_features(); })

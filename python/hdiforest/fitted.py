@@ -88,10 +88,14 @@ class TrainingRows:
         n_trees = forest.n_trees
         few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
         at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
+        order = None
+        if leaves is None and n_trees > 1:
+            # Rows that share a leaf of one tree share much of their way in the others.
+            order = np.argsort(forest.leaves_of_trees(self.X, 0, 1, n_threads=n_threads)[:, 0])
         for first in range(0, n_trees, at_once):
             last = min(first + at_once, n_trees)
             if leaves is None:
-                own = forest.leaves_of_trees(self.X, first, last, n_threads=n_threads)
+                own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
             else:
                 own = leaves[:, first:last]
             counts = None if self.bags is None else self.bags.of_trees(first, last)

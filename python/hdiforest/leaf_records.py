@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -36,7 +37,10 @@ class TreeRows:
 
 
 def disagreement(
-    member: Any, leaf_nodes: NDArray[np.int32], rows: TreeRows
+    member: Any,
+    leaf_nodes: NDArray[np.int32],
+    rows: TreeRows,
+    below_parents: Callable[[Floats], Floats],
 ) -> Literal["weights", "targets"] | None:
     """Return what of a tree's leaves differs from its record of the fit; None if nothing does.
 
@@ -54,6 +58,9 @@ def disagreement(
     leaf_nodes : (n_leaves,) int32
         Node of each leaf.
     rows : TreeRows
+    below_parents : callable
+        Returns for numbers of the leaves, (k, n_leaves), their sums over the leaves below each
+        leaf's parent.
     """
     with np.errstate(all="ignore"):  # sums that overflow prove nothing
         weight = rows.sums(rows.weights, len(leaf_nodes))
@@ -61,7 +68,7 @@ def disagreement(
         n = member.tree_.n_node_samples[leaf_nodes]
         if (np.abs(weight - recorded) > _error(2, n, recorded)).any():
             return "weights"
-        tree = _Tree(member.tree_, leaf_nodes, weight)
+        tree = _Tree(member.tree_, leaf_nodes, weight, recorded, n, below_parents)
         kind = _Medians if member.criterion == "absolute_error" else _Means
         outputs = [
             kind(tree, member, TreeRows(rows.leaf, rows.weights, target))
@@ -89,7 +96,7 @@ class Bounds(NamedTuple):
 
 
 def _error(
-    factor: float, n: NDArray[np.int64], size: Floats, weight: Floats | float = np.inf
+    factor: float, n: NDArray[np.int64] | Floats, size: Floats, weight: Floats | float = np.inf
 ) -> Floats:
     """Bound the error of `factor` sums of n products, or of such sums divided by `weight`.
 
@@ -100,18 +107,49 @@ def _error(
     return factor * (n + 4.0) * (_UNIT * size + _LEAST * (1 + 1 / weight))
 
 
-class _Tree:
-    """Sums over the nodes of one tree; O(n_nodes)."""
+def _split_error(
+    parent_n: Floats, parent_weight: Floats, weight: Floats, total: Floats, size: Floats
+) -> Floats:
+    """Bound the error of means of nodes that were computed when their parents were split.
 
-    def __init__(self, record: Any, leaf_nodes: NDArray[np.int32], weight: Floats) -> None:
+    scikit-learn then has the sums of one child as differences of two sums over the parent and over
+    part of it, which err by at most three times what a sum over the parent does; the weights by
+    twice. Squares of means, their differences and quotients make it at most ten. `total` is the
+    parent's sum, divided by the weight of the node, and `size` the node's mean, both of terms taken
+    as positive. See `_error`.
+    """
+    share = parent_weight / weight
+    error = _error(10, parent_n, total + share * size, weight)
+    # If the difference of two weights is mostly rounding, nothing is proved.
+    return np.where(_error(10, parent_n, share) < 0.01, error, np.inf)
+
+
+class _Tree:
+    """The record of one tree, and sums over its nodes; O(n_nodes)."""
+
+    def __init__(
+        self,
+        record: Any,
+        leaf_nodes: NDArray[np.int32],
+        weight: Floats,
+        recorded_weight: Floats,
+        n: NDArray[np.int64],
+        below_parents: Callable[[Floats], Floats],
+    ) -> None:
         self.record = record
         self.leaf_nodes = leaf_nodes
-        self.weight = weight  # (n_leaves,)
+        self.weight = weight  # (n_leaves,), as the others of the leaves
+        self.recorded_weight, self.n = recorded_weight, n
+        self.below_parents = below_parents
         self.left, self.right = record.children_left, record.children_right
+
+    @cached_property
+    def parent(self) -> NDArray[np.intp]:
+        """Parent of each node; the root is its own."""
         inner = np.flatnonzero(self.left >= 0)
-        parent = np.arange(record.node_count)
+        parent = np.arange(self.record.node_count)
         parent[self.left[inner]] = parent[self.right[inner]] = inner
-        self.parent = parent
+        return parent
 
     @cached_property
     def levels(self) -> list[NDArray[np.intp]]:
@@ -122,22 +160,11 @@ class _Tree:
             nodes = np.concatenate([self.left[inner], self.right[inner]])
         return levels
 
-    def split_error(self, nodes: Any, total: Floats, size: Floats) -> Floats:
-        """Bound the error of means of nodes that were computed when their parents were split.
-
-        scikit-learn then has the sums of one child as differences of two sums over the parent and
-        over part of it, which err by at most three times what a sum over the parent does; the
-        weights by twice. Squares of means, their differences and quotients make it at most ten.
-        `total` is the parent's sum, divided by the weight of the node, and `size` the node's mean,
-        both of terms taken as positive. See `_error`.
-        """
-        weights = self.record.weighted_n_node_samples
-        parent, weight = self.parent[nodes], weights[nodes]
-        n = self.record.n_node_samples[parent]
-        share = weights[parent] / weight
-        error = _error(10, n, total + share * size, weight)
-        # If the difference of two weights is mostly rounding, nothing is proved.
-        return np.where(_error(10, n, share) < 0.01, error, np.inf)
+    def split_error_of_leaves(self, sums: Floats, size: Floats) -> Floats:
+        """Return `_split_error` of the leaves, of which `sums` are positive terms."""
+        stacked = np.stack([self.n, self.recorded_weight, sums])
+        n, weight, total = self.below_parents(stacked)
+        return _split_error(n, weight, self.recorded_weight, total / self.weight, size)
 
     def sums(self, of_leaves: Floats) -> Floats:
         """Sum over the leaves below each node, (n_nodes,)."""
@@ -164,7 +191,7 @@ class _Means:
         """Bounds of the values of leaves."""
         tree = self.tree
         size = self._mean(np.abs(self.rows.targets))
-        error = _error(4, tree.record.n_node_samples[tree.leaf_nodes], size, tree.weight)
+        error = _error(4, tree.n, size, tree.weight)
         low, high = self.mean - error, self.mean + error
         if self.member.monotonic_cst is None:
             return Bounds(low, high)
@@ -179,7 +206,11 @@ class _Means:
         weight = tree.sums(tree.weight)
         mean = tree.sums(tree.weight * self.mean) / weight
         total = tree.sums(tree.weight * size)[tree.parent] / weight
-        moved = mean + side * tree.split_error(slice(None), total, np.abs(mean))
+        of_nodes = record.weighted_n_node_samples
+        error = _split_error(
+            record.n_node_samples[tree.parent], of_nodes[tree.parent], of_nodes, total, np.abs(mean)
+        )
+        moved = mean + side * error
         signs = np.asarray(self.member.monotonic_cst)
         lower = np.full(record.node_count, -np.inf)
         upper = np.full(record.node_count, np.inf)
@@ -201,7 +232,6 @@ class _Means:
         scikit-learn computes variances as mean squares less squared means.
         """
         tree = self.tree
-        parent = tree.parent[tree.leaf_nodes]
         if self.member.criterion == "poisson":
             target = self.rows.targets
             impurity = self._mean(xlogy(target, target / self.mean[self.rows.leaf]))
@@ -209,8 +239,7 @@ class _Means:
         else:
             impurity = self.variance
             terms = size = self.variance + self.mean**2
-        total = tree.sums(tree.weight * terms)[parent] / tree.weight
-        error = tree.split_error(tree.leaf_nodes, total, size)
+        error = tree.split_error_of_leaves(tree.weight * terms, size)
         return Bounds(impurity - error, impurity + error)
 
 
@@ -255,7 +284,7 @@ class _Medians:
         tree = self.tree
         deviation = self._mean(np.abs(self.rows.targets - self.low[self.rows.leaf]))
         size = self._mean(np.abs(self.rows.targets))
-        error = tree.split_error(tree.leaf_nodes, 2 * size, deviation)
+        error = tree.split_error_of_leaves(2 * tree.weight * size, deviation)
         error += 4 * self.slack / tree.weight * (self.high - self.low)
         high = np.full(len(error), np.inf) if self.weights_differ else deviation + error
         return Bounds(deviation - error, high)

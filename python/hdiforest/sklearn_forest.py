@@ -263,10 +263,6 @@ def _check_number_of_rows(grown: GrownForest, n: int, sample_weight: SampleWeigh
 
 def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     trees = [member.tree_ for member in grown.members]
-
-    def joined(attribute: str) -> NDArray[Any]:
-        return np.concatenate([getattr(tree, attribute) for tree in trees])
-
     split_on = [tree.feature for tree in trees]
     if grown.features is not None:
         # The feature of a leaf is negative and never read; any valid one can replace it.
@@ -274,16 +270,17 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
             np.asarray(own)[np.maximum(split, 0)]
             for own, split in zip(grown.features, split_on, strict=True)
         ]
-    return Forest(
-        children_left=joined("children_left"),
-        children_right=joined("children_right"),
-        feature=np.concatenate(split_on),
-        threshold=joined("threshold"),
-        missing_go_to_left=joined("missing_go_to_left"),
-        tree_offsets=np.cumsum([0, *(tree.node_count for tree in trees)]),
-        n_features=n_features,
-        n_threads=n_threads,
-    )
+    columns = [
+        (
+            tree.children_left,
+            tree.children_right,
+            split,
+            tree.threshold,
+            tree.missing_go_to_left,
+        )
+        for tree, split in zip(trees, split_on, strict=True)
+    ]
+    return Forest.from_trees(columns, n_features, n_threads=n_threads)
 
 
 def _bags(grown: GrownForest, n: int) -> Bags | None:
@@ -323,6 +320,7 @@ class _LeafCheck:
         rule: WeightingRule,
     ) -> None:
         self._members, self._rows, self._targets, self._rule = members, rows, targets, rule
+        self._forest = forest
         self._nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
 
     def __call__(self, block: TreeBlock) -> None:
@@ -338,7 +336,8 @@ class _LeafCheck:
         if self._rule.float32:
             weights = weights.astype(np.float32).astype(np.float64)
         tree_rows = TreeRows(leaf, weights, self._targets)
-        difference = disagreement(self._members[t], self._nodes[t], tree_rows)
+        below_parents = partial(self._forest.sums_below_parents, t)
+        difference = disagreement(self._members[t], self._nodes[t], tree_rows, below_parents)
         if difference == "weights":
             without = self._rows.sample_weight is None
             given = "without sample_weight" if without else "with sample_weight"

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/interruption.hpp"
@@ -25,6 +26,29 @@ struct TreeArrays {
     std::int64_t n_features;
 };
 
+// A column of a tree's nodes, in memory of any alignment.
+template <class T>
+struct Column {
+    const std::byte* data;
+    std::ptrdiff_t stride;  // bytes from node to node
+
+    T operator[](std::size_t i) const noexcept {
+        T value;
+        std::memcpy(&value, data + static_cast<std::ptrdiff_t>(i) * stride, sizeof(T));
+        return value;
+    }
+};
+
+// One such tree, where its library keeps it.
+struct TreeColumns {
+    Column<std::int64_t> children_left;
+    Column<std::int64_t> children_right;
+    Column<std::int64_t> feature;
+    Column<double> threshold;
+    Column<std::uint8_t> missing_go_to_left;
+    std::size_t n_nodes;
+};
+
 // Immutable after construction: safe to share between threads.
 class Forest {
   public:
@@ -32,6 +56,10 @@ class Forest {
     // binary tree whose features, thresholds and children are in range.
     explicit Forest(const TreeArrays& trees, unsigned n_threads = 1,
                     Interruption& interruption = Interruption::never());
+
+    // The same trees, each where it is.
+    Forest(std::span<const TreeColumns> trees, std::int64_t n_features, unsigned n_threads = 1,
+           Interruption& interruption = Interruption::never());
 
     // From the layout that nodes(), tree_offsets() and leaf_nodes() hand out, e.g. of a mapped
     // file. Nothing is copied; everything is checked, as above.
@@ -51,6 +79,11 @@ class Forest {
     void route(const RowTiles& rows, std::size_t first, std::size_t last,
                leaf_t* out) const noexcept;
 
+    // For each leaf of a tree the sums of `values`, (k, n_leaves(tree)), over all leaves below its
+    // parent; a root that is a leaf counts as its own parent. O(k * nodes of the tree).
+    void sum_below_parents(std::size_t tree, std::size_t k, const double* values,
+                           double* out) const;
+
     const Nodes& nodes() const noexcept { return nodes_; }
     const Array<offset_t>& tree_offsets() const noexcept { return tree_offsets_; }
     // (n_leaves,) scikit-learn's node id of each leaf; leaves of tree t follow those of tree t - 1.
@@ -60,7 +93,8 @@ class Forest {
 
   private:
     template <class Node>
-    void lay_out(const TreeArrays& trees, unsigned n_threads, Interruption& interruption);
+    void lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
+                 Interruption& interruption);
     template <class Node>
     void validate(const Array<Node>& nodes, Interruption& interruption) const;
     template <class Node, bool may_be_nan>

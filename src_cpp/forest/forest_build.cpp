@@ -71,10 +71,9 @@ struct TreeWalk {
 
 // Writes tree `t` to `nodes`, in the order described at NarrowNode, and its leaves to `leaf_nodes`.
 template <class Node>
-void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nodes,
-                  std::int32_t* leaf_nodes, Interruption& interruption) {
-    const auto base = static_cast<std::size_t>(in.tree_offsets[t]);
-    const auto n = static_cast<std::size_t>(in.tree_offsets[t + 1]) - base;
+void lay_out_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, TreeWalk& walk,
+                  Node* nodes, std::int32_t* leaf_nodes, Interruption& interruption) {
+    const std::size_t n = in.n_nodes;
     auto& [pending, reached] = walk;
     reached.assign(n, false);
     reached[0] = true;
@@ -98,18 +97,18 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nod
     *top++ = {0, 0};
     while (top != pending.get()) {
         const auto [old, now] = *--top;
-        const std::int64_t left = in.children_left[base + old];
-        const std::int64_t right = in.children_right[base + old];
+        const std::int64_t left = in.children_left[old];
+        const std::int64_t right = in.children_right[old];
         if (left == -1 && right == -1) {
             leaf_nodes[n_leaves] = static_cast<std::int32_t>(old);
             nodes[now] = Node::at_leaf(now, n_leaves++);
             continue;
         }
-        const std::int64_t feature = in.feature[base + old];
-        const double threshold = in.threshold[base + old];
-        if (feature < 0 || feature >= in.n_features) {
+        const std::int64_t feature = in.feature[old];
+        const double threshold = in.threshold[old];
+        if (feature < 0 || feature >= static_cast<std::int64_t>(n_features)) {
             refuse_tree(t, "node " + std::to_string(old) + " splits on feature " +
-                               std::to_string(feature) + " of " + std::to_string(in.n_features));
+                               std::to_string(feature) + " of " + std::to_string(n_features));
         }
         if (std::isnan(threshold)) {
             refuse_tree(t, "node " + std::to_string(old) + " has the threshold NaN");
@@ -118,7 +117,7 @@ void lay_out_tree(const TreeArrays& in, std::size_t t, TreeWalk& walk, Node* nod
         const std::size_t right_child = reach(right, old);
         nodes[now] =
             Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
-                        placed, in.missing_go_to_left[base + old] != 0);
+                        placed, in.missing_go_to_left[old] != 0);
         *top++ = {right_child, placed + 1};
         *top++ = {left_child, placed};
         placed += 2;
@@ -138,46 +137,73 @@ void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) 
 }
 
 // Nodes of the largest tree.
-std::size_t largest_tree(std::span<const offset_t> tree_offsets) noexcept {
-    offset_t largest = 0;
-    for (std::size_t t = 0; t + 1 < tree_offsets.size(); ++t) {
-        largest = std::max(largest, tree_offsets[t + 1] - tree_offsets[t]);
-    }
-    return static_cast<std::size_t>(largest);
+std::size_t largest_tree(std::span<const TreeColumns> trees) noexcept {
+    std::size_t largest = 0;
+    for (const TreeColumns& tree : trees) largest = std::max(largest, tree.n_nodes);
+    return largest;
 }
 
 template <class Node>
-bool fits(const TreeArrays& trees) noexcept {
-    return largest_tree(trees.tree_offsets) < Node::max_nodes &&
-           trees.n_features <= Node::max_features;
+bool fits(std::span<const TreeColumns> trees, std::size_t n_features) noexcept {
+    return largest_tree(trees) < Node::max_nodes && n_features <= Node::max_features;
 }
 
-}  // namespace
+template <class T>
+Column<T> column_of(std::span<const T> nodes, std::size_t begin) noexcept {
+    return {reinterpret_cast<const std::byte*>(nodes.data() + begin), sizeof(T)};
+}
 
-Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interruption)
-    : n_features_(checked_n_features(trees.n_features)) {
+std::vector<TreeColumns> columns_of(const TreeArrays& trees) {
     const std::size_t n_nodes = trees.children_left.size();
     check_same_length(trees.children_right.size(), n_nodes, "children_right");
     check_same_length(trees.feature.size(), n_nodes, "feature");
     check_same_length(trees.threshold.size(), n_nodes, "threshold");
     check_same_length(trees.missing_go_to_left.size(), n_nodes, "missing_go_to_left");
     check_tree_offsets(trees.tree_offsets, n_nodes);
-    tree_offsets_ =
-        Array(std::vector<offset_t>(trees.tree_offsets.begin(), trees.tree_offsets.end()));
-    fits<NarrowNode>(trees) ? lay_out<NarrowNode>(trees, n_threads, interruption)
-                            : lay_out<WideNode>(trees, n_threads, interruption);
+    std::vector<TreeColumns> columns;
+    for (std::size_t t = 0; t + 1 < trees.tree_offsets.size(); ++t) {
+        const auto begin = static_cast<std::size_t>(trees.tree_offsets[t]);
+        columns.push_back({column_of(trees.children_left, begin),
+                           column_of(trees.children_right, begin), column_of(trees.feature, begin),
+                           column_of(trees.threshold, begin),
+                           column_of(trees.missing_go_to_left, begin),
+                           static_cast<std::size_t>(trees.tree_offsets[t + 1]) - begin});
+    }
+    return columns;
+}
+
+std::vector<offset_t> offsets_of(std::span<const TreeColumns> trees) {
+    std::vector<offset_t> offsets(1, 0);
+    for (const TreeColumns& tree : trees) {
+        offsets.push_back(offsets.back() + static_cast<offset_t>(tree.n_nodes));
+    }
+    check_tree_offsets(offsets, static_cast<std::size_t>(offsets.back()));
+    return offsets;
+}
+
+}  // namespace
+
+Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interruption)
+    : Forest(columns_of(trees), trees.n_features, n_threads, interruption) {}
+
+Forest::Forest(std::span<const TreeColumns> trees, std::int64_t n_features, unsigned n_threads,
+               Interruption& interruption)
+    : tree_offsets_(offsets_of(trees)), n_features_(checked_n_features(n_features)) {
+    fits<NarrowNode>(trees, n_features_) ? lay_out<NarrowNode>(trees, n_threads, interruption)
+                                         : lay_out<WideNode>(trees, n_threads, interruption);
 }
 
 template <class Node>
-void Forest::lay_out(const TreeArrays& trees, unsigned n_threads, Interruption& interruption) {
+void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
+                     Interruption& interruption) {
     std::vector<std::size_t> first_leaf(1, 0);
     for (std::size_t t = 0; t < n_trees(); ++t) first_leaf.push_back(first_leaf[t] + n_leaves(t));
-    std::vector<Node> nodes(trees.children_left.size());
+    std::vector<Node> nodes(static_cast<std::size_t>(tree_offsets_[n_trees()]));
     std::vector<std::int32_t> leaf_nodes(first_leaf.back());
     const auto make_worker = [&]() -> Worker {
-        const auto walk = std::make_shared<TreeWalk>(largest_tree(trees.tree_offsets));
+        const auto walk = std::make_shared<TreeWalk>(largest_tree(trees));
         return [&, walk](std::size_t t) {
-            lay_out_tree(trees, t, *walk, nodes.data() + tree_offsets_[t],
+            lay_out_tree(trees[t], t, n_features_, *walk, nodes.data() + tree_offsets_[t],
                          leaf_nodes.data() + first_leaf[t], interruption);
         };
     };

@@ -60,7 +60,8 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
 }
 
 void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first, std::size_t last,
-                 unsigned n_threads, leaf_t* out, Interruption& interruption) {
+                 std::span<const std::uint32_t> order, unsigned n_threads, leaf_t* out,
+                 Interruption& interruption) {
     const RoutedRows source(forest, rows);
     const Execution execution{.n_threads = n_threads, .interruption = interruption};
     struct Scratch {
@@ -73,11 +74,17 @@ void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first,
         scratch->leaves.resize(stride_of(max_rows));
         return [&, scratch](std::size_t begin, std::size_t end) {
             auto& [tiles, leaves] = *scratch;
-            tiles.assign(rows, begin, end);
+            const auto chosen = order.empty() ? order : order.subspan(begin, end - begin);
+            order.empty() ? tiles.assign(rows, begin, end) : tiles.assign(rows, 0, chosen);
             for (std::size_t t = first; t < last; ++t) {
                 interruption.check();
                 forest.route(tiles, t, t + 1, leaves.data());
-                std::copy_n(leaves.data(), end - begin, out + (t - first) * rows.n_rows + begin);
+                leaf_t* of_tree = out + (t - first) * rows.n_rows;
+                if (order.empty()) {
+                    std::copy_n(leaves.data(), end - begin, of_tree + begin);
+                } else {
+                    for (std::size_t p = 0; p < chosen.size(); ++p) of_tree[chosen[p]] = leaves[p];
+                }
             }
         };
     };

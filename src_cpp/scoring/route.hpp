@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "base/interruption.hpp"
 #include "forest/forest.hpp"
 
@@ -12,10 +15,10 @@ namespace hdicore {
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
                leaf_t* out, Interruption& interruption = Interruption::never());
 
-// Leaves of all rows in trees [first, last), (last - first, n_rows), by leaf numbers. Throws as
-// route_all does.
+// Leaves of all rows in trees [first, last), (last - first, n_rows), by leaf numbers. Rows are
+// routed in `order`, a permutation, or as they come if it is empty. Throws as route_all does.
 void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first, std::size_t last,
-                 unsigned n_threads, leaf_t* out,
+                 std::span<const std::uint32_t> order, unsigned n_threads, leaf_t* out,
                  Interruption& interruption = Interruption::never());
 
 }  // namespace hdicore
