@@ -83,7 +83,7 @@ def _inputs(options: Any) -> Inputs:
 
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
-    model = opened(str(options.model.absolute())).fitted
+    model = opened(str(options.model.absolute()), verify=True).fitted
     try:
         kind, levels = chosen_kind_and_levels(
             model, options.kind, options.coverage, lambda: n_threads
