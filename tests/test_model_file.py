@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
+from hdicore import _core
 from hdiforest import HDIForestRegressor, model_file, tensor_file
 from hdiforest.command.summary import contents as described
 from hdiforest.model_schema import FACTS
@@ -121,8 +122,8 @@ def test_models_with_and_without_training_rows_are_shown_without_indexing_them(m
 def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
     newest = max(model_file.MODEL.readers)
 
-    def read_newer(facts, tensors):
-        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors)
+    def read_newer(facts, tensors, source):
+        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors, source)
 
     readers = model_file.MODEL.readers | {newest + 1: read_newer}
     monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
@@ -248,7 +249,7 @@ def test_changed_bytes(path, model):
         changed[place] ^= 1 << RNG.integers(8)
         path.write_bytes(changed)
         try:
-            loaded = HDIForestRegressor.load(path)
+            loaded = HDIForestRegressor.load(path, verify=True)
         except ValueError:
             n_refused += 1
         else:
@@ -258,8 +259,8 @@ def test_changed_bytes(path, model):
     assert n_refused >= 0.9 * len(places)
 
 
-def rewritten(path, change_facts=None, change_tensors=None):
-    """Change a model file and give it a checksum that fits, as somebody hostile would."""
+def rewritten(path, change_facts=None, change_tensors=None, one_checksum=True):
+    """Change a model file and give it checksums that fit, as somebody hostile would."""
     tensors = dict(load_file(path))
     with safetensors.safe_open(path, framework="np") as file:
         facts = json.loads(file.metadata()[model_file.MODEL.key])["facts"]
@@ -267,8 +268,10 @@ def rewritten(path, change_facts=None, change_tensors=None):
         change_facts(facts)
     if change_tensors is not None:
         change_tensors(tensors)
-    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
-    save_file(tensors, path, metadata={model_file.MODEL.key: text})
+    content = tensor_file._content(facts, tensors)
+    if one_checksum:  # as files had at first, which are checked whole
+        content = {"facts": facts, "sha256": tensor_file._digest(facts, tensors)}
+    save_file(tensors, path, metadata={model_file.MODEL.key: json.dumps(content)})
 
 
 ADDED_TO_VERSION_1 = ["calibration", "mean", "folds", "coding"]
@@ -528,6 +531,119 @@ def test_hostile_tensors(model, path, name):
             continue
         # What the engine accepts, it can score.
         assert loaded.predict_interval(X, LEVELS).shape == (150, 2, 2)
+
+
+@pytest.fixture(params=[0, 1 << 40], ids=["checked whole", "checked by query"])
+def unchecked_rows(request):
+    """Rows that are scored before a model is checked whole."""
+    _core._set_unchecked_rows(request.param)
+    yield request.param
+    _core._set_unchecked_rows(-1)
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+def test_models_are_the_same_however_they_are_checked(model, path, unchecked_rows):
+    opened = HDIForestRegressor.load(path)
+    expected = contents(model)
+    for _ in range(2):
+        for name, values in contents(opened).items():
+            np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+# In which part of a file, and in which words, damage is told.
+DAMAGED = {
+    "forest.nodes": (with_value("forest.nodes", slice(None), 2**32 - 1), "forest: tree . is dam"),
+    "index.ranks": (
+        with_value("index.ranks", slice(None), 2**16 - 1),
+        "index: leaf .* of tree . is dam",
+    ),
+    "index.leaf_begin": (
+        with_value("index.leaf_begin", slice(1, None), 2**31),
+        "index: leaf_begin of tree .",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_damage_that_queries_find_is_told_with_the_file_and_the_part(
+    path, name, n_threads, unchecked_rows
+):
+    change, message = DAMAGED[name]
+    rewritten(path, change_tensors=change, one_checksum=False)
+    message = f"^{re.escape(str(path))} is not a valid model: {message}"
+    opened = HDIForestRegressor.load(path, n_jobs=n_threads)
+    rows = np.tile(X, (100, 1))
+    scorer = opened.scorer_
+    for ask in (
+        lambda: opened.predict_interval(X[:1]),
+        lambda: opened.predict_interval(rows),
+        lambda: opened.predict(rows),
+        lambda: opened.predict_quantiles(rows, 0.5, interpolation="linear"),
+        lambda: opened.predict_cdf(X, Y),
+        lambda: scorer.weights(X),
+        lambda: scorer.proximities(X),
+        lambda: scorer.n_samples(X),
+        lambda: pickle.dumps(opened),
+        lambda: opened.save(path.with_name("again")),
+    ):
+        for _ in range(2):
+            with pytest.raises(ValueError, match=message) as error:
+                ask()
+            assert str(error.value).isprintable()
+    for ask in (lambda: HDIForestRegressor.load(path, verify=True), lambda: described(path)):
+        with pytest.raises(ValueError, match=r"a\.model is not a valid model: .*damaged"):
+            ask()
+    assert not path.with_name("again").exists()
+
+
+def test_damaged_training_rows_are_told_when_they_are_needed(model, path):
+    rewritten(path, change_tensors=with_value("training.X", 0, np.inf), one_checksum=False)
+    opened = HDIForestRegressor.load(path)
+    np.testing.assert_array_equal(opened.predict(X), model.predict(X))
+    message = f"^{re.escape(str(path))} is not a valid model: training.X must be finite"
+    for ask in (
+        lambda: opened.predict_weights(X),
+        lambda: opened.oob_interval(0.9),
+        lambda: opened.save(path.with_name("again")),
+        lambda: pickle.dumps(opened),
+        lambda: opened.calibrate(0.8),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+
+
+def test_damaged_leaf_means_are_told_when_they_are_needed(tmp_path, stacked):
+    path = tmp_path / "stacked.hdi"
+    stacked.save(path)
+    change = with_value("centred.leaf_means", slice(None), np.nan)
+    rewritten(path, change_tensors=change, one_checksum=False)
+    opened = HDIForestRegressor.load(path)
+    with pytest.raises(ValueError, match=r"valid model: centred\.leaf_means: centres must be fin"):
+        opened.predict_interval(np.zeros((1, 2)), 0.8)
+    with pytest.raises(ValueError, match="finite"):
+        HDIForestRegressor.load(path, verify=True)
+
+
+def test_checksums_of_small_arrays_are_checked_at_load_and_of_large_ones_on_demand(tmp_path):
+    path = tmp_path / "large"
+    rows = np.tile(X, (15, 1))
+    forest = RandomForestRegressor(30, random_state=0).fit(rows, rows[:, 0])
+    HDIForestRegressor.from_forest(forest, rows, rows[:, 0]).save(path)
+    whole = path.read_bytes()
+    start = 8 + struct.unpack("<Q", whole[:8])[0]
+    header = json.loads(whole[8:start])
+    for name in ("index.atoms", "index.tree_begin", "training.counts"):
+        begin, end = header[name]["data_offsets"]
+        is_large = end - begin > 1 << 16
+        changed = bytearray(whole)
+        changed[start + begin] ^= 1
+        path.write_bytes(changed)
+        if is_large:
+            HDIForestRegressor.load(path).predict(X)
+        with pytest.raises(ValueError, match=f"the checksum of {name} does not match"):
+            HDIForestRegressor.load(path, verify=is_large)
+    assert is_large
 
 
 @pytest.mark.parametrize("change", [lambda a: a[:-1], lambda a: a[None], lambda a: a.astype("f4")])

@@ -294,7 +294,22 @@ inline constexpr const char* from_arrays_doc =
 The arrays are copied. With ``copy=False`` those of the right type, C-ordered and
 aligned, are used as they are, such as those of a file mapped for reading: nobody,
 no other process either, may then write to their memory while the object lives, as
-what was checked is not checked again.)";
+what was checked is not checked again.
+
+With `source`, the name of the file they come from, only their sizes, offsets and
+atoms are checked at once, and the rest when it is used: what a query of few rows
+reads, and all of it, once, when many rows were scored. An error then begins with
+`source`.)";
+
+// A text, or nothing.
+inline std::optional<std::string> optional_text(const py::object& object, const char* name) {
+    if (object.is_none()) return std::nullopt;
+    if (!py::isinstance<py::str>(object)) {
+        throw py::type_error(std::string(name) + " must be a text or None, got " +
+                             std::string(py::repr(object)));
+    }
+    return object.cast<std::string>();
+}
 
 // The entry of a dict of arrays, as arrays() hands them out.
 inline py::array entry(const py::dict& arrays, const char* name) {

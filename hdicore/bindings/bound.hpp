@@ -8,25 +8,40 @@
 #include <string>
 #include <utility>
 
+#include "base/deferred.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
 
 namespace hdicore::bindings {
 
+// Trees or an index; if they come from a file, checked as needed.
+template <class Value>
+using Engine = std::shared_ptr<const Deferred<Value>>;
+
+template <class Value>
+Engine<Value> engine_of(Value value) {
+    return std::make_shared<const Deferred<Value>>(std::move(value));
+}
+
 struct BoundForest {
-    std::shared_ptr<const Forest> engine;
+    Engine<Forest> engine;
+
+    // For what is checked at once, such as sizes.
+    const Forest& current() const noexcept { return engine->current(); }
 };
 
 // An index that remembers whether y had one dimension: its results then have no axis for outputs.
 struct BoundIndex {
-    std::shared_ptr<const LeafIndex> engine;
+    Engine<LeafIndex> engine;
     bool scalar_output;
+
+    const LeafIndex& current() const noexcept { return engine->current(); }
 };
 
 struct BoundScorer {
     pybind11::object forest;
     pybind11::object index;
-    std::shared_ptr<const Forest> forest_engine;
+    Engine<Forest> forest_engine;
     BoundIndex bound_index;
 };
 

@@ -123,7 +123,7 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                             const py::object& rows, const py::object& coverage,
                             const py::sequence& kind_names, const py::object& draw_weight,
                             double scale, const py::object& offsets, const py::object& n_threads) {
-    const LeafIndex& engine = *held<BoundIndex>(index, "index").engine;
+    const LeafIndex& engine = whole(held<BoundIndex>(index, "index").engine);
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const Shape shape{ids.shape(0), static_cast<py::ssize_t>(engine.n_trees())};

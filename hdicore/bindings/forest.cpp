@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "query.hpp"
 #include "scoring/route.hpp"
 
 namespace hdicore::bindings {
@@ -31,7 +32,7 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<Forest>(trees, threads, interruption)};
+    return {engine_of(Forest(trees, threads, interruption))};
 }
 
 // A column of a tree's nodes: where it is if numpy has it as T, and otherwise copied.
@@ -81,7 +82,7 @@ BoundForest from_trees(const py::sequence& trees, const py::object& n_features,
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<Forest>(columns, n, threads, interruption)};
+    return {engine_of(Forest(columns, n, threads, interruption))};
 }
 
 // Nodes as words of 32 bits, (n_nodes, 2) or (n_nodes, 4).
@@ -96,23 +97,29 @@ Nodes adopt_nodes(const py::array& nodes, bool copy) {
     return adopt<std::uint32_t, NarrowNode>(nodes, "nodes", copy, 2);
 }
 
-BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bool copy) {
+BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bool copy,
+                        const py::object& source) {
+    const auto named = optional_text(source, "source");
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
     auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);
     const std::int64_t n = whole_number(n_features, "n_features", 1, max_features);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<Forest>(std::move(nodes), std::move(tree_offsets),
-                                     std::move(leaf_nodes), n, interruption)};
+    if (named) {
+        return {engine_of(
+            Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n, *named))};
+    }
+    return {engine_of(
+        Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n, interruption))};
 }
 
 BoundForest from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1], true);
+    return from_arrays(state[0].cast<py::dict>(), state[1], true, py::none());
 }
 
 py::dict to_arrays(const py::object& self) {
-    const Forest& forest = *self.cast<const BoundForest&>().engine;
+    const Forest& forest = whole(self.cast<const BoundForest&>().engine);
     py::dict arrays;
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
@@ -129,14 +136,14 @@ py::dict to_arrays(const py::object& self) {
 
 py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool node_ids,
                           const py::object& n_threads, const py::object& out) {
-    const Forest& forest = *self.engine;
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
+    const unsigned threads = thread_count(n_threads);
+    const Forest& forest = of_rows(self.engine, rows.n_rows, threads);
     auto result = output_array<leaf_t>(
         out, {static_cast<py::ssize_t>(rows.n_rows), static_cast<py::ssize_t>(forest.n_trees())});
     check_disjoint(result, "out", keep, "X");
     leaf_t* data = result.mutable_data();
-    const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
@@ -166,9 +173,10 @@ std::vector<std::uint32_t> permutation(const py::object& object, std::size_t n) 
 py::object leaves_of_trees(const BoundForest& self, const py::object& X, const py::object& first,
                            const py::object& last, const py::object& order,
                            const py::object& n_threads) {
-    const Forest& forest = *self.engine;
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
+    const unsigned threads = thread_count(n_threads);
+    const Forest& forest = of_rows(self.engine, rows.n_rows, threads);
     const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
     const std::int64_t begin = whole_number(first, "first", 0, n_trees);
     const std::int64_t end = whole_number(last, "last", begin, n_trees);
@@ -176,7 +184,6 @@ py::object leaves_of_trees(const BoundForest& self, const py::object& X, const p
     py::array_t<leaf_t> result(
         Shape{static_cast<py::ssize_t>(end - begin), static_cast<py::ssize_t>(rows.n_rows)});
     leaf_t* data = result.mutable_data();
-    const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
@@ -188,7 +195,7 @@ py::object leaves_of_trees(const BoundForest& self, const py::object& X, const p
 
 py::array_t<double> sums_below_parents(const BoundForest& self, const py::object& tree,
                                        const py::object& values) {
-    const Forest& forest = *self.engine;
+    const Forest& forest = whole(self.engine);
     const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
     const auto t = static_cast<std::size_t>(whole_number(tree, "tree", 0, n_trees - 1));
     const auto of_leaves = reals(values, "values");
@@ -204,7 +211,7 @@ py::array_t<double> sums_below_parents(const BoundForest& self, const py::object
 }
 
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
-    const Forest& forest = *self.engine;
+    const Forest& forest = self.current();
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
     for (std::size_t t = 0; t < forest.n_trees(); ++t) {
         result.mutable_data()[t] = static_cast<std::int64_t>(forest.n_leaves(t));
@@ -291,7 +298,8 @@ void register_forest(py::module_& module) {
         .def_static("from_trees", &from_trees, py::arg("trees"), py::arg("n_features"),
                     py::kw_only(), py::arg("n_threads") = 0, from_trees_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-                    py::kw_only(), py::arg("copy") = true, from_arrays_doc)
+                    py::kw_only(), py::arg("copy") = true, py::arg("source") = py::none(),
+                    from_arrays_doc)
         .def("arrays", &to_arrays,
              "Dict of read-only views: nodes (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is "
              "very\n"
@@ -318,18 +326,19 @@ void register_forest(py::module_& module) {
         .def("sums_below_parents", &sums_below_parents, py::arg("tree"), py::arg("values"),
              "For each leaf of a tree the sums of values, (k, n_leaves[tree]), over all leaves\n"
              "below its parent; a root that is a leaf counts as its own parent.")
-        .def_property_readonly("n_trees", [](const BoundForest& f) { return f.engine->n_trees(); })
+        .def_property_readonly("n_trees",
+                               [](const BoundForest& f) { return f.current().n_trees(); })
         .def_property_readonly("n_features",
-                               [](const BoundForest& f) { return f.engine->n_features(); })
+                               [](const BoundForest& f) { return f.current().n_features(); })
         .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
         .def_property_readonly(
             "leaf_nodes",
             [](const py::object& self) {
-                return view_of(self.cast<const BoundForest&>().engine->leaf_nodes(), self);
+                return view_of(whole(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
             },
             "(n_leaves.sum(),) node id of each leaf, tree after tree.")
         .def_property_readonly(
-            "nbytes", [](const BoundForest& f) { return f.engine->nbytes(); },
+            "nbytes", [](const BoundForest& f) { return f.current().nbytes(); },
             "Memory of all arrays, in bytes.")
         .def("__getstate__",
              [](const py::object& self) {

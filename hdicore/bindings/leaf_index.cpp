@@ -23,7 +23,9 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
     }
 }
 
-BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
+BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
+                       const py::object& source) {
+    const auto named = optional_text(source, "source");
     LeafIndexArrays held;
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
@@ -46,15 +48,16 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy) {
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<LeafIndex>(std::move(held), interruption), scalar_output};
+    if (named) return {engine_of(LeafIndex(std::move(held), *named)), scalar_output};
+    return {engine_of(LeafIndex(std::move(held), interruption)), scalar_output};
 }
 
 BoundIndex from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true);
+    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true, py::none());
 }
 
 py::dict to_arrays(const py::object& self) {
-    const LeafIndexArrays& held = self.cast<const BoundIndex&>().engine->arrays();
+    const LeafIndexArrays& held = whole(self.cast<const BoundIndex&>().engine).arrays();
     py::dict arrays;
     arrays["leaf_offsets"] = view_of(held.leaf_offsets, self);
     arrays["atom_offsets"] = view_of(held.atom_offsets, self);
@@ -82,15 +85,15 @@ py::dict to_arrays(const py::object& self) {
 }
 
 py::array_t<std::int64_t> leaves_per_tree(const BoundIndex& index) {
-    py::array_t<std::int64_t> result(static_cast<py::ssize_t>(index.engine->n_trees()));
-    for (std::size_t t = 0; t < index.engine->n_trees(); ++t) {
-        result.mutable_data()[t] = static_cast<std::int64_t>(index.engine->n_leaves(t));
+    py::array_t<std::int64_t> result(static_cast<py::ssize_t>(index.current().n_trees()));
+    for (std::size_t t = 0; t < index.current().n_trees(); ++t) {
+        result.mutable_data()[t] = static_cast<std::int64_t>(index.current().n_leaves(t));
     }
     return result;
 }
 
 py::array_t<double> atoms(const py::object& self, const py::object& output) {
-    const LeafIndex& index = *self.cast<const BoundIndex&>().engine;
+    const LeafIndex& index = self.cast<const BoundIndex&>().current();
     const auto last = static_cast<std::int64_t>(index.n_outputs()) - 1;
     const auto which = static_cast<std::size_t>(whole_number(output, "output", 0, last));
     const std::span<const double> atoms = index.atoms(which);
@@ -103,7 +106,9 @@ py::capsule c_index(const BoundIndex& index) {
         hdicore_get_api()->index_release(
             static_cast<hdicore_index*>(PyCapsule_GetPointer(capsule, "hdicore.index")));
     };
-    return py::capsule(new hdicore_index{index.engine}, "hdicore.index", release);
+    return py::capsule(
+        new hdicore_index{std::shared_ptr<const LeafIndex>(index.engine, &whole(index.engine))},
+        "hdicore.index", release);
 }
 
 constexpr const char* class_doc =
@@ -222,27 +227,28 @@ void register_leaf_index(py::module_& module) {
                     py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
                     py::arg("n_threads") = 0, from_blocks_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"),
-                    py::kw_only(), py::arg("copy") = true, from_arrays_doc)
+                    py::kw_only(), py::arg("copy") = true, py::arg("source") = py::none(),
+                    from_arrays_doc)
         .def("arrays", &to_arrays,
              "Dict of read-only views of the flat arrays; row weights are not among them.")
         .def("atoms", &atoms, py::arg("output") = 0, "Distinct targets of one output, ascending.")
-        .def_property_readonly("n_trees", [](const BoundIndex& i) { return i.engine->n_trees(); })
+        .def_property_readonly("n_trees", [](const BoundIndex& i) { return i.current().n_trees(); })
         .def_property_readonly("n_outputs",
-                               [](const BoundIndex& i) { return i.engine->n_outputs(); })
+                               [](const BoundIndex& i) { return i.current().n_outputs(); })
         .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
         .def_property_readonly(
-            "n_entries", [](const BoundIndex& i) { return i.engine->n_entries(); },
+            "n_entries", [](const BoundIndex& i) { return i.current().n_entries(); },
             "Pairs of a leaf and a target in it, over all outputs.")
         .def_property_readonly(
-            "shift", [](const BoundIndex& i) { return i.engine->shift(); },
+            "shift", [](const BoundIndex& i) { return i.current().shift(); },
             "A tree that contributes to a row has 2**shift units.")
         .def_property_readonly(
-            "nbytes", [](const BoundIndex& i) { return i.engine->nbytes(); },
+            "nbytes", [](const BoundIndex& i) { return i.current().nbytes(); },
             "Memory of all arrays, in bytes.")
         .def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
         .def_property_readonly(
-            "pooled", [](const BoundIndex& i) { return i.engine->arrays().pooled; },
+            "pooled", [](const BoundIndex& i) { return i.current().arrays().pooled; },
             "Whether leaves count by their size.")
         .def("__getstate__",
              [](const py::object& self) {

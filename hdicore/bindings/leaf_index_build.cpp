@@ -91,9 +91,8 @@ BoundIndex make_index(const py::object& leaves, const py::object& y, const py::o
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return {
-        std::make_shared<LeafIndex>(rows, given.keep_row_weights, given.n_threads, interruption),
-        given.scalar_output};
+    return {engine_of(LeafIndex(rows, given.keep_row_weights, given.n_threads, interruption)),
+            given.scalar_output};
 }
 
 // Some columns of a matrix (n, k), each of which is then one run of memory.
@@ -166,7 +165,7 @@ BoundIndex from_blocks(const py::object& blocks, const py::object& y, const py::
         builder->end_pass();
     }
     const py::gil_scoped_release no_gil;
-    return {std::make_shared<LeafIndex>(std::move(*builder)), given.scalar_output};
+    return {engine_of(LeafIndex(std::move(*builder))), given.scalar_output};
 }
 
 }  // namespace hdicore::bindings

@@ -26,6 +26,31 @@ inline const BoundIndex& index_of(const BoundScorer& self) {
 // on it.
 inline std::atomic<std::size_t> block_rows{0};
 
+// Rows of all queries together that are scored before a forest or an index of a file is checked
+// whole; below 0: as many as read an eighth of its leaves. Set by tests, as no result may depend on
+// it.
+inline std::atomic<std::int64_t> unchecked_rows{-1};
+
+// Asks Python for signals in long work without its lock.
+template <class Value>
+const Value& whole(const Engine<Value>& engine, unsigned n_threads = 1) {
+    Interruption interruption(pending_signals());
+    const py::gil_scoped_release no_gil;
+    return engine->whole(n_threads, interruption);
+}
+
+template <class Value>
+const Value& of_rows(const Engine<Value>& engine, std::size_t n_rows, unsigned n_threads) {
+    const Value& current = engine->current();
+    if (current.is_checked()) return current;
+    const std::int64_t asked = unchecked_rows;
+    const std::size_t limit =
+        asked >= 0 ? static_cast<std::size_t>(asked) : current.n_leaves() / current.n_trees() / 8;
+    Interruption interruption(pending_signals());
+    const py::gil_scoped_release no_gil;
+    return engine->of_rows(n_rows, limit, n_threads, interruption);
+}
+
 // What a query is asked for: rows or leaves, checked, with the memory they live in.
 class Query {
   public:
@@ -33,8 +58,9 @@ class Query {
           const py::object& n_threads)
         : Query(self.bound_index, leave_out, n_threads) {
         rows_name_ = "X";
-        source_ = std::make_unique<RoutedRows>(*self.forest_engine, row_matrix(X, keep_));
-        check_leave_out();
+        const RowMatrix rows = row_matrix(X, keep_);
+        const Forest& forest = of_rows(self.forest_engine, rows.n_rows, n_threads_);
+        take(self.bound_index, std::make_unique<RoutedRows>(forest, rows));
     }
 
     Query(const BoundIndex& self, const py::object& leaves, const py::object& leave_out,
@@ -43,20 +69,17 @@ class Query {
         const auto ids = integers<leaf_t>(leaves, "leaves");
         check_ndim(ids, "leaves", 2);
         check_shape(ids, "leaves",
-                    {ids.shape(0), static_cast<py::ssize_t>(self.engine->n_trees())});
+                    {ids.shape(0), static_cast<py::ssize_t>(self.current().n_trees())});
         rows_name_ = "leaves";
         keep_ = ids;
-        source_ = std::make_unique<GivenLeaves>(*self.engine, ids.data(),
-                                                static_cast<std::size_t>(ids.shape(0)));
-        check_leave_out();
+        take(self, std::make_unique<GivenLeaves>(self.current(), ids.data(),
+                                                 static_cast<std::size_t>(ids.shape(0))));
     }
 
     // Shape of a result: rows, outputs unless y had one dimension, and what is asked of each.
     Shape shape(const Shape& rest) const {
         Shape full{static_cast<py::ssize_t>(source_->n_rows())};
-        if (!index_.scalar_output) {
-            full.push_back(static_cast<py::ssize_t>(index_.engine->n_outputs()));
-        }
+        if (!scalar_output_) full.push_back(static_cast<py::ssize_t>(index_->n_outputs()));
         full.insert(full.end(), rest.begin(), rest.end());
         return full;
     }
@@ -78,18 +101,13 @@ class Query {
         return array;
     }
 
-    // A finite number for each leaf of the index.
+    // A number for each leaf of the index. Scoring checks those that it reads.
     py::array_t<double> of_leaves(const py::object& object, const char* name) const {
-        if (index_.engine->n_outputs() != 1) {
+        if (index_->n_outputs() != 1) {
             throw py::value_error(std::string(name) + " needs an index of one output");
         }
         auto array = reals(object, name);
-        check_shape(array, name, {static_cast<py::ssize_t>(index_.engine->n_leaves())});
-        for (py::ssize_t i = 0; i < array.size(); ++i) {
-            if (!std::isfinite(array.data()[i])) {
-                throw py::value_error(std::string(name) + " must be finite");
-            }
-        }
+        check_shape(array, name, {static_cast<py::ssize_t>(index_->n_leaves())});
         return array;
     }
 
@@ -104,17 +122,17 @@ class Query {
 
     void score(const Request& request) {
         const py::gil_scoped_release no_gil;
-        hdicore::score(*index_.engine, *source_, left_out(), request, execution());
+        hdicore::score(*index_, *source_, left_out(), request, execution());
     }
 
     CsrMatrix<double> weights() {
         const py::gil_scoped_release no_gil;
-        return atom_weights(*index_.engine, *source_, left_out(), execution());
+        return atom_weights(*index_, *source_, left_out(), execution());
     }
 
     CsrMatrix<std::int64_t> proximities() {
         const py::gil_scoped_release no_gil;
-        return hdicore::proximities(*index_.engine, *source_, left_out(), execution());
+        return hdicore::proximities(*index_, *source_, left_out(), execution());
     }
 
     py::array_t<std::int64_t> count_samples() {
@@ -122,19 +140,25 @@ class Query {
         std::int64_t* counts = result.mutable_data();
         {
             const py::gil_scoped_release no_gil;
-            hdicore::count_samples(*index_.engine, *source_, execution(), counts);
+            hdicore::count_samples(*index_, *source_, execution(), counts);
         }
         return result;
     }
 
   private:
     Query(const BoundIndex& index, const py::object& leave_out, const py::object& n_threads)
-        : index_(index), n_threads_(thread_count(n_threads)) {
+        : scalar_output_(index.scalar_output), n_threads_(thread_count(n_threads)) {
         if (leave_out.is_none()) return;
         // A copy, as it must not change between its check and its use.
         const auto rows = integers<std::uint32_t>(leave_out, "leave_out");
         check_ndim(rows, "leave_out", 1);
         leave_out_.emplace(rows.data(), rows.data() + rows.size());
+    }
+
+    void take(const BoundIndex& index, std::unique_ptr<LeafSource> source) {
+        source_ = std::move(source);
+        index_ = &of_rows(index.engine, source_->n_rows(), n_threads_);
+        check_leave_out();
     }
 
     void check_leave_out() const {
@@ -150,8 +174,9 @@ class Query {
         return {.n_threads = n_threads_, .block_rows = block_rows, .interruption = interruption_};
     }
 
-    const BoundIndex& index_;
+    bool scalar_output_;
     unsigned n_threads_;
+    const LeafIndex* index_ = nullptr;
     Interruption interruption_{pending_signals()};
     const char* rows_name_ = "";
     py::array keep_;

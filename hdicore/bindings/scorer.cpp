@@ -11,7 +11,7 @@ namespace {
 BoundScorer make_scorer(const py::object& forest, const py::object& index) {
     const auto& bound_forest = held<BoundForest>(forest, "forest");
     const auto& bound_index = held<BoundIndex>(index, "index");
-    check_same_trees(*bound_forest.engine, *bound_index.engine);
+    check_same_trees(bound_forest.current(), bound_index.current());
     return {forest, index, bound_forest.engine, bound_index};
 }
 
@@ -45,6 +45,7 @@ ValueError
         });
     register_queries(cls, "X");
     module.def("_set_block_rows", [](std::size_t n_rows) { block_rows = n_rows; });
+    module.def("_set_unchecked_rows", [](std::int64_t n_rows) { unchecked_rows = n_rows; });
 }
 
 }  // namespace hdicore::bindings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,6 +40,8 @@ class CentredForest:
     leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
     mean: Mean | None = None
     share: float = 0.0  # of the mean in the centres
+    # The name of leaf_means in a file, if they are checked as rows need them; None: they were.
+    source: str | None = None
 
     @classmethod
     def checked(
@@ -48,21 +51,27 @@ class CentredForest:
         leaf_means: NDArray[np.float64],
         mean: Mean | None = None,
         share: float = 0.0,
+        source: str | None = None,
     ) -> CentredForest:
         """Return the parts together, or raise ValueError if they are not of one forest."""
         scorer = Scorer(forest, residuals)  # raises unless they have the same leaves
         n_leaves = int(forest.n_leaves.sum())
         means = np.asarray(leaf_means)
-        if means.dtype != np.float64 or means.shape != (n_leaves,) or not np.isfinite(means).all():
+        proper = means.dtype == np.float64 and means.shape == (n_leaves,)
+        if not proper or (source is None and not np.isfinite(means).all()):
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
         if not 0 <= share <= 1 or (mean is None and share != 0):
             raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
-        return cls(scorer, means, mean, share)
+        return cls(scorer, means, mean, share, source)
 
     @property
     def family(self) -> str:
         """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
         return "centred" if self.mean is None else "stacked"
+
+    @cached_property
+    def _centres(self) -> NDArray[np.float64]:
+        return self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
 
     def intervals(
         self,
@@ -75,8 +84,14 @@ class CentredForest:
 
         One merge of a row's leaves serves all, and its centre. O(depth + entries) for each tree.
         """
-        centres = self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
-        ends = self.scorer.intervals(X, coverage, kinds, centres=centres, n_threads=n_threads)
+        try:
+            ends = self.scorer.intervals(
+                X, coverage, kinds, centres=self._centres, n_threads=n_threads
+            )
+        except ValueError as error:
+            if self.source is None or not str(error).startswith("centres"):
+                raise
+            raise ValueError(f"{self.source}: {error}") from None
         if self.mean is not None:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
                 part = slice(begin, begin + _ROWS_AT_ONCE)

@@ -264,18 +264,26 @@ class HDIForestRegressor(
         model_file.save(fitted, Path(path), training_rows=training_rows)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, verify: bool = False
+    ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them; tables that follow from them are made anew (136 to 264 bytes for each leaf, if
-        leaves have 32 rows or more in the mean). Everything in it is checked before it is used.
+        share them. Opening takes the same time for any number of leaves. Everything in the file is
+        checked before it is used: what describes the model now, nodes, leaves and training rows
+        when a query reads them. When queries have read about an eighth of the leaves, the rest is
+        checked once, and tables that follow from it are made (136 to 264 bytes for each leaf, if
+        leaves have 32 rows or more in the mean).
 
         Parameters
         ----------
         path : path
         n_jobs : int, default=None
             See the class; None means 1.
+        verify : bool, default=False
+            Whether to check everything now, and the checksums of large arrays, which tell whether
+            a bit of the file has changed. ``hdiforest inspect`` does so, too.
 
         Raises
         ------
@@ -286,7 +294,7 @@ class HDIForestRegressor(
         ValueError
             If it is not a model, is damaged, or comes from a newer version.
         """
-        fitted = model_file.load(Path(path))
+        fitted = model_file.load(Path(path), verify=verify)
         forest = StoredForest(
             fitted.scorer.forest.n_trees,
             fitted.n_features,

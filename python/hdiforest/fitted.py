@@ -161,6 +161,8 @@ class FittedForest:
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
     coding: TableCoding | None = None  # None: rows are the features themselves
+    # Of a file: raises ValueError unless the training rows hold what they may.
+    check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
     further_levels: dict[float, Level] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
@@ -222,11 +224,13 @@ class FittedForest:
         return self.scorer.index.n_outputs
 
     def require_training_rows(self) -> TrainingRows:
-        """Return the training rows, or raise ValueError."""
+        """Return the training rows, or raise ValueError if there are none, or damaged ones."""
         if self.training_rows is None:
             raise ValueError(
                 "this model was saved without its training rows; save it with training_rows=True"
             )
+        if self.check_rows is not None:
+            self.check_rows()
         return self.training_rows
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:

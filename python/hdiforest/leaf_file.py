@@ -38,18 +38,19 @@ def save(indexed: Indexed, path: Path) -> None:
     tensor_file.write(path, LEAF_INDEX, facts, tensors)
 
 
-def load(path: Path) -> Indexed:
+def load(path: Path, *, verify: bool = False) -> Indexed:
     """Return what `save` wrote; see `LeafModel.load`."""
-    return tensor_file.load(path, LEAF_INDEX)
+    return tensor_file.load(path, LEAF_INDEX, verify=verify)
 
 
-def _read_version_2(facts: Facts, tensors: Tensors) -> Indexed:
+def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> Indexed:
     stored = {name: array for name, array in tensors.items() if name.startswith(_PREFIX)}
     arrays = {name.removeprefix(_PREFIX): array for name, array in stored.items()}
     given = facts.get("calibration")
     if not isinstance(given, dict | None) or (given is None) != (not arrays):
         raise ValueError("the facts and the tensors of its calibration do not fit")
-    indexed = _read_version_1(facts, {k: v for k, v in tensors.items() if k not in stored})
+    of_index = {name: array for name, array in tensors.items() if name not in stored}
+    indexed = _read_version_1(facts, of_index, source)
     if given is None:
         return indexed
     calibration = from_arrays(arrays, given)
@@ -69,14 +70,15 @@ def check_leaf_calibration(index: LeafIndex, calibration: Any) -> None:
         raise ValueError("the calibration does not fit an index of leaves")
 
 
-def _read_version_1(facts: Facts, tensors: Tensors) -> Indexed:
+def _read_version_1(facts: Facts, tensors: Tensors, source: str | None) -> Indexed:
     scalar_output, n_training_rows = facts.get("scalar_output"), facts.get("n_training_rows")
     if type(scalar_output) is not bool:
         raise ValueError("scalar_output must be true or false")
     if n_training_rows is not None and not (type(n_training_rows) is int and n_training_rows >= 0):
         raise ValueError("n_training_rows must be null or a whole number")
     arrays: Any = tensors
-    return Indexed(LeafIndex.from_arrays(arrays, scalar_output, copy=False), n_training_rows)
+    index = LeafIndex.from_arrays(arrays, scalar_output, copy=False, source=source)
+    return Indexed(index, n_training_rows)
 
 
 LEAF_INDEX = tensor_file.Format(

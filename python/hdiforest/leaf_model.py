@@ -155,10 +155,18 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         leaf_file.save(indexed, Path(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], apply: Apply, *, n_jobs: int | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        apply: Apply,
+        *,
+        n_jobs: int | None = None,
+        verify: bool = False,
+    ) -> Self:
         """Open the index that `save` wrote, for the same forest.
 
-        The file is memory-mapped, and everything in it is checked before it is used.
+        The file is memory-mapped, and everything in it is checked before it is used: leaves when
+        queries read them.
 
         Parameters
         ----------
@@ -167,6 +175,8 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
             From rows to leaf ids, as at `fit`.
         n_jobs : int, default=None
             See the class.
+        verify : bool, default=False
+            Whether to check everything now, and the checksums of large arrays, too.
 
         Raises
         ------
@@ -177,7 +187,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         ValueError
             If it is not such a file, is damaged, or comes from a newer version.
         """
-        stored = leaf_file.load(Path(path))
+        stored = leaf_file.load(Path(path), verify=verify)
         n = stored.n_training_rows
         model = cls.from_index(apply, stored.index, n_training_rows=n, n_jobs=n_jobs)
         if stored.calibration is not None:

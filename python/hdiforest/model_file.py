@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,12 @@ from hdiforest.centred import CentredForest
 from hdiforest.coding import TableCoding
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
-from hdiforest.model_schema import check_facts, check_tensors, check_training_rows
+from hdiforest.model_schema import (
+    check_facts,
+    check_tensors,
+    check_training_shapes,
+    check_training_values,
+)
 from hdiforest.tensor_file import Facts, Tensors
 
 _FOLD = re.compile(r"fold\d+\.")
@@ -54,9 +60,9 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     tensor_file.write(path, MODEL, facts, tensors)
 
 
-def load(path: Path) -> FittedForest:
+def load(path: Path, *, verify: bool = False) -> FittedForest:
     """Return the fitted forest stored at `path`; see `HDIForestRegressor.load`."""
-    return tensor_file.load(path, MODEL)
+    return tensor_file.load(path, MODEL, verify=verify)
 
 
 def read_facts(path: Path) -> Facts:
@@ -65,7 +71,7 @@ def read_facts(path: Path) -> Facts:
 
 
 def read_digest(path: Path) -> str:
-    """Return the SHA-256 over everything in a model file that `load` has accepted."""
+    """Return the SHA-256 that stands for everything in a model file that `load` has accepted."""
     return tensor_file.read_digest(path, MODEL)
 
 
@@ -120,66 +126,73 @@ def _grouped(tensors: Tensors) -> dict[str, Any]:
     return groups
 
 
-def _read_version_1(facts: Facts, tensors: Tensors) -> FittedForest:
+def _in(source: str | None, part: str) -> str | None:
+    """Name a part of a file for errors, if the file is to be named."""
+    return None if source is None else f"{source}: {part}"
+
+
+def _read_version_1(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
     check_facts(facts, 1)
     check_tensors(tensors, 1)
-    return _fitted_forest(facts, _grouped(tensors))
+    return _fitted_forest(facts, _grouped(tensors), source)
 
 
-def _read_version_2(facts: Facts, tensors: Tensors) -> FittedForest:
+def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
     check_facts(facts, 2)
     of_folds = _grouped({name: array for name, array in tensors.items() if _FOLD.match(name)})
     if set(of_folds) != {f"fold{i}" for i in range(len(facts["folds"]))}:
         raise ValueError("its tensors are not those of its folds")
     folds = tuple(
         # Facts that are not the fold's own are those of the whole model.
-        _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], ())
+        _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], (), _in(source, f"fold{i}"))
         for i, own in enumerate(facts["folds"])
     )
     if any(fold.n_features != facts["n_features"] for fold in folds):
         raise ValueError("the calibration does not fit the folds of the model")
     of_model = {name: array for name, array in tensors.items() if not _FOLD.match(name)}
-    return _read_part(facts, of_model, folds)
+    return _read_part(facts, of_model, folds, source)
 
 
-def _read_version_3(facts: Facts, tensors: Tensors) -> FittedForest:
+def _read_version_3(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
     """Read what version 2 holds, and a coding."""
     if "coding" not in facts:
         raise ValueError("the fact coding is missing")
     rest = {name: value for name, value in facts.items() if name != "coding"}
-    fitted = _read_version_2(rest, tensors)
+    fitted = _read_version_2(rest, tensors, source)
     coding = facts["coding"]
     return fitted if coding is None else replace(fitted, coding=TableCoding.from_facts(coding))
 
 
-def _read_part(facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...]) -> FittedForest:
+def _read_part(
+    facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...], source: str | None
+) -> FittedForest:
     """Read a model, or the forest of a fold."""
     check_facts(facts, 2)
     check_tensors(tensors, 2)
     groups, calibration = _grouped(tensors), None
-    fitted = _fitted_forest(facts, groups)
-    centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"])
+    fitted = _fitted_forest(facts, groups, source)
+    centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"], source)
     if facts["calibration"] is not None:
         calibration = from_arrays(groups["calibration"], facts["calibration"])
     elif groups["calibration"]:
         raise ValueError("it has tensors of a calibration, but no facts of one")
-    jackknife = _jackknife(fitted.scorer.forest, groups)
+    jackknife = _jackknife(fitted.scorer.forest, groups, source)
     return replace(
         fitted, calibration=calibration, centred=centred, folds=folds, jackknife=jackknife
     )
 
 
-def _jackknife(forest: Forest, groups: dict[str, Any]) -> Jackknife | None:
+def _jackknife(forest: Forest, groups: dict[str, Any], source: str | None) -> Jackknife | None:
     if not groups["jackknife"] and not groups["inbag"]:
         return None
     if not groups["jackknife"]:
         raise ValueError("the tensor jackknife.drawn is missing")
-    index = LeafIndex.from_arrays(groups["inbag"], True, copy=False)
+    index = LeafIndex.from_arrays(groups["inbag"], True, copy=False, source=_in(source, "inbag"))
     return Jackknife.checked(forest, index, groups["jackknife"]["drawn"] != 0)
 
 
 def _centred_forest(
-    forest: Forest, groups: dict[str, Any], mean: Facts | None
+    forest: Forest, groups: dict[str, Any], mean: Facts | None, source: str | None
 ) -> CentredForest | None:
     arrays = groups["centred"]
     wanted = () if mean is None else ("mean_values",)
@@ -188,27 +201,41 @@ def _centred_forest(
     for name in ("leaf_means", *wanted):
         if name not in arrays:
             raise ValueError(f"the tensor centred.{name} is missing")
-    residuals = LeafIndex.from_arrays(groups["residuals"], True, copy=False)
+    residuals = LeafIndex.from_arrays(
+        groups["residuals"], True, copy=False, source=_in(source, "residuals")
+    )
+    of_means = _in(source, "centred.leaf_means")
     if mean is None:
         if groups["mean_forest"] or "mean_values" in arrays:
             raise ValueError("it has tensors of a mean, but no facts of one")
-        return CentredForest.checked(forest, residuals, arrays["leaf_means"])
-    trees = Forest.from_arrays(groups["mean_forest"], forest.n_features, copy=False)
+        return CentredForest.checked(forest, residuals, arrays["leaf_means"], source=of_means)
+    trees = Forest.from_arrays(
+        groups["mean_forest"], forest.n_features, copy=False, source=_in(source, "mean_forest")
+    )
     boosted = BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"], forest.n_features)
-    return CentredForest.checked(forest, residuals, arrays["leaf_means"], boosted, mean["share"])
+    return CentredForest.checked(
+        forest, residuals, arrays["leaf_means"], boosted, mean["share"], source=of_means
+    )
 
 
-def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:
-    forest = Forest.from_arrays(groups["forest"], facts["n_features"], copy=False)
-    index = LeafIndex.from_arrays(groups["index"], facts["scalar_output"], copy=False)
+def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> FittedForest:
+    forest = Forest.from_arrays(
+        groups["forest"], facts["n_features"], copy=False, source=_in(source, "forest")
+    )
+    index = LeafIndex.from_arrays(
+        groups["index"], facts["scalar_output"], copy=False, source=_in(source, "index")
+    )
     scorer = Scorer(forest, index)
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
     if max(map(len, atoms)) > facts["n_training_rows"]:
         raise ValueError("leaves hold more distinct targets than there were training rows")
-    training, rows = groups["training"], None
+    training, rows, check_rows = groups["training"], None, None
     if training:
-        check_training_rows(training, facts, forest.n_trees, atoms)
+        check_training_shapes(training, facts, forest.n_trees, len(atoms))
         rows = TrainingRows.from_arrays(training, facts["counts_are_weighted"])
+        check_rows = cache(partial(_check_rows, training, facts["allow_nan"], atoms, source))
+        if source is None:
+            check_rows()
     names = facts["feature_names"]
     return FittedForest(
         scorer=scorer,
@@ -217,7 +244,17 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any]) -> FittedForest:
         allow_nan=facts["allow_nan"],
         feature_names=None if names is None else np.array(names, dtype=object),
         training_rows=rows,
+        check_rows=check_rows,
     )
+
+
+def _check_rows(
+    training: Tensors, allow_nan: bool, atoms: list[NDArray[np.float64]], source: str | None
+) -> None:
+    try:
+        check_training_values(training, atoms, allow_nan=allow_nan)
+    except ValueError as error:
+        raise ValueError(str(error) if source is None else f"{source}: {error}") from None
 
 
 MODEL = tensor_file.Format(

@@ -165,13 +165,10 @@ def check_tensors(tensors: Mapping[str, NDArray[Any]], version: int) -> None:
             )
 
 
-def check_training_rows(
-    arrays: Mapping[str, NDArray[Any]],
-    facts: Mapping[str, Any],
-    n_trees: int,
-    atoms: list[NDArray[np.float64]],
+def check_training_shapes(
+    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], n_trees: int, n_outputs: int
 ) -> None:
-    """Check the shapes and values of the training rows against the facts and the index.
+    """Check the shapes of the training rows against the facts.
 
     Parameters
     ----------
@@ -179,9 +176,7 @@ def check_training_rows(
         Tensors of the group training, whose types have been checked.
     facts : mapping
         Checked facts.
-    n_trees : int
-    atoms : list of (n_atoms,) arrays
-        Distinct targets of each output of the index.
+    n_trees, n_outputs : int
 
     Raises
     ------
@@ -191,7 +186,7 @@ def check_training_rows(
     n = facts["n_training_rows"]
     shapes = {
         "X": (n, facts["n_features"]),
-        "y": (n,) if facts["scalar_output"] else (n, len(atoms)),
+        "y": (n,) if facts["scalar_output"] else (n, n_outputs),
         "sample_weight": (n,),
         "counts": (n, n_trees),
     }
@@ -201,11 +196,32 @@ def check_training_rows(
     for name, array in arrays.items():
         if array.shape != shapes[name]:
             raise ValueError(f"training.{name} must have shape {shapes[name]}, got {array.shape}")
-    if np.isinf(arrays["X"]).any() or not (facts["allow_nan"] or np.isfinite(arrays["X"]).all()):
+
+
+def check_training_values(
+    arrays: Mapping[str, NDArray[Any]], atoms: list[NDArray[np.float64]], *, allow_nan: bool
+) -> None:
+    """Check the values of training rows, whose shapes have been checked, against the index.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Tensors of the group training.
+    atoms : list of (n_atoms,) arrays
+        Distinct targets of each output of the index.
+    allow_nan : bool
+        Whether X may hold missing values.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit.
+    """
+    if np.isinf(arrays["X"]).any() or not (allow_nan or np.isfinite(arrays["X"]).all()):
         raise ValueError("training.X must be finite, but for missing values where they are allowed")
     if not np.isfinite(arrays["y"]).all():
         raise ValueError("training.y must be finite")
-    for own, target in zip(atoms, arrays["y"].reshape(n, -1).T, strict=True):
+    for own, target in zip(atoms, arrays["y"].reshape(len(arrays["y"]), -1).T, strict=True):
         if not np.isin(own, target).all():
             raise ValueError("training.y lacks targets that leaves hold")
     if "sample_weight" in arrays:

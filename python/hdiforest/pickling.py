@@ -53,7 +53,8 @@ def fitted_state(fitted: FittedForest) -> State:
     The layout is that of version 0.1.0, whose estimator had these attributes itself, and a
     calibration and a coding if there are any.
     """
-    forest, rows = fitted.scorer.forest, fitted.training_rows
+    forest = fitted.scorer.forest
+    rows = None if fitted.training_rows is None else fitted.require_training_rows()
     calibration = _calibration_state(fitted)
     added = {
         "_calibration": calibration,

@@ -1,4 +1,4 @@
-"""Facts and arrays in one file: safetensors layout, no code, memory-mapped, with a checksum."""
+"""Facts and arrays in one file: safetensors layout, no code, memory-mapped, with checksums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from hdiforest.atomic import replacing
 from hdiforest.text import alternatives, printable
 
 _HASHED_AT_ONCE = 1 << 24  # a signal waits until so many bytes are hashed
+_SMALL = 1 << 16  # bytes of an array whose checksum each `load` checks
 _DTYPES = {
     "U8": "<u1",
     "U16": "<u2",
@@ -44,7 +45,9 @@ class Format(Generic[Content]):
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
     # Of each version: a function that checks and raises ValueError. The highest one is written.
-    readers: Mapping[int, Callable[[Facts, Tensors], Content]]
+    # Where it is given the name of the file, it may leave checks of what large arrays hold to
+    # their first use, and errors then name the file.
+    readers: Mapping[int, Callable[[Facts, Tensors, str | None], Content]]
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None:
@@ -62,7 +65,7 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
     from safetensors.numpy import save_file
 
     facts = {"format_version": max(form.readers), "hdicore": __version__, **facts}
-    metadata = {form.key: json.dumps({"facts": facts, "sha256": _digest(facts, tensors)})}
+    metadata = {form.key: json.dumps(_content(facts, tensors))}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -76,8 +79,12 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
             raise OSError(f"cannot write {path}: {error}") from None
 
 
-def load(path: Path, form: Format[Content]) -> Content:
+def load(path: Path, form: Format[Content], *, verify: bool = False) -> Content:
     """Return what the reader of the file's version makes of its facts and arrays.
+
+    Facts, names, types and shapes are compared with their checksum, and so are small arrays. With
+    `verify` large ones are, too, and everything is checked at once. Files that have one checksum
+    for all, as they had at first, are always verified.
 
     Raises
     ------
@@ -89,15 +96,46 @@ def load(path: Path, form: Format[Content]) -> Content:
         If it is of another format, of a version without a reader, damaged, or refused by its
         reader.
     """
-    facts, tensors = _read(path, form)
+    header, tensors = _read(path, form)
+    facts = header.facts
+    verify = verify or header.arrays is None
+    _check_digests(path, header, tensors, verify)
+    source = None if verify else f"{path} is not a valid {form.content}"
     try:
-        return form.readers[facts["format_version"]](facts, tensors)
+        return form.readers[facts["format_version"]](facts, tensors, source)
     except ValueError as error:
-        raise ValueError(f"{path} is not a valid {form.content}: {printable(str(error))}") from None
+        text = str(error)
+        if source is not None and text.startswith(source):
+            raise
+        raise ValueError(f"{path} is not a valid {form.content}: {printable(text)}") from None
 
 
-def _read(path: Path, form: Format[Any]) -> tuple[Facts, Tensors]:
-    """Return the facts, not checked yet, and read-only views of the arrays."""
+def _content(facts: Facts, tensors: Tensors) -> dict[str, Any]:
+    """Return what a file holds beside its arrays."""
+    arrays = {name: _array_digest(array) for name, array in tensors.items()}
+    return {"facts": facts, "arrays": arrays, "sha256": _digest(facts, tensors, arrays)}
+
+
+class _Header(NamedTuple):
+    """What a file says of its arrays."""
+
+    facts: Facts  # not checked yet
+    sha256: str
+    arrays: dict[str, str] | None  # SHA-256 of each; None: `sha256` is of their bytes as well
+
+
+def _check_digests(path: Path, header: _Header, tensors: Tensors, verify: bool) -> None:
+    """Raise ValueError unless the checksums fit; large arrays are read to `verify` only."""
+    if header.sha256 != _digest(header.facts, tensors, header.arrays):
+        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
+    for name, sha256 in (header.arrays or {}).items():
+        array = tensors[name]
+        if (verify or array.nbytes <= _SMALL) and sha256 != _array_digest(array):
+            raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
+
+
+def _read(path: Path, form: Format[Any]) -> tuple[_Header, Tensors]:
+    """Return the header, and read-only views of the arrays."""
     _require_safetensors()
     from safetensors import SafetensorError, safe_open
 
@@ -112,22 +150,26 @@ def _read(path: Path, form: Format[Any]) -> tuple[Facts, Tensors]:
             f"{path} is not a {form.noun}, or is damaged: {printable(str(error))}"
         ) from None
     metadata, tensors = _map_tensors(path, form)
-    facts, sha256 = _facts(path, form, metadata)
-    if sha256 != _digest(facts, tensors):
-        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
-    return facts, tensors
+    header = _header(path, form, metadata)
+    if header.arrays is not None and set(header.arrays) != set(tensors):
+        raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
+    return header, tensors
 
 
 def read_facts(path: Path, form: Format[Any]) -> Facts:
     """Return the facts of a file that `load` has accepted."""
     metadata, _ = _map_tensors(path, form)
-    return _facts(path, form, metadata)[0]
+    return _header(path, form, metadata).facts
 
 
 def read_digest(path: Path, form: Format[Any]) -> str:
-    """Return the SHA-256 over everything in a file that `load` has accepted."""
+    """Return the SHA-256 that a file which `load` has accepted says it has.
+
+    It stands for everything in the file: of each array it holds the name, the type, the shape and
+    the SHA-256.
+    """
     metadata, _ = _map_tensors(path, form)
-    return _facts(path, form, metadata)[1]
+    return _header(path, form, metadata).sha256
 
 
 def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors]:
@@ -155,10 +197,12 @@ def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors
     return metadata, tensors
 
 
-def _facts(path: Path, form: Format[Any], metadata: dict[str, str]) -> tuple[Facts, str]:
+def _header(path: Path, form: Format[Any], metadata: dict[str, str]) -> _Header:
     try:
         content = json.loads(metadata[form.key])
-        facts, sha256 = dict(content["facts"]), str(content["sha256"])
+        arrays = dict(content["arrays"]) if "arrays" in content else None
+        header = _Header(dict(content["facts"]), str(content["sha256"]), arrays)
+        facts = header.facts
         format_version = facts["format_version"]
     except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
@@ -169,19 +213,32 @@ def _facts(path: Path, form: Format[Any], metadata: dict[str, str]) -> tuple[Fac
             f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
             f"{alternatives(map(str, versions))} of a {form.noun}: upgrade hdicore"
         )
-    return facts, sha256
+    return header
 
 
-def _digest(facts: Facts, tensors: Tensors) -> str:
-    """SHA-256 over everything in a file."""
+def _digest(facts: Facts, tensors: Tensors, arrays: Mapping[str, str] | None = None) -> str:
+    """SHA-256 over everything in a file, or with those of `arrays` in place of their bytes."""
     state = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
-        array = np.ascontiguousarray(tensors[name])
+        array = tensors[name]
         state.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        contents = array.reshape(-1).view(np.uint8).data
-        for begin in range(0, len(contents), _HASHED_AT_ONCE):
-            state.update(contents[begin : begin + _HASHED_AT_ONCE])
+        if arrays is None:
+            _add_bytes(state, array)
+        else:
+            state.update(str(arrays[name]).encode())
     return state.hexdigest()
+
+
+def _array_digest(array: NDArray[Any]) -> str:
+    state = hashlib.sha256()
+    _add_bytes(state, array)
+    return state.hexdigest()
+
+
+def _add_bytes(state: Any, array: NDArray[Any]) -> None:
+    contents = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for begin in range(0, len(contents), _HASHED_AT_ONCE):
+        state.update(contents[begin : begin + _HASHED_AT_ONCE])
 
 
 def _require_safetensors() -> None:

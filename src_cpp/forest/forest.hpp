@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 #include "base/interruption.hpp"
 #include "base/types.hpp"
@@ -64,7 +65,18 @@ class Forest {
     // From the layout that nodes(), tree_offsets() and leaf_nodes() hand out, e.g. of a mapped
     // file. Nothing is copied; everything is checked, as above.
     Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-           std::int64_t n_features, Interruption& interruption = Interruption::never());
+           std::int64_t n_features, Interruption& interruption = Interruption::never(),
+           unsigned n_threads = 1);
+
+    // The same, but what is checked are sizes and tree_offsets: O(n_trees). Rows that walk down
+    // check the nodes on their way; leaf_nodes() may hold anything. Errors begin with `source`,
+    // which says where the arrays come from.
+    Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
+           std::int64_t n_features, std::string source);
+
+    bool is_checked() const noexcept { return is_checked_; }
+    // The same forest, checked whole.
+    Forest checked(unsigned n_threads, Interruption& interruption) const;
 
     std::size_t n_trees() const noexcept { return tree_offsets_.size() - 1; }
     std::size_t n_features() const noexcept { return n_features_; }
@@ -75,9 +87,9 @@ class Forest {
     }
 
     // Leaf for each row of a block in trees [first, last), (last - first, tile_rows *
-    // rows.n_tiles()). O(n_rows * sum of the depths walked).
-    void route(const RowTiles& rows, std::size_t first, std::size_t last,
-               leaf_t* out) const noexcept;
+    // rows.n_tiles()). O(n_rows * sum of the depths walked). Throws std::invalid_argument at a
+    // damaged node, if the forest is not checked.
+    void route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const;
 
     // For each leaf of a tree the sums of `values`, (k, n_leaves(tree)), over all leaves below its
     // parent; a root that is a leaf counts as its own parent. O(k * nodes of the tree).
@@ -95,8 +107,16 @@ class Forest {
     template <class Node>
     void lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
                  Interruption& interruption);
+    void check_sizes() const;
     template <class Node>
-    void validate(const Array<Node>& nodes, Interruption& interruption) const;
+    void check_trees(const Array<Node>& nodes, unsigned n_threads,
+                     Interruption& interruption) const;
+    [[noreturn]] void refuse(const std::string& why) const;
+    template <class Node>
+    leaf_t checked_leaf(const Array<Node>& nodes, std::size_t tree, const feature_key* row) const;
+    template <class Node>
+    void walk_checked(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
+                      std::size_t last, leaf_t* out) const;
     template <class Node, bool may_be_nan>
     void walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
                   std::size_t last, leaf_t* out) const noexcept;
@@ -108,6 +128,8 @@ class Forest {
     Array<offset_t> tree_offsets_;
     Array<std::int32_t> leaf_nodes_;
     std::size_t n_features_;
+    bool is_checked_ = true;
+    std::string source_;  // of what is not checked
 };
 
 }  // namespace hdicore

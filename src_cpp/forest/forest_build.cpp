@@ -1,4 +1,4 @@
-// forest/forest_build.cpp: checks decision trees, and lays them out for walking
+// forest/forest_build.cpp: checks decision trees as scikit-learn stores them, and lays them out
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
@@ -10,15 +10,12 @@
 
 #include "base/parallel.hpp"
 #include "forest/forest.hpp"
+#include "forest/forest_checks.hpp"
 
 namespace hdicore {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-[[noreturn]] void refuse_tree(std::size_t tree, const std::string& why) {
-    throw std::invalid_argument("tree " + std::to_string(tree) + " " + why);
-}
 
 // Largest finite float32 not above t. For finite float32 x, x <= t and x <= float_at_most(t) agree;
 // it is finite for t = inf so that NaN, whose key is that of inf, still lies above it.
@@ -27,30 +24,6 @@ float float_at_most(double t) noexcept {
     if (t < std::numeric_limits<float>::lowest()) return -infinity;
     const auto nearest = static_cast<float>(t);
     return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -infinity) : nearest;
-}
-
-void check_tree_offsets(std::span<const offset_t> offsets, std::size_t n_nodes) {
-    if (offsets.size() < 2) throw std::invalid_argument("a forest needs at least one tree");
-    if (offsets.front() != 0 || offsets.back() != static_cast<offset_t>(n_nodes)) {
-        throw std::invalid_argument("tree_offsets must run from 0 to the number of nodes, " +
-                                    std::to_string(n_nodes));
-    }
-    for (std::size_t t = 0; t + 1 < offsets.size(); ++t) {
-        if (offsets[t + 1] <= offsets[t])
-            refuse_tree(t, "has no nodes: tree_offsets must increase");
-        if (offsets[t + 1] > offsets.back()) refuse_tree(t, "ends behind the last node");
-        if (offsets[t + 1] - offsets[t] > std::numeric_limits<std::int32_t>::max()) {
-            refuse_tree(t, "has more than 2**31 - 1 nodes");
-        }
-    }
-}
-
-std::size_t checked_n_features(std::int64_t n_features) {
-    if (n_features < 1 || n_features > std::numeric_limits<std::int32_t>::max()) {
-        throw std::invalid_argument("n_features must lie in [1, 2**31), got " +
-                                    std::to_string(n_features));
-    }
-    return static_cast<std::size_t>(n_features);
 }
 
 // A node of a tree to visit, and where it goes in the new layout.
@@ -210,66 +183,6 @@ void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
     parallel_for(n_trees(), n_threads, make_worker, interruption);
     nodes_ = Array(std::move(nodes));
     leaf_nodes_ = Array(std::move(leaf_nodes));
-}
-
-Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-               std::int64_t n_features, Interruption& interruption)
-    : nodes_(std::move(nodes)),
-      tree_offsets_(std::move(tree_offsets)),
-      leaf_nodes_(std::move(leaf_nodes)),
-      n_features_(checked_n_features(n_features)) {
-    std::visit([&](const auto& array) { validate(array, interruption); }, nodes_);
-}
-
-// The layout leaves no freedom: walking a tree from left to right, the k-th split met has the
-// children 2k + 1 and 2k + 2 and the k-th leaf met has the number k. So one pass proves each tree
-// whole, finite and in range.
-template <class Node>
-void Forest::validate(const Array<Node>& nodes, Interruption& interruption) const {
-    check_tree_offsets(tree_offsets_.view(), nodes.size());
-    std::size_t n_leaves_before = 0;
-    std::vector<std::uint32_t> pending;
-    for (std::size_t t = 0; t < n_trees(); ++t) {
-        const Node* tree = nodes.data() + tree_offsets_[t];
-        const auto n = static_cast<std::uint32_t>(tree_offsets_[t + 1] - tree_offsets_[t]);
-        std::uint32_t placed = 1;
-        std::uint32_t n_leaf = 0;
-        pending.assign(1, 0);
-        while (!pending.empty()) {
-            const std::uint32_t i = pending.back();
-            pending.pop_back();
-            if (placed % 65536 == 1) interruption.check();
-            const Node& node = tree[i];
-            if (node.left() == i) {
-                if (node == Node::at_leaf(i, n_leaf)) {
-                    ++n_leaf;
-                    continue;
-                }
-            } else if (node.left() == placed && n - placed >= 2 && node.feature() < n_features_ &&
-                       node.key < missing_key &&
-                       node == Node::inner(node.key, node.feature(), placed, node.nan_left())) {
-                pending.push_back(placed + 1);
-                pending.push_back(placed);
-                placed += 2;
-                continue;
-            }
-            refuse_tree(t, "is damaged at node " + std::to_string(i));
-        }
-        if (placed != n) refuse_tree(t, "is damaged: it has nodes that no path reaches");
-        if (n_leaves_before + n_leaf > leaf_nodes_.size()) {
-            throw std::invalid_argument("leaf_nodes has fewer elements than the forest has leaves");
-        }
-        for (std::uint32_t k = 0; k < n_leaf; ++k) {
-            const std::int32_t id = leaf_nodes_[n_leaves_before + k];
-            if (id < 0 || static_cast<std::uint32_t>(id) >= n) {
-                refuse_tree(t, "has leaf node id " + std::to_string(id) + ", not one of its nodes");
-            }
-        }
-        n_leaves_before += n_leaf;
-    }
-    if (n_leaves_before != leaf_nodes_.size()) {
-        throw std::invalid_argument("leaf_nodes has more elements than the forest has leaves");
-    }
 }
 
 std::size_t Forest::nbytes() const noexcept {

@@ -122,11 +122,12 @@ void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_
     }
 }
 
-void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last,
-                   leaf_t* out) const noexcept {
+void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const {
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
-            if (rows.n_rows() <= few_rows) {
+            if (!is_checked_) {
+                walk_checked(nodes, rows, first, last, out);
+            } else if (rows.n_rows() <= few_rows) {
                 std::fill_n(out, (last - first) * RowTiles::tile_rows, 0);
                 rows.has_missing() ? walk_few<Node, true>(nodes, rows, first, last, out)
                                    : walk_few<Node, false>(nodes, rows, first, last, out);

@@ -4,17 +4,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "base/fixed_point.hpp"
 #include "base/interruption.hpp"
+#include "base/spare.hpp"
 #include "base/types.hpp"
 #include "index/bucket_counts.hpp"
 #include "index/training_rows.hpp"
+#include "index/uniform_units.hpp"
 #include "kernels/kernels.hpp"
 
 namespace hdicore {
@@ -23,8 +27,6 @@ namespace hdicore {
 inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
 // Leaf ids are meant to be dense, as a table of the leaves of each tree is kept.
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
-// Largest leaf whose units are recomputed from its size instead of stored.
-inline constexpr std::size_t max_uniform_leaf = 1024;
 // Average entries of a leaf from which bucket counts are kept.
 inline constexpr double min_entries_for_bucket_counts = 32;
 
@@ -58,6 +60,16 @@ struct LeafIndexArrays {
     bool uniform() const noexcept { return units.index() == 0; }
 };
 
+// Calls use(values) with an array, if there is one.
+template <class Arrays, class Use>
+void with_array(const Arrays& arrays, const Use& use) {
+    std::visit(
+        [&]<class Values>(const Values& values) {
+            if constexpr (!std::is_same_v<Values, std::monostate>) use(values);
+        },
+        arrays);
+}
+
 // Kept only on request, to leave a row out of its own leaves exactly.
 struct RowWeights {
     Array<count_t> entries;  // (n_entries,) what the rows behind an entry weigh
@@ -79,10 +91,21 @@ class LeafIndex {
     // From a builder that wants no more trees.
     explicit LeafIndex(LeafIndexBuilder builder);
 
-    // The arrays are not copied; everything is checked, and tables are made: the units of each size
-    // that a leaf has, if units follow from it, and the bucket counts. Throws
+    // The arrays are not copied; everything is checked, and the bucket counts are made. Throws
     // std::invalid_argument.
-    explicit LeafIndex(LeafIndexArrays arrays, Interruption& interruption = Interruption::never());
+    explicit LeafIndex(LeafIndexArrays arrays, Interruption& interruption = Interruption::never(),
+                       unsigned n_threads = 1);
+
+    // The same, but what is checked are sizes, offsets and atoms: O(n_outputs * n_trees + n_atoms).
+    // Each query checks the leaves that it reads. There are no bucket counts, which alter no
+    // result. Errors begin with `source`, which says where the arrays come from.
+    LeafIndex(LeafIndexArrays arrays, std::string source);
+
+    bool is_checked() const noexcept { return is_checked_; }
+    // The same index, checked whole.
+    LeafIndex checked(unsigned n_threads, Interruption& interruption) const;
+    // Throws std::invalid_argument unless the entries of a leaf are those of an index.
+    void check_leaf(std::size_t output, std::size_t tree, leaf_t leaf) const;
 
     std::size_t n_trees() const noexcept { return arrays_.leaf_offsets.size() - 1; }
     std::size_t n_outputs() const noexcept { return arrays_.atom_offsets.size() - 1; }
@@ -110,7 +133,7 @@ class LeafIndex {
     double entries_per_leaf() const noexcept {
         return static_cast<double>(n_entries()) / static_cast<double>(n_leaves() * n_outputs());
     }
-    // Entries of the largest leaf.
+    // Entries of the largest leaf; of the largest tree, if it is not checked.
     std::size_t max_leaf_size() const noexcept { return max_leaf_size_; }
     // Atoms of the output that has most.
     std::size_t max_atoms() const noexcept;
@@ -128,18 +151,18 @@ class LeafIndex {
             },
             arrays_.copies);
     }
-    // Whether rows of a leaf share a target.
+    // Whether rows of a leaf share a target, or may, if it is not checked.
     bool has_ties() const noexcept { return has_ties_; }
     std::size_t nbytes() const noexcept;
 
     // Distinct targets of one output, ascending.
     std::span<const double> atoms(std::size_t output) const noexcept;
 
-    // Unit table for leaves of equally weighted rows: a leaf of n entries has the units
-    // uniform_units[uniform_begin[n] : uniform_begin[n] + n]. The second is null if there is none.
-    std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_units_; }
+    // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
+    // stored.
+    std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_->units; }
     const std::uint32_t* uniform_begin() const noexcept {
-        return arrays_.uniform() ? uniform_begin_.data() : nullptr;
+        return arrays_.uniform() ? uniform_->begin.data() : nullptr;
     }
 
     // Leaf offsets of one tree, (n_leaves(tree) + 1,), counted from tree_begin.
@@ -162,7 +185,7 @@ class LeafIndex {
         const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
         const std::size_t first = tree_begin(output, tree) + begin[0];
         const std::uint32_t n = begin[1] - begin[0];
-        return {first, arrays_.uniform() ? uniform_begin_[n] : first, n,
+        return {first, arrays_.uniform() ? uniform_->begin[n] : first, n,
                 first_count_row(output, tree) + static_cast<std::uint32_t>(leaf)};
     }
 
@@ -171,24 +194,28 @@ class LeafIndex {
 
     const LeafIndexArrays& arrays() const noexcept { return arrays_; }
     const std::optional<RowWeights>& row_weights() const noexcept { return row_weights_; }
+    // Memory for merging, which has the size of the index.
+    Spare& spare() const noexcept { return *spare_; }
 
     static void check_number_of_trees(std::size_t n_trees);
 
   private:
-    // Checks arrays from outside, and finds has_ties_.
-    void validate(Interruption& interruption);
     void check_sizes() const;
-    void check_leaf_begin(std::size_t output) const;
-    // Finds max_leaf_size, and fills the table of uniform units.
-    void tabulate_leaf_sizes(Interruption& interruption);
+    // Checks the leaves of all trees, and finds has_ties_ and max_leaf_size_.
+    void check_leaves(unsigned n_threads, Interruption& interruption);
+    [[noreturn]] void refuse(const std::string& why) const;
+    // Finds max_leaf_size_ of leaves that are known to be proper.
+    void measure_leaves() noexcept;
     // Fills bucket_counts_, if they pay.
     void count_buckets(unsigned n_threads, Interruption& interruption);
 
     LeafIndexArrays arrays_;
     std::size_t max_leaf_size_ = 0;
     bool has_ties_ = false;
-    std::vector<std::uint32_t> uniform_units_;  // of each number of entries that a leaf has
-    std::vector<std::uint32_t> uniform_begin_;  // (max_leaf_size + 1,) if there are no units
+    bool is_checked_ = true;
+    std::string source_;  // of what is not checked
+    std::shared_ptr<Spare> spare_ = std::make_shared<Spare>();
+    const UniformUnits* uniform_ = &hdicore::uniform_units();
     std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;
 };

@@ -3,6 +3,7 @@
 #include "merge/accumulator.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <type_traits>
@@ -18,22 +19,55 @@ inline void prefetch_line([[maybe_unused]] const void* address) noexcept {
 
 }  // namespace
 
-Accumulator::Accumulator(const LeafIndex& index, const Kernels& kernels, std::size_t max_gaps)
+struct Accumulator::Memory {
+    struct Free {
+        void operator()(mass_t* memory) const noexcept { std::free(memory); }
+    };
+
+    std::unique_ptr<mass_t[], Free> mass;
+    RankSet touched;
+    std::unique_ptr<rank_t[]> buffer_ranks;
+    std::unique_ptr<std::uint32_t[]> buffer_units;
+    std::unique_ptr<rank_t[]> ranks;
+    std::unique_ptr<double[]> values;
+    std::unique_ptr<mass_t[]> cumulative;
+
+    explicit Memory(const LeafIndex& index)
+        // Pages of zeros that are not used cost nothing.
+        : mass(static_cast<mass_t*>(std::calloc(index.max_atoms(), sizeof(mass_t)))),
+          touched(index.max_atoms()) {
+        if (!mass) throw std::bad_alloc();
+        const std::size_t max_atoms = index.max_atoms() + max_gaps;
+        ranks = std::make_unique_for_overwrite<rank_t[]>(max_atoms + RankSet::slack);
+        values = std::make_unique_for_overwrite<double[]>(max_atoms);
+        cumulative = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
+        cumulative[0] = 0;
+        const std::size_t max_buffer =
+            2 * EntryBuffer::enough + index.max_leaf_size() + EntryBuffer::slack;
+        buffer_ranks = std::make_unique_for_overwrite<rank_t[]>(max_buffer);
+        buffer_units = std::make_unique_for_overwrite<std::uint32_t[]>(max_buffer);
+    }
+
+    static std::shared_ptr<Memory> of(const LeafIndex& index) {
+        auto kept = std::static_pointer_cast<Memory>(index.spare().take());
+        return kept ? kept : std::make_shared<Memory>(index);
+    }
+};
+
+Accumulator::Accumulator(const LeafIndex& index, const Kernels& kernels)
     : index_(index),
       kernels_(kernels),
-      // Pages of zeros that are not used cost nothing.
-      mass_(static_cast<mass_t*>(std::calloc(index.max_atoms(), sizeof(mass_t)))),
-      touched_(index.max_atoms()) {
-    if (!mass_) throw std::bad_alloc();
-    const std::size_t max_atoms = index.max_atoms() + max_gaps;
-    ranks_ = std::make_unique_for_overwrite<rank_t[]>(max_atoms + RankSet::slack);
-    values_ = std::make_unique_for_overwrite<double[]>(max_atoms);
-    cumulative_ = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
-    cumulative_[0] = 0;
-    const std::size_t max_buffer =
-        2 * EntryBuffer::enough + index.max_leaf_size() + EntryBuffer::slack;
-    buffer_ranks_ = std::make_unique_for_overwrite<rank_t[]>(max_buffer);
-    buffer_units_ = std::make_unique_for_overwrite<std::uint32_t[]>(max_buffer);
+      memory_(Memory::of(index)),
+      mass_(memory_->mass.get()),
+      buffer_ranks_(memory_->buffer_ranks.get()),
+      buffer_units_(memory_->buffer_units.get()),
+      touched_(memory_->touched),
+      ranks_(memory_->ranks.get()),
+      values_(memory_->values.get()),
+      cumulative_(memory_->cumulative.get()) {}
+
+Accumulator::~Accumulator() {
+    index_.spare().put(std::move(memory_));
 }
 
 template <class Use>
@@ -85,7 +119,7 @@ void Accumulator::add(RowSlices slices) noexcept {
                 // Entries are first copied behind each other and then added in one long loop: a
                 // loop for each short leaf would end in a mispredicted branch.
                 for (std::size_t n_read = 0; n_read < slices.size();) {
-                    EntryBuffer buffer{buffer_ranks_.get(), buffer_units_.get()};
+                    EntryBuffer buffer{buffer_ranks_, buffer_units_};
                     n_read +=
                         kernels_.entries<Rank>().copy(slices.subspan(n_read), ranks, units, buffer);
                     add_buffer(buffer.n);
@@ -99,7 +133,7 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
         [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
             if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
                 for (std::size_t n_read = 0; n_read < slices.size();) {
-                    EntryBuffer buffer{buffer_ranks_.get(), buffer_units_.get()};
+                    EntryBuffer buffer{buffer_ranks_, buffer_units_};
                     n_read += kernels_.entries<Rank>().copy_tails(
                         slices.subspan(n_read), ranks.data(), units.data(), tails, buffer);
                     add_buffer(buffer.n);
@@ -109,20 +143,20 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
 }
 
 void Accumulator::add_buffer(std::size_t n) noexcept {
-    const rank_t* ranks = buffer_ranks_.get();
-    const std::uint32_t* units = buffer_units_.get();
+    const rank_t* ranks = buffer_ranks_;
+    const std::uint32_t* units = buffer_units_;
     for (std::size_t e = 0; e < n; ++e) add(ranks[e], static_cast<mass_t>(units[e]));
 }
 
 Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept {
     n_atoms_ = 0;
     append_atoms(output, bounds.first, bounds.last);
-    return {{values_.get(), n_atoms_}, {cumulative_.get(), n_atoms_ + 1}, n_trees, index_.shift()};
+    return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift()};
 }
 
 Pmf Accumulator::read_nothing() noexcept {
     n_atoms_ = 0;
-    return {{}, {cumulative_.get(), 1}, 0, index_.shift()};
+    return {{}, {cumulative_, 1}, 0, index_.shift()};
 }
 
 PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
@@ -133,19 +167,15 @@ PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
         if (range.begin < range.end) append_atoms(output, range.begin, range.end - 1);
     }
     append_gap(static_cast<mass_t>(n_trees) << index_.shift());
-    return {{values_.get(), n_atoms_},
-            {cumulative_.get(), n_atoms_ + 1},
-            n_trees,
-            index_.shift(),
-            max_abs};
+    return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift(), max_abs};
 }
 
 void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
     const double* atoms = index_.atoms(output).data();
-    rank_t* ranks = ranks_.get() + n_atoms_;
-    double* values = values_.get() + n_atoms_;
-    mass_t* cumulative = cumulative_.get() + n_atoms_;
-    mass_t* mass = mass_.get();
+    rank_t* ranks = ranks_ + n_atoms_;
+    double* values = values_ + n_atoms_;
+    mass_t* cumulative = cumulative_ + n_atoms_;
+    mass_t* mass = mass_;
     const std::size_t n = touched_.take(first, last, kernels_, ranks);
     mass_t sum = cumulative[0];
     for (std::size_t k = 0; k < n; ++k) {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <variant>
@@ -35,11 +34,17 @@ struct RankRange {
 };
 
 // Scratch memory of one thread. Entries are added, then all of them are read back, which leaves
-// the accumulator empty for the next row. Its memory is allocated at construction.
+// the accumulator empty for the next row. Its memory is that of an earlier accumulator of the
+// index, or allocated at construction.
 class Accumulator {
   public:
-    // max_gaps is the largest number of gaps that a distribution will have.
-    Accumulator(const LeafIndex& index, const Kernels& kernels, std::size_t max_gaps);
+    // Gaps that a distribution may have: one before each run of buckets, and one behind the last.
+    static constexpr std::size_t max_gaps = BucketRuns::max_runs + 1;
+
+    Accumulator(const LeafIndex& index, const Kernels& kernels);
+    ~Accumulator();
+    Accumulator(const Accumulator&) = delete;
+    Accumulator& operator=(const Accumulator&) = delete;
 
     // Adds all entries of the slices, some of which may be empty. O(entries).
     void add(RowSlices slices) noexcept;
@@ -61,9 +66,9 @@ class Accumulator {
                             std::span<const RankRange> ranges, double max_abs) noexcept;
 
     // Ranks of the atoms read last, if there was no gap.
-    std::span<const rank_t> ranks() const noexcept { return {ranks_.get(), n_atoms_}; }
+    std::span<const rank_t> ranks() const noexcept { return {ranks_, n_atoms_}; }
     // The values read last.
-    std::span<const double> values() const noexcept { return {values_.get(), n_atoms_}; }
+    std::span<const double> values() const noexcept { return {values_, n_atoms_}; }
 
     // Outermost ranks of slices, of which none is empty.
     RankBounds bounds(RowSlices slices) const noexcept;
@@ -82,22 +87,22 @@ class Accumulator {
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
     void append_gap(mass_t upto) noexcept;
 
-    struct Free {
-        void operator()(mass_t* memory) const noexcept { std::free(memory); }
-    };
+    // The memory of an accumulator: zero where it is to be, between rows.
+    struct Memory;
 
     const LeafIndex& index_;
     const Kernels& kernels_;
-    std::unique_ptr<mass_t[], Free> mass_;  // (n_atoms,) zero but for what was added
-    RankSet touched_;                       // ranks that have mass
+    std::shared_ptr<Memory> memory_;
+    mass_t* mass_;  // (n_atoms,) zero but for what was added
     // Entries on their way to mass_.
-    std::unique_ptr<rank_t[]> buffer_ranks_;
-    std::unique_ptr<std::uint32_t[]> buffer_units_;
+    rank_t* buffer_ranks_;
+    std::uint32_t* buffer_units_;
+    RankSet& touched_;  // ranks that have mass
     // The atoms read last. Only the part that is written is ever touched.
     std::size_t n_atoms_ = 0;
-    std::unique_ptr<rank_t[]> ranks_;
-    std::unique_ptr<double[]> values_;
-    std::unique_ptr<mass_t[]> cumulative_;
+    rank_t* ranks_;
+    double* values_;
+    mass_t* cumulative_;
 };
 
 }  // namespace hdicore

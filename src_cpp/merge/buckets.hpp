@@ -17,9 +17,6 @@ namespace hdicore {
 // thread.
 class BucketMerge {
   public:
-    // One before each run, and one behind the last.
-    static constexpr std::size_t max_gaps = BucketRuns::max_runs + 1;
-
     explicit BucketMerge(const LeafIndex& index);
 
     // The request must not need every atom, and there is at least one slice.

@@ -15,7 +15,7 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
       kernels_(kernels),
       automatic_(strategy == Strategy::automatic),
       strategy_(first_choice(strategy)),
-      accumulator_(index, kernels, BucketMerge::max_gaps) {
+      accumulator_(index, kernels) {
     if (index.bucket_counts()) buckets_.emplace(index);
     if (index.row_weights()) leave_one_out_.emplace(index);
     if (needs_.observation) row_counts_.emplace(index);

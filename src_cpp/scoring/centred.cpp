@@ -22,7 +22,7 @@ class CentredWorker {
   public:
     explicit CentredWorker(const CentredRows& rows)
         : rows_(rows),
-          accumulator_(rows.index, default_kernels(), 0),
+          accumulator_(rows.index, default_kernels()),
           leave_one_out_(rows.index),
           own_weight_(rows.index.row_weights()->rows.size(), 0) {
         slices_.reserve(rows.index.n_trees());

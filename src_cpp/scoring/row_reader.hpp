@@ -31,7 +31,7 @@ class RowReader {
           source_(source),
           interruption_(interruption),
           rows_between_checks_(rows_of_entries(std::size_t{1} << 20)),
-          slices_(index) {
+          slices_(index, max_rows) {
         source.reserve(max_rows, block_);
     }
 

@@ -25,7 +25,7 @@ struct RowPmfs {
     RowPmfs(const LeafIndex& index, const LeafSource& source, const Execution& execution,
             std::size_t max_rows)
         : reader(index, source, execution.interruption, max_rows),
-          accumulator(index, execution.kernels, 0),
+          accumulator(index, execution.kernels),
           counts(index) {
         if (index.row_weights()) leave_one_out.emplace(index);
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/scorer.hpp"
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,13 +14,19 @@ namespace hdicore {
 namespace {
 
 // The mean of the numbers of a row's leaves; NaN where no tree contributes.
-double centre_of(const LeafIndex& index, const double* centres, RowLeaves leaves) noexcept {
+double centre_of(const LeafIndex& index, const double* centres, RowLeaves leaves) {
     double sum = 0, n = 0;
     for (std::size_t t = 0; t < index.n_trees(); ++t) {
         const leaf_t leaf = leaves[t];
         if (leaf == no_leaf) continue;
-        sum += centres[static_cast<std::size_t>(index.arrays().leaf_offsets[t]) +
-                       static_cast<std::size_t>(leaf)];
+        const double centre = centres[static_cast<std::size_t>(index.arrays().leaf_offsets[t]) +
+                                      static_cast<std::size_t>(leaf)];
+        if (!std::isfinite(centre)) {
+            throw std::invalid_argument("centres must be finite, but that of leaf " +
+                                        std::to_string(leaf) + " of tree " + std::to_string(t) +
+                                        " is not");
+        }
+        sum += centre;
         ++n;
     }
     return sum / n;
@@ -68,7 +75,7 @@ void check_same_trees(const Forest& forest, const LeafIndex& index) {
                 "index has " + std::to_string(index.n_leaves(t)) + " leaves in tree " +
                 std::to_string(t) + ", but the forest has " + std::to_string(forest.n_leaves(t)));
         }
-        for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
+        for (std::size_t l = 0; index.only_known_leaves() && l < index.n_leaves(t); ++l) {
             if (index.has_leaf(t, static_cast<leaf_t>(l))) continue;
             throw std::invalid_argument("index knows no training row in leaf " + std::to_string(l) +
                                         " of tree " + std::to_string(t) +

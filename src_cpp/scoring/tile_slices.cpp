@@ -5,9 +5,10 @@
 namespace hdicore {
 
 void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
-                        std::size_t n) noexcept {
+                        std::size_t n) {
+    const bool is_checked = index_.is_checked();
     const std::uint32_t* uniform_begin = index_.uniform_begin();
-    for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.data() + k * n_trees_;
+    for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.get() + k * n_trees_;
     for (std::size_t t = 0; t < n_trees_; ++t, leaves += stride) {
         const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
         const std::size_t base = index_.tree_begin(output, t);
@@ -15,6 +16,7 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
         for (std::size_t k = 0; k < n; ++k) {
             const leaf_t leaf = leaves[k];
             if (leaf == no_leaf) continue;
+            if (!is_checked) index_.check_leaf(output, t, leaf);
             const std::uint32_t size = leaf_begin[leaf + 1] - leaf_begin[leaf];
             if (size == 0) continue;
             const std::size_t begin = base + leaf_begin[leaf];

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
@@ -15,24 +16,28 @@ namespace hdicore {
 // Scratch memory of one thread: 0.4 kB a tree.
 class TileSlices {
   public:
-    explicit TileSlices(const LeafIndex& index)
-        : index_(index), n_trees_(index.n_trees()), slices_(RowTiles::tile_rows * n_trees_) {}
+    // For up to max_rows rows at once.
+    TileSlices(const LeafIndex& index, std::size_t max_rows)
+        : index_(index),
+          n_trees_(index.n_trees()),
+          slices_(std::make_unique_for_overwrite<EntrySlice[]>(
+              std::min(max_rows, RowTiles::tile_rows) * n_trees_)) {}
 
-    // Takes n rows, n <= tile_rows; leaves[t * stride + k] is the leaf of row k in tree t, or
-    // no_leaf. O(n * n_trees). Neighbouring rows share many leaves, which are then in cache.
-    void assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
-                std::size_t n) noexcept;
+    // Takes n rows, n <= tile_rows and n <= max_rows; leaves[t * stride + k] is the leaf of row k
+    // in tree t, or no_leaf. O(n * n_trees). Neighbouring rows share many leaves, which are then in
+    // cache. Throws std::invalid_argument at a damaged leaf, if the index is not checked.
+    void assign(std::size_t output, const leaf_t* leaves, std::size_t stride, std::size_t n);
 
     // Valid until the next assign.
     RowSlices row(std::size_t k) const noexcept {
-        const EntrySlice* begin = slices_.data() + k * n_trees_;
+        const EntrySlice* begin = slices_.get() + k * n_trees_;
         return {begin, static_cast<std::size_t>(ends_[k] - begin)};
     }
 
   private:
     const LeafIndex& index_;
     std::size_t n_trees_;
-    std::vector<EntrySlice> slices_;  // (tile_rows, n_trees) those of row k end at ends_[k]
+    std::unique_ptr<EntrySlice[]> slices_;  // (tile_rows, n_trees) those of row k end at ends_[k]
     std::array<EntrySlice*, RowTiles::tile_rows> ends_;
 };
 

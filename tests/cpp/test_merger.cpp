@@ -72,7 +72,7 @@ void merging_sums_the_leaves() {
             random_training(random, 1 + below(random, 200), 1 + below(random, 6), 5);
         const LeafIndex index(rows.rows(), true, 1);
         for (const Kernels* kernels : available_kernels()) {
-            Accumulator accumulator(index, *kernels, 0);
+            Accumulator accumulator(index, *kernels);
             LeaveOneOut leave_one_out(index);
             RowCounts counts(index);
             for (int query_round = 0; query_round < 3; ++query_round) {
@@ -140,7 +140,7 @@ void parts_have_the_exact_masses() {
         const LeafIndex index(rows.rows(), false, 1);
         CHECK(index.bucket_counts().has_value());
         for (const Kernels* kernels : available_kernels()) {
-            Accumulator accumulator(index, *kernels, BucketMerge::max_gaps);
+            Accumulator accumulator(index, *kernels);
             BucketMerge buckets(index);
             for (int query_round = 0; query_round < 10; ++query_round) {
                 std::vector<leaf_t> query(rows.n_trees);

@@ -10,13 +10,14 @@ the folder and changes it, again and again; --unguided 0 only replays the files.
 from __future__ import annotations
 
 import argparse
+import pickle
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ else:
 
 from mutations import mutate
 
+import hdicore._core
 from hdiforest import HDIForestRegressor, LeafModel
 from hdiforest.command.summary import contents
 
@@ -40,11 +42,13 @@ INTERPOLATIONS = [
 ]
 LEVELS = [0.0, 0.1, 0.5, 0.9, 1.0]
 COVERAGES = [0.5, 0.9, 1.0]
+# Rows that are scored before a model is checked whole: none, some, all.
+UNCHECKED_ROWS = [0, 20, 1 << 40]
 # Whoever says that there are more asks for rows as long.
 MOST_FEATURES = 64
 
 
-Model = TypeVar("Model", HDIForestRegressor, LeafModel)
+Found = TypeVar("Found")
 
 
 class NotAllowedError(Exception):
@@ -73,17 +77,49 @@ def check_file(data: bytes, folder: Path) -> bool:
     """
     path = folder / "model"
     path.write_bytes(data)
-    forest = loaded(lambda: HDIForestRegressor.load(path))
+    forest = loaded(lambda: HDIForestRegressor.load(path, verify=True))
     if forest is not None:
         check_forest(forest, path)
-    leaves = loaded(lambda: LeafModel.load(path, np.asarray))
+    leaves = loaded(lambda: LeafModel.load(path, np.asarray, verify=True))
     if leaves is not None:
         check_leaves(leaves, path)
+    for n_rows in UNCHECKED_ROWS:
+        hdicore._core._set_unchecked_rows(n_rows)
+        check_deferred(path, forest, leaves)
     return forest is not None or leaves is not None
 
 
-def loaded(load: Callable[[], Model]) -> Model | None:
-    """Return the model, or nothing if it is refused."""
+def check_deferred(path: Path, forest: Any, leaves: Any) -> None:
+    """Load a file whose checks are left to queries, which answer or refuse by one sentence.
+
+    `forest` and `leaves` are the models that were checked whole; they give the same answers.
+    """
+    opened = loaded(lambda: HDIForestRegressor.load(path))
+    require(opened is not None or forest is None, "models that are checked whole can be opened")
+    if opened is not None and opened.n_features_in_ <= MOST_FEATURES:
+        X = rows_of(opened)
+        answers = loaded(lambda: ask(opened, X))
+        if forest is not None:
+            require_same(answers, ask(forest, X))
+        else:
+            for use in (
+                lambda: opened.predict_weights(X),
+                lambda: opened.oob_interval(0.9),
+                lambda: opened.save(path.with_name("again"), training_rows=False),
+                lambda: opened.scorer_.forest.apply(X),
+                lambda: pickle.dumps(opened),
+            ):
+                loaded(use)
+    indexed = loaded(lambda: LeafModel.load(path, np.asarray))
+    require(indexed is not None or leaves is None, "indices that are checked whole can be opened")
+    if indexed is not None:
+        some = np.zeros((6, indexed.index_.n_trees), np.int32)
+        loaded(lambda: ask(indexed, some))
+        loaded(lambda: indexed.save(path.with_name("again")))
+
+
+def loaded(load: Callable[[], Found]) -> Found | None:
+    """Return the model or the answers, or nothing if they are refused."""
     try:
         return load()
     except (OSError, ValueError) as error:
@@ -97,10 +133,7 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     require(text.replace("\n", "").isprintable(), f"description {text!r}")
     if model.n_features_in_ > MOST_FEATURES:
         return
-    X = np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
-    coding = model._fitted.coding
-    if coding is not None:
-        X = {column.source: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
+    X = rows_of(model)
     answers = ask(model, X)
     if model.scorer_.index.scalar_output:
         model.sample(X, 3, random_state=0)
@@ -114,6 +147,14 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
     again = path.with_name("again")
     model.save(again, training_rows=rows is not None)
     require_same(ask(HDIForestRegressor.load(again), X), answers)
+
+
+def rows_of(model: HDIForestRegressor) -> Any:
+    """Rows that a model may be asked about."""
+    coding = model._fitted.coding
+    if coding is not None:
+        return {column.source: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
+    return np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
 
 
 def check_leaves(model: LeafModel, path: Path) -> None:
@@ -134,7 +175,7 @@ def check_leaves(model: LeafModel, path: Path) -> None:
 CELLS = {"date": ["2024-05-31", None] * 3, "category": ["a", "7", None] * 2}
 
 
-def ask(model: HDIForestRegressor | LeafModel, X: np.ndarray) -> dict[str, np.ndarray]:
+def ask(model: HDIForestRegressor | LeafModel, X: Any) -> dict[str, np.ndarray]:
     """Everything that needs no training rows, after checking it."""
     mean = model.predict(X)
     cdf = model.predict_cdf(X, np.full(mean.shape, 0.25))

@@ -52,7 +52,7 @@ def mutate(data: bytes, random: Random) -> bytes:
         if random.random() < 0.5:
             break
     try:
-        made = _written(key, facts, tensors)
+        made = _written(key, facts, tensors, one_checksum=random.random() < 0.1)
     except (SafetensorError, UnicodeEncodeError):  # nothing that could stand in a file
         return _damage_bytes(data, random)
     return _damage_header(made, random) if random.random() < 0.1 else made
@@ -70,9 +70,11 @@ def _parts(data: bytes) -> tuple[str, Facts, Tensors] | None:
         return None
 
 
-def _written(key: str, facts: Facts, tensors: Tensors) -> bytes:
-    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
-    return save(tensors, metadata={key: text})
+def _written(key: str, facts: Facts, tensors: Tensors, *, one_checksum: bool) -> bytes:
+    content = tensor_file._content(facts, tensors)
+    if one_checksum:  # as files had at first
+        content = {"facts": facts, "sha256": tensor_file._digest(facts, tensors)}
+    return save(tensors, metadata={key: json.dumps(content)})
 
 
 def _change_facts(facts: Facts, tensors: Tensors, random: Random) -> None:

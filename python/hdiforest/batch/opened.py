@@ -15,7 +15,7 @@ class Opened(NamedTuple):
     """A model whose arrays map its file."""
 
     fitted: FittedForest
-    digest: str  # SHA-256 over everything in the file
+    digest: str  # SHA-256 that stands for everything in the file
 
 
 class _Identity(NamedTuple):
@@ -31,8 +31,10 @@ _opened: dict[str, tuple[_Identity, Opened]] = {}
 _lock = threading.Lock()
 
 
-def opened(path: str) -> Opened:
+def opened(path: str, *, verify: bool = False) -> Opened:
     """Return the model at `path`; it is read once, and again if the file has changed.
+
+    With `verify` a model that is not known yet is checked whole; see `HDIForestRegressor.load`.
 
     Raises
     ------
@@ -52,7 +54,9 @@ def opened(path: str) -> Opened:
         if known is not None and known[0] == identity:
             return known[1]
         _opened.pop(path, None)
-        model = Opened(model_file.load(Path(path)), model_file.read_digest(Path(path)))
+        model = Opened(
+            model_file.load(Path(path), verify=verify), model_file.read_digest(Path(path))
+        )
         if _identity(path) != identity:
             raise ValueError(f"{path} was replaced while it was read")
         _opened[path] = identity, model

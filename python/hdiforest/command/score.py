@@ -83,7 +83,7 @@ def _inputs(options: Any) -> Inputs:
 
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
-    model = opened(str(options.model.absolute())).fitted
+    model = opened(str(options.model.absolute()), verify=True).fitted
     kind, levels = kind_and_levels(model, options.kind, options.coverage, lambda: n_threads)
     return BatchScorer(options.model, levels, kind=kind)
 

@@ -88,14 +88,14 @@ class Contents:
 
 
 def contents(path: Path) -> Contents:
-    """Load a model file, which checks it.
+    """Load a model file after checking everything in it.
 
     Raises
     ------
     OSError, ValueError
         As `HDIForestRegressor.load`.
     """
-    return Contents(path, model_file.load(path), model_file.read_facts(path))
+    return Contents(path, model_file.load(path, verify=True), model_file.read_facts(path))
 
 
 def _features(fitted: FittedForest) -> str:

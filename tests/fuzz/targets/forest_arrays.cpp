@@ -28,10 +28,12 @@ struct Layout {
             forest.nodes());
     }
 
-    Forest forest() const {
+    template <class... Options>
+    Forest forest(const Options&... options) const {
         return std::visit(
             [&](const auto& values) {
-                return Forest(Array(values), Array(tree_offsets), Array(leaf_nodes), n_features);
+                return Forest(Array(values), Array(tree_offsets), Array(leaf_nodes), n_features,
+                              options...);
             },
             nodes);
     }
@@ -66,6 +68,21 @@ struct Layout {
     }
 };
 
+// The same layout, whose nodes are checked as rows reach them.
+void check_deferred(const Layout& layout, const Rows& rows, const std::vector<leaf_t>& expected) {
+    std::optional<Forest> forest;
+    const std::string reason = refusal([&] { forest.emplace(layout.forest(std::string("file"))); });
+    REQUIRE(reason.empty() || (expected.empty() && reason.starts_with("file: ")));
+    if (!forest || forest->n_features() != rows.n_features) return;
+    std::vector<leaf_t> leaves;
+    const std::string refused = refusal([&] { leaves = rows.leaves(*forest, false); });
+    REQUIRE(expected.empty() || (refused.empty() && leaves == expected));
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+        const std::size_t t = i % forest->n_trees();
+        REQUIRE(leaves[i] >= 0 && static_cast<std::size_t>(leaves[i]) < forest->n_leaves(t));
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -80,9 +97,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::optional<Forest> forest;
     const std::string reason = refusal([&] { forest.emplace(layout.forest()); });
     REQUIRE(reason.empty() || n_pokes > 0);
-    if (!forest || forest->n_features() > 300) return 0;
-    const Rows rows(in, forest->n_features());
+    if (layout.n_features < 1 || layout.n_features > 300) return 0;
+    const Rows rows(in, static_cast<std::size_t>(layout.n_features));
+    if (!forest) {
+        check_deferred(layout, rows, {});
+        return 0;
+    }
     const std::vector<leaf_t> leaves = rows.leaves(*forest, false);
+    check_deferred(layout, rows, leaves);
     const std::vector<leaf_t> ids = rows.leaves(*forest, true);
     std::size_t first = 0;
     for (std::size_t t = 0; t < forest->n_trees(); ++t) {

@@ -63,6 +63,28 @@ void widen(Input& in, ArrayCopy& copy) {
     }
 }
 
+// The same arrays, of which each query checks the leaves that it reads.
+void check_deferred(Input& in, const ArrayCopy& copy, bool proper) {
+    std::optional<LeafIndex> index;
+    const std::string reason = refusal([&] { index.emplace(copy.arrays(), "file"); });
+    if (!index) {
+        REQUIRE(!proper && reason.starts_with("file: "));
+        return;
+    }
+    if (proper) return check_queries(*index, in);
+    const Question question(in);
+    const std::vector<leaf_t> leaves = some_leaves(in, *index);
+    const std::size_t n_rows = leaves.size() / index->n_trees();
+    const GivenLeaves source(*index, leaves.data(), n_rows);
+    const Execution run{1 + static_cast<unsigned>(in.below(2))};
+    refusal([&] { ask_all(*index, source, nullptr, question, run); });
+    refusal([&] { ask_ends(*index, source, question, run); });
+    refusal([&] { atom_weights(*index, source, nullptr, run); });
+    refusal([&] { proximities(*index, source, nullptr, run); });
+    const std::string whole = refusal([&] { index->checked(2, Interruption::never()); });
+    REQUIRE(whole.starts_with("file: "));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -76,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::optional<LeafIndex> index;
     const std::string reason = refusal([&] { index.emplace(copy.arrays()); });
     REQUIRE(reason.empty() || n_pokes > 0);
+    check_deferred(in, copy, index.has_value());
     if (!index) return 0;
     REQUIRE(ArrayCopy(index->arrays()) == copy);
     check_queries(*index, in);

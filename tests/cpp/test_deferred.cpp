@@ -1,0 +1,88 @@
+// test_deferred.cpp: few rows leave a value unchecked, many have it checked whole, once
+// SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "base/deferred.hpp"
+#include "base/fixed_point.hpp"
+#include "check.hpp"
+#include "index/uniform_units.hpp"
+
+using namespace hdicore;
+
+namespace {
+
+std::atomic<int> n_checks{0};
+
+struct Value {
+    int number;
+    bool is_whole;
+
+    bool is_checked() const { return is_whole; }
+    Value checked(unsigned, Interruption& interruption) const {
+        interruption.check();
+        ++n_checks;
+        if (number < 0) throw std::invalid_argument("it is damaged");
+        return {number, true};
+    }
+};
+
+void few_rows_check_nothing_and_many_check_once() {
+    n_checks = 0;
+    const Deferred<Value> value({7, false});
+    for (int call = 0; call < 3; ++call) {
+        CHECK(!value.of_rows(10, 30, 1, Interruption::never()).is_checked());
+    }
+    CHECK(n_checks == 0 && !value.current().is_checked());
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 4; ++k) {
+        threads.emplace_back([&] {
+            const Value& whole = value.of_rows(1, 30, 1, Interruption::never());
+            CHECK(whole.is_checked() && whole.number == 7);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(n_checks == 1 && value.current().is_checked());
+}
+
+void what_is_checked_already_stays_as_it_is() {
+    n_checks = 0;
+    const Deferred<Value> value({7, true});
+    CHECK(&value.whole(1, Interruption::never()) == &value.current());
+    CHECK(n_checks == 0);
+}
+
+void damage_is_told_each_time() {
+    const Deferred<Value> value({-1, false});
+    for (int call = 0; call < 2; ++call) {
+        CHECK_REFUSED(value.whole(1, Interruption::never()), "it is damaged");
+        CHECK(!value.current().is_checked());
+    }
+}
+
+void uniform_units_are_shares_of_the_whole() {
+    const UniformUnits& table = uniform_units();
+    CHECK(table.begin.size() == max_uniform_leaf + 1);
+    for (std::size_t n = 1; n <= max_uniform_leaf; ++n) {
+        mass_t before = 0;
+        bool equal = true;
+        for (std::size_t k = 0; k < n; ++k) {
+            const mass_t upto = floor_units(k + 1, n, narrow_shift);
+            equal = equal && table.units[table.begin[n] + k] == upto - before;
+            before = upto;
+        }
+        CHECK(equal);
+    }
+}
+
+}  // namespace
+
+int main() {
+    few_rows_check_nothing_and_many_check_once();
+    what_is_checked_already_stays_as_it_is();
+    damage_is_told_each_time();
+    uniform_units_are_shares_of_the_whole();
+    return check::finish();
+}
