@@ -291,7 +291,7 @@ def test_damaged_and_foreign_files(tmp_path):
     (tmp_path / "index").write_bytes(data[:-3])
     refuses("is not a file of LeafModel.save, or is damaged")
     (tmp_path / "index").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    refuses("its checksum does not match")
+    refuses("the checksum of .* does not match")
     safetensors.save_file({"ranks": np.zeros(3)}, tmp_path / "index")
     refuses("is not a file of LeafModel.save: it holds other tensors")
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
