@@ -10,15 +10,16 @@ namespace hdicore {
 
 // Each is defined in the file of its name, and null if the compiler or the processor lacks these
 // instructions.
+const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
 
 std::span<const Kernels* const> available_kernels() noexcept {
     struct Available {
-        std::array<const Kernels*, 2> all{};
+        std::array<const Kernels*, 3> all{};
         std::size_t n = 0;
 
         Available() {
-            for (const Kernels* kernels : {&portable_kernels, avx512_kernels()}) {
+            for (const Kernels* kernels : {&portable_kernels, avx2_kernels(), avx512_kernels()}) {
                 if (kernels != nullptr) all[n++] = kernels;
             }
         }
@@ -30,8 +31,10 @@ std::span<const Kernels* const> available_kernels() noexcept {
 const Kernels& default_kernels() noexcept {
     static const Kernels& chosen = [&]() -> const Kernels& {
         const char* asked = std::getenv("HDICORE_INSTRUCTIONS");
-        const bool portable = asked != nullptr && std::string_view(asked) == "portable";
-        return portable ? portable_kernels : *available_kernels().back();
+        for (const Kernels* kernels : available_kernels()) {
+            if (asked != nullptr && std::string_view(asked) == kernels->name) return *kernels;
+        }
+        return *available_kernels().back();
     }();
     return chosen;
 }

@@ -53,8 +53,8 @@ struct EntryKernels {
     std::size_t (*copy)(std::span<const EntrySlice> slices, std::span<const Rank> ranks,
                         std::span<const std::uint32_t> units, EntryBuffer& buffer) noexcept;
     // Copies the entries of the tails, and adds to their masses. O(slices + entries copied).
-    std::size_t (*copy_tails)(std::span<const EntrySlice> slices, const Rank* ranks,
-                              const std::uint32_t* units, Tails& tails,
+    std::size_t (*copy_tails)(std::span<const EntrySlice> slices, std::span<const Rank> ranks,
+                              std::span<const std::uint32_t> units, Tails& tails,
                               EntryBuffer& buffer) noexcept;
 };
 

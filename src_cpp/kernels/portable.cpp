@@ -44,14 +44,15 @@ std::size_t copy_entries(std::span<const EntrySlice> slices, std::span<const Ran
 }
 
 template <class Rank>
-std::size_t copy_tails(std::span<const EntrySlice> slices, const Rank* all_ranks,
-                       const std::uint32_t* all_units, Tails& tails, EntryBuffer& buffer) noexcept {
+std::size_t copy_tails(std::span<const EntrySlice> slices, std::span<const Rank> all_ranks,
+                       std::span<const std::uint32_t> all_units, Tails& tails,
+                       EntryBuffer& buffer) noexcept {
     std::size_t n = buffer.n;
     std::size_t n_read = 0;
     for (; n_read < slices.size() && n < EntryBuffer::enough; ++n_read) {
         const EntrySlice& slice = slices[n_read];
-        const Rank* ranks = all_ranks + slice.begin;
-        const std::uint32_t* units = all_units + slice.units;
+        const Rank* ranks = all_ranks.data() + slice.begin;
+        const std::uint32_t* units = all_units.data() + slice.units;
         tails.first = std::min<rank_t>(tails.first, ranks[0]);
         tails.last = std::max<rank_t>(tails.last, ranks[slice.n - 1]);
         for (std::uint32_t e = 0; e < slice.n && ranks[e] <= tails.low; ++e) {

@@ -29,7 +29,7 @@ void copies_are_the_entries_of_the_tails() {
             leaves.push_back({ranks.size(), units.size(), n, 0});
             for (std::uint32_t e = 0; e < n; ++e) {
                 ranks.push_back(static_cast<Rank>(below(random, 1000)));
-                units.push_back(static_cast<std::uint32_t>(random()));
+                units.push_back(static_cast<std::uint32_t>(random()) / 2 / n);
             }
             std::sort(ranks.end() - n, ranks.end());
         }
@@ -51,8 +51,7 @@ void copies_are_the_entries_of_the_tails() {
             for (std::size_t read = 0; read < leaves.size();) {
                 EntryBuffer buffer{buffer_ranks.data(), buffer_units.data()};
                 const std::size_t now = kernels->entries<Rank>().copy_tails(
-                    std::span<const EntrySlice>(leaves).subspan(read), ranks.data(), units.data(),
-                    tails, buffer);
+                    std::span<const EntrySlice>(leaves).subspan(read), ranks, units, tails, buffer);
                 CHECK(now > 0);
                 if (now == 0) return;
                 read += now;
