@@ -1,6 +1,7 @@
 // kernels/avx2.cpp: the kernels for x86 processors with AVX2 (and FMA, BMI1, BMI2, POPCNT)
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/kernels.hpp"
+#include "kernels/lanes.hpp"
 #include "kernels/x86.hpp"
 
 #ifdef HDICORE_X86
@@ -13,9 +14,6 @@
 
 namespace hdicore {
 namespace {
-
-// Entries handled at once: a kernel may read so many from any entry that has them behind it.
-constexpr std::uint32_t step = EntryBuffer::slack;
 
 // 16 ranks or units.
 struct Pair {
@@ -39,14 +37,6 @@ HDICORE_AVX2 inline Pair load(const From* from) noexcept {
 HDICORE_AVX2 inline void store(std::uint32_t* to, const Pair& lanes) noexcept {
     store_8(to, lanes.first);
     store_8(to + 8, lanes.second);
-}
-
-// Whether `step` entries more than the slice has can be read.
-template <class Rank>
-inline bool has_room(const EntrySlice& slice, std::span<const Rank> ranks,
-                     std::span<const std::uint32_t> units) noexcept {
-    return slice.begin + slice.n + step <= ranks.size() &&
-           slice.units + slice.n + step <= units.size();
 }
 
 template <class Rank>
@@ -122,13 +112,6 @@ struct WideLimits {
     }
 };
 
-// Loaded from 16 - n, all bits of the first n lanes.
-alignas(64) constexpr auto lanes_kept = [] {
-    std::array<std::uint32_t, 2 * step> made{};
-    std::fill_n(made.begin(), step, ~std::uint32_t{0});
-    return made;
-}();
-
 // Entries of a leaf ascend, so those of a tail are its first or its last ones: 16 are copied from
 // where they begin, and those that are too many are overwritten by the next ones.
 template <class Rank, class Limits>
@@ -148,7 +131,7 @@ struct TailCopy {
         store(buffer.ranks + buffer.n, load(ranks));
         store(buffer.units + buffer.n, u);
         buffer.n += n;
-        const Pair kept = load(lanes_kept.data() + step - n);
+        const Pair kept = load(first_lanes<std::uint32_t>.data() + step - n);
         const __m256i sum = _mm256_add_epi32(_mm256_and_si256(u.first, kept.first),
                                              _mm256_and_si256(u.second, kept.second));
         mass = _mm256_add_epi64(mass, _mm256_and_si256(sum, _mm256_set1_epi64x(0xffffffff)));
@@ -240,8 +223,9 @@ alignas(64) constexpr auto halves_of = [] {
     return made;
 }();
 
-HDICORE_AVX2 std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, std::size_t end,
-                                      std::uint64_t* nonzero, rank_t* bases) noexcept {
+HDICORE_AVX2 std::size_t list_nonzero_quads(std::uint64_t* words, std::size_t begin,
+                                            std::size_t end, std::uint64_t* nonzero,
+                                            rank_t* bases) noexcept {
     // The rank of the first bit of each word, twice.
     const __m256i steps = _mm256_setr_epi32(0, 0, 64, 64, 128, 128, 192, 192);
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
@@ -263,30 +247,12 @@ HDICORE_AVX2 std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, s
         _mm256_storeu_si256(at, _mm256_setzero_si256());
         n += static_cast<unsigned>(_mm_popcnt_u32(set));
     }
-    for (; w < end; ++w) {
-        nonzero[n] = words[w];
-        bases[n] = static_cast<rank_t>(64 * w);
-        n += words[w] != 0;
-        words[w] = 0;
-    }
-    return n;
+    return list_nonzero(words, w, end, n, nonzero, bases);
 }
-
-// For each byte, the places of its bits, ascending.
-alignas(64) constexpr auto places_of = [] {
-    std::array<std::array<std::uint8_t, 8>, 256> made{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        std::size_t n = 0;
-        for (unsigned k = 0; k < 8; ++k) {
-            if ((byte >> k & 1) != 0) made[byte][n++] = static_cast<std::uint8_t>(k);
-        }
-    }
-    return made;
-}();
 
 HDICORE_AVX2 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
                                     std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept {
-    const std::size_t n_words = list_nonzero(words, begin, end, nonzero, bases);
+    const std::size_t n_words = list_nonzero_quads(words, begin, end, nonzero, bases);
     std::size_t n = 0;
     for (std::size_t w = 0; w < n_words; ++w) {
         std::uint64_t bits = nonzero[w];
@@ -299,7 +265,7 @@ HDICORE_AVX2 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std
         for (unsigned k = 0; k < 64; k += 8, bits >>= 8) {
             const auto byte = static_cast<unsigned>(bits & 0xff);
             const __m256i places = _mm256_cvtepu8_epi32(
-                _mm_loadl_epi64(reinterpret_cast<const __m128i*>(places_of[byte].data())));
+                _mm_loadl_epi64(reinterpret_cast<const __m128i*>(places_of_bits[byte].data())));
             store_8(out + n,
                     _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<int>(bases[w] + k))));
             n += static_cast<unsigned>(_mm_popcnt_u32(byte));

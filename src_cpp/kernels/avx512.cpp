@@ -191,8 +191,9 @@ HDICORE_AVX512 void sum_counts(const Count* counts, std::size_t row_length,
     for (std::size_t k = 0; k < n_parts; ++k) _mm512_storeu_ps(sums + k * lanes, parts[k]);
 }
 
-HDICORE_AVX512 std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, std::size_t end,
-                                        std::uint64_t* nonzero, rank_t* bases) noexcept {
+HDICORE_AVX512 std::size_t list_nonzero_octets(std::uint64_t* words, std::size_t begin,
+                                               std::size_t end, std::uint64_t* nonzero,
+                                               rank_t* bases) noexcept {
     constexpr std::size_t words_at_once = 8;
     const __m256i steps = _mm256_setr_epi32(0, 64, 128, 192, 256, 320, 384, 448);
     std::size_t n = 0;
@@ -213,7 +214,7 @@ HDICORE_AVX512 std::size_t list_nonzero(std::uint64_t* words, std::size_t begin,
 
 HDICORE_AVX512 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
                                       std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept {
-    const std::size_t n_words = list_nonzero(words, begin, end, nonzero, bases);
+    const std::size_t n_words = list_nonzero_octets(words, begin, end, nonzero, bases);
     const __m512i steps = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     std::size_t n = 0;
     for (std::size_t w = 0; w < n_words; ++w) {

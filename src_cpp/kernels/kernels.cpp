@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace hdicore {
@@ -12,14 +14,16 @@ namespace hdicore {
 // instructions.
 const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
+const Kernels* neon_kernels() noexcept;
 
 std::span<const Kernels* const> available_kernels() noexcept {
     struct Available {
-        std::array<const Kernels*, 3> all{};
+        std::array<const Kernels*, 4> all{};
         std::size_t n = 0;
 
         Available() {
-            for (const Kernels* kernels : {&portable_kernels, avx2_kernels(), avx512_kernels()}) {
+            for (const Kernels* kernels :
+                 {&portable_kernels, neon_kernels(), avx2_kernels(), avx512_kernels()}) {
                 if (kernels != nullptr) all[n++] = kernels;
             }
         }
@@ -28,13 +32,22 @@ std::span<const Kernels* const> available_kernels() noexcept {
     return std::span(available.all).first(available.n);
 }
 
-const Kernels& default_kernels() noexcept {
-    static const Kernels& chosen = [&]() -> const Kernels& {
+const Kernels& kernels_named(std::string_view name) {
+    std::string names;
+    for (const Kernels* kernels : available_kernels()) {
+        if (name == kernels->name) return *kernels;
+        if (!names.empty()) names += kernels == available_kernels().back() ? " or " : ", ";
+        names += kernels->name;
+    }
+    throw std::invalid_argument("HDICORE_INSTRUCTIONS must be " + names +
+                                " on this processor, got '" + std::string(name) + "'");
+}
+
+const Kernels& default_kernels() {
+    static const Kernels& chosen = []() -> const Kernels& {
         const char* asked = std::getenv("HDICORE_INSTRUCTIONS");
-        for (const Kernels* kernels : available_kernels()) {
-            if (asked != nullptr && std::string_view(asked) == kernels->name) return *kernels;
-        }
-        return *available_kernels().back();
+        const bool none = asked == nullptr || *asked == '\0';
+        return none ? *available_kernels().back() : kernels_named(asked);
     }();
     return chosen;
 }

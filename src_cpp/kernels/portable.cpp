@@ -83,16 +83,9 @@ void sum_counts(const Count* counts, std::size_t row_length, std::span<const Ent
     }
 }
 
-// Nonzero words are listed first, without a branch for each word.
 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
                        std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept {
-    std::size_t n_words = 0;
-    for (std::size_t w = begin; w < end; ++w) {
-        nonzero[n_words] = words[w];
-        bases[n_words] = static_cast<rank_t>(64 * w);
-        n_words += words[w] != 0;
-        words[w] = 0;
-    }
+    const std::size_t n_words = list_nonzero(words, begin, end, 0, nonzero, bases);
     std::size_t n = 0;
     for (std::size_t w = 0; w < n_words; ++w) {
         std::uint64_t bits = nonzero[w];

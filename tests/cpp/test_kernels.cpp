@@ -1,7 +1,5 @@
 // test_kernels.cpp: each instruction set against a loop, and the choice of one
 // SPDX-License-Identifier: BSD-3-Clause
-#include <stdlib.h>
-
 #include <string_view>
 #include <utility>
 
@@ -109,12 +107,13 @@ void all_entries_are_copied_in_order() {
     }
 }
 
-// Read once: a program does not change its instructions on the way.
-void the_environment_may_ask_for_portable_kernels() {
-    setenv("HDICORE_INSTRUCTIONS", "portable", 1);
-    CHECK(&default_kernels() == &portable_kernels);
-    unsetenv("HDICORE_INSTRUCTIONS");
-    CHECK(&default_kernels() == &portable_kernels);
+void a_set_is_found_by_its_name_or_all_are_listed() {
+    for (const Kernels* kernels : available_kernels()) {
+        CHECK(&kernels_named(kernels->name) == kernels);
+    }
+    CHECK_REFUSED(kernels_named("sse9"), "HDICORE_INSTRUCTIONS must be portable");
+    CHECK_REFUSED(kernels_named("sse9"), available_kernels().back()->name);
+    CHECK_REFUSED(kernels_named("Portable"), "on this processor, got 'Portable'");
 }
 
 void each_set_is_listed_once_and_portable_first() {
@@ -135,7 +134,7 @@ int main() {
     copies_are_the_entries_of_the_tails<rank_t>();
     all_entries_are_copied_in_order<std::uint16_t>();
     all_entries_are_copied_in_order<rank_t>();
-    the_environment_may_ask_for_portable_kernels();
+    a_set_is_found_by_its_name_or_all_are_listed();
     each_set_is_listed_once_and_portable_first();
     return check::finish();
 }
