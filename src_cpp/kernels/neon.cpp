@@ -227,7 +227,7 @@ const Kernels neon{
     .sum_wide_counts = sum_counts<std::uint16_t>,
     .take_ranks = take_ranks,
     // As with AVX2: no machine to measure on was at hand.
-    .min_entries_for_tails = 4,
+    .min_entries_for_tails = 8,
     .min_entries_for_buckets = 32,
 };
 
