@@ -153,6 +153,8 @@ void LeafIndex::tabulate_leaf_sizes(Interruption& interruption) {
             before = upto;
         }
     }
+    // Kernels that read several at once may do so here too.
+    uniform_units_.resize(uniform_units_.size() + EntryBuffer::slack, 0);
 }
 
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
