@@ -128,6 +128,7 @@ void LeafIndex::check_number_of_trees(std::size_t n_trees) {
 LeafIndex::LeafIndex(LeafIndexArrays arrays, Interruption& interruption)
     : arrays_(std::move(arrays)) {
     validate(interruption);
+    compare_outputs();
     tabulate_leaf_sizes(interruption);
     count_buckets(1, interruption);
 }
@@ -153,6 +154,16 @@ void LeafIndex::tabulate_leaf_sizes(Interruption& interruption) {
             before = upto;
         }
     }
+}
+
+// Each row is an entry in every output, so that an index built here has outputs that begin alike;
+// arrays from outside may differ. The last leaf of a tree ends where the tree does: trees begin
+// alike if leaves do.
+void LeafIndex::compare_outputs() noexcept {
+    const std::span<const std::uint32_t> begin = arrays_.leaf_begin.view();
+    const std::size_t step = n_leaves() + n_trees();
+    outputs_begin_alike_ =
+        arrays_.uniform() && std::equal(begin.begin() + step, begin.end(), begin.begin());
 }
 
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {

@@ -128,6 +128,9 @@ class LeafIndex {
             },
             arrays_.copies);
     }
+    // Whether the leaves of all outputs begin alike, counted from the first entry of the output,
+    // and have units that follow from their size.
+    bool outputs_begin_alike() const noexcept { return outputs_begin_alike_; }
     // Whether rows of a leaf share a target.
     bool has_ties() const noexcept { return has_ties_; }
     std::size_t nbytes() const noexcept;
@@ -181,12 +184,15 @@ class LeafIndex {
     void check_leaf_begin(std::size_t output) const;
     // Finds max_leaf_size, and fills the table of uniform units.
     void tabulate_leaf_sizes(Interruption& interruption);
+    // Finds outputs_begin_alike_.
+    void compare_outputs() noexcept;
     // Fills bucket_counts_, if they pay.
     void count_buckets(unsigned n_threads, Interruption& interruption);
 
     LeafIndexArrays arrays_;
     std::size_t max_leaf_size_ = 0;
     bool has_ties_ = false;
+    bool outputs_begin_alike_ = false;
     std::vector<std::uint32_t> uniform_units_;  // of each number of entries that a leaf has
     std::vector<std::uint32_t> uniform_begin_;  // (max_leaf_size + 1,) if there are no units
     std::optional<BucketCounts> bucket_counts_;

@@ -267,6 +267,7 @@ LeafIndex::LeafIndex(LeafIndexBuilder builder) {
     if (builder.keep_row_weights_) row_weights_ = builder.take_row_weights();
     has_ties_ = builder.has_ties_;
     arrays_ = builder.take_arrays();
+    compare_outputs();
     tabulate_leaf_sizes(builder.interruption_);
     count_buckets(builder.n_threads_, builder.interruption_);
 }
