@@ -8,6 +8,7 @@
 #include "base/parallel.hpp"
 
 namespace hdicore {
+
 void LeafIndex::measure_leaves() noexcept {
     for (std::size_t o = 0; o < n_outputs(); ++o) {
         for (std::size_t t = 0; t < n_trees(); ++t) {
@@ -18,8 +19,16 @@ void LeafIndex::measure_leaves() noexcept {
             }
         }
     }
-    // Kernels that read several at once may do so here too.
-    uniform_units_.resize(uniform_units_.size() + EntryBuffer::slack, 0);
+}
+
+// Each row is an entry in every output, so that an index built here has outputs that begin alike;
+// arrays from outside may differ. The last leaf of a tree ends where the tree does: trees begin
+// alike if leaves do.
+void LeafIndex::compare_outputs() noexcept {
+    const std::span<const std::uint32_t> begin = arrays_.leaf_begin.view();
+    const std::size_t step = n_leaves() + n_trees();
+    outputs_begin_alike_ =
+        arrays_.uniform() && std::equal(begin.begin() + step, begin.end(), begin.begin());
 }
 
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {

@@ -151,6 +151,9 @@ class LeafIndex {
             },
             arrays_.copies);
     }
+    // Whether the leaves of all outputs begin alike, counted from the first entry of the output,
+    // and have units that follow from their size. False if it is not checked.
+    bool outputs_begin_alike() const noexcept { return outputs_begin_alike_; }
     // Whether rows of a leaf share a target, or may, if it is not checked.
     bool has_ties() const noexcept { return has_ties_; }
     std::size_t nbytes() const noexcept;
@@ -206,6 +209,8 @@ class LeafIndex {
     [[noreturn]] void refuse(const std::string& why) const;
     // Finds max_leaf_size_ of leaves that are known to be proper.
     void measure_leaves() noexcept;
+    // Finds outputs_begin_alike_.
+    void compare_outputs() noexcept;
     // Fills bucket_counts_, if they pay.
     void count_buckets(unsigned n_threads, Interruption& interruption);
 
@@ -216,6 +221,7 @@ class LeafIndex {
     std::string source_;  // of what is not checked
     std::shared_ptr<Spare> spare_ = std::make_shared<Spare>();
     const UniformUnits* uniform_ = &hdicore::uniform_units();
+    bool outputs_begin_alike_ = false;
     std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;
 };

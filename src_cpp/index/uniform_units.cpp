@@ -3,6 +3,7 @@
 #include "index/uniform_units.hpp"
 
 #include "base/fixed_point.hpp"
+#include "kernels/kernels.hpp"
 
 namespace hdicore {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 UniformUnits all_sizes() {
     constexpr std::uint64_t whole = std::uint64_t{1} << narrow_shift;
     UniformUnits table;
-    table.units.reserve(max_uniform_leaf * (max_uniform_leaf + 1) / 2);
+    table.units.reserve(max_uniform_leaf * (max_uniform_leaf + 1) / 2 + EntryBuffer::slack);
     table.begin.reserve(max_uniform_leaf + 1);
     table.begin.push_back(0);
     for (std::uint64_t n = 1; n <= max_uniform_leaf; ++n) {
@@ -26,6 +27,7 @@ UniformUnits all_sizes() {
             table.units.push_back(static_cast<std::uint32_t>(share + full));
         }
     }
+    table.units.resize(table.units.size() + EntryBuffer::slack, 0);
     return table;
 }
 

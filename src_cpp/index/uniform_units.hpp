@@ -11,7 +11,8 @@ namespace hdicore {
 // Largest leaf whose units are recomputed from its size instead of stored.
 inline constexpr std::size_t max_uniform_leaf = 1024;
 
-// A leaf of n entries has the units units[begin[n] : begin[n] + n].
+// A leaf of n entries has the units units[begin[n] : begin[n] + n]. Behind the last are zeros, for
+// kernels that read several at once.
 struct UniformUnits {
     std::vector<std::uint32_t> units;
     std::vector<std::uint32_t> begin;  // (max_uniform_leaf + 1,)

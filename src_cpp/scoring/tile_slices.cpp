@@ -8,6 +8,7 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
                         std::size_t n) {
     const bool is_checked = index_.is_checked();
     const std::uint32_t* uniform_begin = index_.uniform_begin();
+    n_rows_ = n;
     for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.get() + k * n_trees_;
     for (std::size_t t = 0; t < n_trees_; ++t, leaves += stride) {
         const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
@@ -22,6 +23,17 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
             const std::size_t begin = base + leaf_begin[leaf];
             *ends_[k]++ = {begin, uniform_begin == nullptr ? begin : uniform_begin[size], size,
                            count_row + static_cast<std::uint32_t>(leaf)};
+        }
+    }
+}
+
+void TileSlices::next_output() noexcept {
+    const std::size_t n_entries = index_.n_entries() / index_.n_outputs();
+    const auto n_leaves = static_cast<std::uint32_t>(index_.n_leaves());
+    for (std::size_t k = 0; k < n_rows_; ++k) {
+        for (EntrySlice* slice = slices_.get() + k * n_trees_; slice != ends_[k]; ++slice) {
+            slice->begin += n_entries;
+            slice->leaf += n_leaves;
         }
     }
 }
