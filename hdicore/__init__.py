@@ -1,6 +1,5 @@
 """Exact highest-density intervals from forests: arrays in, arrays out, numpy alone."""
 
-from importlib.metadata import version as _version
 from pathlib import Path as _Path
 
 try:
@@ -31,7 +30,14 @@ __all__ = [
     "instructions",
     "weighted_hdi",
 ]
-__version__ = _version("hdicore")
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # asked for seldom, and its import takes as long as the backend's
+        from importlib.metadata import version
+
+        return version("hdicore")
+    raise AttributeError(f"module 'hdicore' has no attribute {name!r}")
 
 
 def get_include() -> str:

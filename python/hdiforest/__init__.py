@@ -3,9 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hdicore import __version__
-
 if TYPE_CHECKING:
+    from hdicore import __version__
     from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.leaf_model import LeafModel, from_leaves
@@ -42,6 +41,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
+    if name == "__version__":
+        return import_module("hdicore").__version__
     if not name.startswith("_"):
         try:
             return import_module(f"hdiforest.{name}")
