@@ -239,21 +239,23 @@ class CalibrationDisplay:
             If matplotlib is not installed.
         """
         ax = axes_for(self, ax)
-        # Between the levels the range would jump, because rows are whole.
-        nominal = np.concatenate([[0.0], self.coverages, [1.0]])
-        lower, upper = chance_range(nominal, self.n_rows, self.confidence)
+        # Drawn from level to level: between them it would jump, because rows are whole.
+        lower, upper = chance_range(self.coverages, self.n_rows, self.confidence)
+        base = self.coverages if difference else 0.0 * self.coverages
+        places, spread = self.coverages, (lower - base, upper - base)
+        if len(places) == 1:
+            places = places[0] + np.array([-0.01, 0.01])
+            spread = (np.repeat(lower - base, 2), np.repeat(upper - base, 2))
         usual = {
             "color": MIST,
             "linewidth": 0,
             "label": f"{percent(self.confidence)} range of chance, {self.n_rows:,} rows",
         }
         look = styled(usual, band_kwargs, "collections.PolyCollection")
-        base = nominal if difference else 0 * nominal
-        self.band_ = ax.fill_between(
-            100 * nominal, 100 * (lower - base), 100 * (upper - base), **look
-        )
+        self.band_ = ax.fill_between(100 * places, 100 * spread[0], 100 * spread[1], **look)
+        ideal = np.array([0.0, 100.0])
         (self.ideal_,) = ax.plot(
-            100 * nominal, 100 * (nominal - base), color=GREY, linewidth=1, linestyle="--",
+            ideal, 0 * ideal if difference else ideal, color=GREY, linewidth=1, linestyle="--",
             label="exact",
         )  # fmt: skip
         self.lines_ = {}

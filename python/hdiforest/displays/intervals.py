@@ -346,7 +346,7 @@ class IntervalDisplay:
         wide = (
             "" if k == 1 or self.coverages is None else f" {percent(self.coverages[self._widest])}"
         )
-        dot = {"color": INK if as_bands else BLUE, "s": 12, "label": "target inside"}
+        dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
         self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
