@@ -189,7 +189,8 @@ def test_a_browser_shows_the_page(folder, tmp_path, width):
     image = pytest.importorskip("PIL.Image")
     shot = tmp_path / "shot.png"
     options = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+        *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+        *("--disable-extensions", "--disable-background-networking"),
         *(f"--user-data-dir={tmp_path / 'user'}", f"--window-size={width},2600"),
         f"--screenshot={shot}",
     ]

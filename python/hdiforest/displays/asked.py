@@ -59,7 +59,13 @@ def checked_output(model: Any, output: int | None) -> int:
 def target_of(y: ArrayLike, output: int | None) -> Any:
     """Return the target that `output` chooses, (n,)."""
     values = np.asarray(y)
-    return values if values.ndim == 1 else values[:, 0 if output is None else output]
+    if values.ndim == 1:
+        return values
+    column = 0 if output is None else output
+    n = values.shape[1] if values.ndim == 2 else 0
+    if column >= n or (output is None and n > 1):
+        raise ValueError(f"y must have one column per target of the model, got {values.shape}")
+    return values[:, column]
 
 
 def target_label(y: Any, given: str | None) -> str:

@@ -151,9 +151,10 @@ class WidthDisplay:
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
+        interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
         return cls.from_predictions(
             target_of(y, output),
-            intervals_of(estimator, X, [coverage], kind, output)[..., 0],
+            interval,
             coverage=coverage,
             groups=groups,
             target_name=target_label(y, target_name),
