@@ -242,7 +242,7 @@ def test_orders_of_rows(model, rows):
         IntervalDisplay.from_estimator(model, X, y, sort_by="height")
 
 
-def test_one_sided_intervals_are_drawn_to_the_border(model, rows, ax):
+def test_infinite_ends_are_drawn_beyond_all_others(model, rows, ax):
     X, y = rows[2:]
     found = IntervalDisplay.from_estimator(model, X, y, kind="upper", ax=ax)
     drawn = np.concatenate([segments(bars)[:, :, 1] for bars in found.intervals_])
@@ -322,7 +322,7 @@ def test_kinds_are_curves(model, rows):
 
 def test_the_distribution_is_that_of_the_weights(model, rows, ax):
     _, y_train, X, y = rows
-    found = DistributionDisplay.from_estimator(model, X, y, row=7, coverage=0.8, ax=ax)
+    found = DistributionDisplay.from_estimator(model, X, y, row=7, coverage=0.8, bins=9, ax=ax)
     weights = model.predict_weights(X[7:8]).toarray()[0]
     np.testing.assert_array_equal(found.values, np.sort(y_train))
     np.testing.assert_allclose(found.masses, weights[np.argsort(y_train)], atol=1e-12)

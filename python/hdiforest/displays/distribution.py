@@ -284,10 +284,10 @@ class DistributionDisplay:
                 label="observed",
             )  # fmt: skip
         ax.set_xlim(low, high)
-        ax.set_ylim(0)
         ax.set_xlabel(self.target_name)
         if ax.get_legend_handles_labels()[0]:
-            ax.legend(loc="best", framealpha=0.85, edgecolor="none", fontsize="small")
+            place = "upper right" if what == "mass" else "best"
+            ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -308,6 +308,7 @@ class DistributionDisplay:
                     {"color": colour, "linewidth": 2}, given, "collections.LineCollection"
                 )
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
+            ax.set_ylim(0, 118 * self.masses.max())  # room for the legend
             ax.set_ylabel("probability (%)")
             return
         edges = np.histogram_bin_edges(self.values[seen], n_bins)
@@ -320,6 +321,7 @@ class DistributionDisplay:
                 ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
             )
             below = masses
+        ax.set_ylim(0, 1.18 * max(patch.get_y() + patch.get_height() for patch in self.bars_[1]))
         ax.set_ylabel(f"probability (%) in a bin of {width:.2g}")
 
     def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:

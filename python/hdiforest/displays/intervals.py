@@ -222,7 +222,7 @@ class IntervalDisplay:
         ----------
         y_true : (n,) array
         intervals : (n, 2) or (n, 2, k) array
-            Lower and upper ends; infinite ones are drawn to the border.
+            Lower and upper ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
         prediction : (n,) array, optional
@@ -351,7 +351,10 @@ class IntervalDisplay:
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
         self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
         ax.set(xlabel=self.position_name, ylabel=self.target_name)
-        ax.legend(loc="best", framealpha=0.85, edgecolor="none", fontsize="small")
+        legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
+        low, high = ax.get_ylim()
+        room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
+        ax.set_ylim(low, low + (high - low) * (1 + room))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -366,7 +369,7 @@ class IntervalDisplay:
         return self._levels[-1]
 
     def _finite_ends(self, ax: Any) -> Array:
-        """Return the ends, with the borders of the picture for infinite ones."""
+        """Return the ends, with places a little beyond all others for infinite ones."""
         finite = self.intervals[np.isfinite(self.intervals)]
         shown = np.concatenate([finite, self.y_true])
         margin = 0.05 * (shown.max() - shown.min()) or 1.0
@@ -376,7 +379,9 @@ class IntervalDisplay:
         return np.clip(self.intervals, low, high)
 
     def _name(self, level: int) -> str:
-        held = f"holds {percent(self.realised[level])} of {self.n_rows:,} rows"
+        held = f"holds {percent(self.realised[level])}"
+        if level == self._widest:
+            held += f" of {self.n_rows:,} rows"
         if self.coverages is None:
             return f"interval, {held}"
         return f"{percent(self.coverages[level])} interval, {held}"

@@ -263,8 +263,8 @@ class WidthDisplay:
             outside = (self.realised < low) | (self.realised > high)
             self._draw(ax, 100 * self.realised, 100 * low, 100 * high, MIST, range_kwargs,
                        f"{percent(self.confidence)} range of chance")  # fmt: skip
-            ax.axvline(100 * self.coverage, color=GREY, linewidth=1, linestyle="--",
-                       label=f"nominal, {percent(self.coverage)}")  # fmt: skip
+            ax.vlines(100 * self.coverage, -0.5, len(place) - 0.5, color=GREY, linewidth=1,
+                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
             ax.set_xlabel("realised coverage (%)")
             values = 100 * self.realised
         else:
@@ -287,11 +287,11 @@ class WidthDisplay:
             f"{name}\n{count:,} row{'s' * (count != 1)}"
             for name, count in zip(self.groups, self.counts.tolist(), strict=True)
         ])  # fmt: skip
-        ax.set_ylim(len(place) - 0.5, -0.5)
+        n = len(place)
+        ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False,
-                  fontsize="small")  # fmt: skip
+        ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
