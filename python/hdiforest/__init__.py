@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hdicore import __version__
     from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
+    from hdiforest.displays import (
+        CalibrationDisplay,
+        DistributionDisplay,
+        IntervalDisplay,
+        WidthDisplay,
+    )
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.leaf_model import LeafModel, from_leaves
     from hdiforest.search import ForestSearchOOB
     from hdiforest.table_fitting import fit_table
 
 __all__ = [
+    "CalibrationDisplay",
+    "DistributionDisplay",
     "ForestSearchOOB",
     "HDIForestRegressor",
+    "IntervalDisplay",
     "LeafModel",
+    "WidthDisplay",
     "__version__",
     "fit_table",
     "from_catboost",
@@ -25,9 +35,13 @@ __all__ = [
 
 # Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
 _MODULES = {
+    "CalibrationDisplay": "displays",
+    "DistributionDisplay": "displays",
     "ForestSearchOOB": "search",
     "HDIForestRegressor": "estimator",
+    "IntervalDisplay": "displays",
     "LeafModel": "leaf_model",
+    "WidthDisplay": "displays",
     "fit_table": "table_fitting",
     "from_catboost": "boosters",
     "from_leaves": "leaf_model",

@@ -79,6 +79,8 @@ def _add_fit(commands: Any) -> None:
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
     _add_boost(add)
     _add_training_rows(add)
+    add("--report", type=Path, metavar="REPORT", help="page of HTML to write: coverage and width "
+        "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
     _add_text_form(parser)
     _add_jobs(parser)
