@@ -10,7 +10,7 @@ import hdicore
 
 from .oracle import run_python
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.cross]
 
 USED = "import hdicore; print(hdicore.instructions()['used'])"
 ASKED = """

@@ -34,7 +34,7 @@ void check_tile(Random& random, const LeafIndex& index) {
         const std::size_t n_leaves = index.n_leaves(i / RowTiles::tile_rows);
         leaves[i] = static_cast<leaf_t>(below(random, n_leaves + 1)) - 1;
     }
-    TileSlices slices(index);
+    TileSlices slices(index, RowTiles::tile_rows);
     for (const std::size_t n : {RowTiles::tile_rows, std::size_t{3}}) {
         for (std::size_t o = 0; o < index.n_outputs(); ++o) {
             if (o > 0 && index.outputs_begin_alike()) {
