@@ -88,7 +88,7 @@ def sanitizers(session: nox.Session, kind: str) -> None:
     session.run("pytest", "-m", marked, *session.posargs, env=environment)
 
 
-# Debian's packages of the tools with which tests/test_cross.py compiles and runs.
+# Debian's packages of the tools with which the tests marked "cross" compile and run.
 CROSS_TOOLS = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "qemu-aarch64": "qemu-user",

@@ -10,7 +10,7 @@ import hdicore
 
 from .oracle import run_python
 
-pytestmark = [pytest.mark.engine, pytest.mark.cross]
+pytestmark = pytest.mark.engine
 
 USED = "import hdicore; print(hdicore.instructions()['used'])"
 ASKED = """
