@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -62,3 +63,12 @@ def test_a_processor_gets_what_it_can_run(processor, used, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(emulated))
         assert run_python(USED, env=environment("")).strip() == used
+
+
+def test_the_command_says_it_in_one_line():
+    pytest.importorskip("sklearn")
+    call = [sys.executable, "-P", "-m", "hdiforest", "--version"]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment("sse9"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("hdiforest: error: HDICORE_INSTRUCTIONS must be portable")
+    assert done.stderr.count("\n") == 1
