@@ -10,6 +10,7 @@ try:
         Scorer,
         available_threads,
         centred_oob_intervals,
+        instructions,
         weighted_hdi,
     )
 except ModuleNotFoundError as error:
@@ -27,6 +28,7 @@ __all__ = [
     "available_threads",
     "centred_oob_intervals",
     "get_include",
+    "instructions",
     "weighted_hdi",
 ]
 __version__ = _version("hdicore")

@@ -79,15 +79,17 @@ def _work(results: list[Result]) -> Table:
         for threads, times in result["us_per_row"].items():
             one = None if threads == "1" else result["us_per_row"].get("1")
             speedup = None if one is None else np.array(one["hdi"]) / np.array(times["hdi"])
-            row = [Cell(case), Cell(threads), _spread(times["hdi"])]
+            used = result["machine"].get("instructions", "-")
+            row = [Cell(case), Cell(threads), Cell(used), _spread(times["hdi"])]
             row.append(_spread(ratios(result, threads, "hdi", "routing"), goals["routing"]))
             row.append(_spread(ratios(result, threads, "routing_float64", "routing")))
             row.append(_spread(ratios(result, threads, "hdi_5"), goals["hdi_5"]))
             row += [_spread(ratios(result, threads, work)) for work in ("quantiles", "mean")]
             row.append(_spread(speedup, goals["two_threads"] if threads == "2" else None))
             rows.append(row)
-    columns = ["case", "threads", "HDI, us/row", "HDI / routing", "float64 routing / routing"]
-    columns += ["5 levels / HDI", "2 quantiles / HDI", "mean / HDI", "speed over 1 thread"]
+    columns = ["case", "threads", "instructions", "HDI, us/row", "HDI / routing"]
+    columns += ["float64 routing / routing", "5 levels / HDI", "2 quantiles / HDI", "mean / HDI"]
+    columns.append("speed over 1 thread")
     return Table("Kinds of work", columns, rows)
 
 

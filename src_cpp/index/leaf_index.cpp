@@ -18,6 +18,8 @@ void LeafIndex::measure_leaves() noexcept {
             }
         }
     }
+    // Kernels that read several at once may do so here too.
+    uniform_units_.resize(uniform_units_.size() + EntryBuffer::slack, 0);
 }
 
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {

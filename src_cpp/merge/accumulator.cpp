@@ -134,8 +134,8 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
             if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
                 for (std::size_t n_read = 0; n_read < slices.size();) {
                     EntryBuffer buffer{buffer_ranks_, buffer_units_};
-                    n_read += kernels_.entries<Rank>().copy_tails(
-                        slices.subspan(n_read), ranks.data(), units.data(), tails, buffer);
+                    n_read += kernels_.entries<Rank>().copy_tails(slices.subspan(n_read), ranks,
+                                                                  units, tails, buffer);
                     add_buffer(buffer.n);
                 }
             }

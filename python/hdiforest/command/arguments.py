@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from hdicore import __version__
+from hdicore import __version__, instructions
 from hdiforest.calibration import KINDS
 from hdiforest.command.argument_types import (
     level,
@@ -36,7 +36,8 @@ def command_parser() -> argparse.ArgumentParser:
         prog="hdiforest",
         description="Shortest prediction intervals from random forests, for tables on disk.",
     )
-    parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
+    version = f"hdiforest {__version__} ({instructions()['used']} instructions)"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     for add in (
         _add_fit,
