@@ -29,8 +29,8 @@ inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
 // Average entries of a leaf from which bucket counts are kept.
 inline constexpr double min_entries_for_bucket_counts = 32;
-// The same for those of fine buckets.
-inline constexpr double min_entries_for_fine_counts = 512;
+// The same for those of fine buckets. From half of that on they save time, but at twice the memory.
+inline constexpr double min_entries_for_fine_counts = 1024;
 
 // The flat arrays of an index, as stored and mapped: for each output a two-level CSR matrix of
 // leaves by atoms. tree_begin finds the entries of a tree, leaf_begin those of a leaf in them;

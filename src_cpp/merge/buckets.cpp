@@ -17,12 +17,61 @@ constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
 BucketMerge::BucketMerge(const LeafIndex& index)
     : index_(index), counts_(*index.bucket_counts()), entry_mass_(index.n_trees()) {
     const std::size_t max_parts = index.n_trees() * BucketRuns::max_runs;
-    if (counts_.fine_edges.empty()) {
+    if (index.max_leaf_size() <= max_tabulated_leaf) {
         parts_ = std::make_unique_for_overwrite<EntrySlice[]>(max_parts);
     } else {
         large_parts_ = std::make_unique_for_overwrite<EqualEntries[]>(max_parts);
         steps_.resize(index.n_trees());
     }
+}
+
+template <class Count, class Use>
+void BucketMerge::cut_slices(const BucketEdges& edges, RowSlices slices, const Count* below,
+                             const Use& use) noexcept {
+    for (std::size_t r = 0; r < runs_.n; ++r) {
+        const auto [first, end] = runs_.runs[r];
+        mass_t mass = 0;
+        for (std::size_t l = 0; l < slices.size(); ++l) {
+            const EntrySlice& slice = slices[l];
+            const Count* counts = below + slice.leaf * edges.size();
+            const std::uint32_t from = counts[first];
+            const std::uint32_t to = end == edges.size() ? slice.n : counts[end];
+            // As floor_units() does: rounding errs by less than 2^-20, and a quotient that is no
+            // whole number is more than 2^-16 from the next one.
+            mass += static_cast<mass_t>(from * entry_mass_[l] + 0x1p-18);
+            use(l, from, to - from);
+        }
+        // Empty if there are fewer atoms than buckets.
+        ranges_[r] = {edges.begin[first], edges.begin[end], mass};
+    }
+}
+
+template <class Count>
+void BucketMerge::add_small(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
+                            RowSlices slices) noexcept {
+    EntrySlice* part = parts_.get();
+    cut_slices(edges, slices, below, [&](std::size_t l, std::uint32_t from, std::uint32_t n) {
+        const EntrySlice& slice = slices[l];
+        *part++ = {slice.begin + from, slice.units + from, n, slice.leaf};
+    });
+    const RowSlices parts(parts_.get(), slices.size() * runs_.n);
+    accumulator.prefetch(parts);
+    accumulator.add(parts);
+}
+
+template <class Count>
+void BucketMerge::add_large(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
+                            RowSlices slices) noexcept {
+    for (std::size_t l = 0; l < slices.size(); ++l) steps_[l] = EqualUnits::step(slices[l].n);
+    EqualEntries* part = large_parts_.get();
+    std::size_t n_entries = 0;
+    cut_slices(edges, slices, below, [&](std::size_t l, std::uint32_t from, std::uint32_t n) {
+        *part++ = {slices[l].begin + from, n, from, steps_[l]};
+        n_entries += n;
+    });
+    std::size_t n_atoms = 0;
+    for (std::size_t r = 0; r < runs_.n; ++r) n_atoms += ranges_[r].end - ranges_[r].begin;
+    accumulator.add_equal({large_parts_.get(), part}, Accumulator::is_dense(n_entries, n_atoms));
 }
 
 PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
@@ -38,9 +87,21 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowS
     masses_.list_runs(marked_, max_gap, runs_);
 
     if (fine) {
-        add_large(counts_.fine_edges[output], accumulator, slices);
+        for (std::size_t r = 0; r < runs_.n; ++r) {
+            runs_.runs[r] = {masses_.fine(runs_.runs[r].first), masses_.fine(runs_.runs[r].end)};
+        }
+        add_large(counts_.fine_edges[output], counts_.fine_below.data(), accumulator, slices);
     } else {
-        add_small(counts_.edges[output], accumulator, slices);
+        const BucketEdges& edges = counts_.edges[output];
+        std::visit(
+            [&](const auto& below) {
+                if (parts_) {
+                    add_small(edges, below.data(), accumulator, slices);
+                } else {
+                    add_large(edges, below.data(), accumulator, slices);
+                }
+            },
+            counts_.below);
     }
     const std::span<const double> atoms = index_.atoms(output);
     const double max_abs =
@@ -83,59 +144,6 @@ void BucketMerge::refine(std::size_t output, RowSlices slices, const Request& re
     });
     marked_.fill(false);
     mark(masses_, request, marked_);
-}
-
-template <class Count, class Use>
-void BucketMerge::cut_slices(const BucketEdges& edges, RowSlices slices, const Count* below,
-                             const Use& use) noexcept {
-    for (std::size_t r = 0; r < runs_.n; ++r) {
-        const auto [first, end] = runs_.runs[r];
-        mass_t mass = 0;
-        for (std::size_t l = 0; l < slices.size(); ++l) {
-            const EntrySlice& slice = slices[l];
-            const Count* counts = below + slice.leaf * edges.size();
-            const std::uint32_t from = counts[first];
-            const std::uint32_t to = end == edges.size() ? slice.n : counts[end];
-            // As floor_units() does: a quotient that is no whole number is further than the addend
-            // from the next one.
-            mass += static_cast<mass_t>(from * entry_mass_[l] + 0x1p-15);
-            use(l, from, to - from);
-        }
-        // Empty if there are fewer atoms than buckets.
-        ranges_[r] = {edges.begin[first], edges.begin[end], mass};
-    }
-}
-
-void BucketMerge::add_small(const BucketEdges& edges, Accumulator& accumulator,
-                            RowSlices slices) noexcept {
-    EntrySlice* part = parts_.get();
-    const auto add = [&](std::size_t l, std::uint32_t from, std::uint32_t n) {
-        const EntrySlice& slice = slices[l];
-        *part++ = {slice.begin + from, slice.units + from, n, slice.leaf};
-    };
-    std::visit([&](const auto& below) { cut_slices(edges, slices, below.data(), add); },
-               counts_.below);
-    const RowSlices parts(parts_.get(), slices.size() * runs_.n);
-    accumulator.prefetch(parts);
-    accumulator.add(parts);
-}
-
-void BucketMerge::add_large(const BucketEdges& edges, Accumulator& accumulator,
-                            RowSlices slices) noexcept {
-    for (std::size_t r = 0; r < runs_.n; ++r) {
-        runs_.runs[r] = {masses_.fine(runs_.runs[r].first), masses_.fine(runs_.runs[r].end)};
-    }
-    for (std::size_t l = 0; l < slices.size(); ++l) steps_[l] = EqualUnits::step(slices[l].n);
-    EqualEntries* part = large_parts_.get();
-    std::size_t n_entries = 0;
-    const auto add = [&](std::size_t l, std::uint32_t from, std::uint32_t n) {
-        *part++ = {slices[l].begin + from, n, from, steps_[l]};
-        n_entries += n;
-    };
-    cut_slices(edges, slices, counts_.fine_below.data(), add);
-    std::size_t n_atoms = 0;
-    for (std::size_t r = 0; r < runs_.n; ++r) n_atoms += ranges_[r].end - ranges_[r].begin;
-    accumulator.add_equal({large_parts_.get(), part}, Accumulator::is_dense(n_entries, n_atoms));
 }
 
 }  // namespace hdicore

@@ -36,9 +36,13 @@ class BucketMerge {
     template <class Count, class Use>
     void cut_slices(const BucketEdges& edges, RowSlices slices, const Count* below,
                     const Use& use) noexcept;
-    // Both add the entries in the runs.
-    void add_small(const BucketEdges& edges, Accumulator& accumulator, RowSlices slices) noexcept;
-    void add_large(const BucketEdges& edges, Accumulator& accumulator, RowSlices slices) noexcept;
+    // Both add the entries in the runs: with units from the table, and of leaves of any size.
+    template <class Count>
+    void add_small(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
+                   RowSlices slices) noexcept;
+    template <class Count>
+    void add_large(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
+                   RowSlices slices) noexcept;
 
     const LeafIndex& index_;
     const BucketCounts& counts_;

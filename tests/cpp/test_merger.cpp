@@ -130,7 +130,8 @@ void check_partial(const PartialPmf& partial, const std::vector<double>& values,
 }
 
 // Trees have five leaves, of min_rows / 5 to 2 min_rows / 5 rows at the mean.
-void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine) {
+void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
+                                 bool one_is_large = false) {
     Random random(3);
     std::size_t n_in_tails = 0;
     std::size_t n_in_buckets = 0;
@@ -140,8 +141,12 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine) 
             random_training(random, min_rows + below(random, min_rows), 1 + below(random, 30), 5);
         // Rows of one leaf that share a target would get units of their own.
         for (double& y : rows.y) y += uniform(random);
+        for (std::size_t i = 0; i < min_rows / 2 && one_is_large; ++i) {
+            rows.leaves[i * rows.n_trees] = 0;
+        }
         const LeafIndex index(rows.rows(), false, 1);
         CHECK(index.bucket_counts().has_value());
+        CHECK((index.max_leaf_size() > max_tabulated_leaf) == (fine || one_is_large));
         CHECK(index.bucket_counts()->fine_edges.empty() == !fine);
         for (const Kernels* kernels : available_kernels()) {
             Accumulator accumulator(index, *kernels);
@@ -186,7 +191,7 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine) 
             }
         }
     }
-    CHECK((n_in_tails > 1000 || fine) && n_in_buckets > 500);
+    CHECK((n_in_tails > 1000 || fine || one_is_large) && n_in_buckets > 500);
     CHECK(n_found > 50);
 }
 
@@ -196,6 +201,8 @@ int main() {
     merging_sums_the_leaves();
     parts_have_the_exact_masses(300, 10, false);
     // Leaves of some 1,000 to 2,000 rows: fine buckets, and units that no table has.
-    parts_have_the_exact_masses(5000, 3, true);
+    parts_have_the_exact_masses(6000, 3, true);
+    // One of some 1,300 rows among leaves of 400.
+    parts_have_the_exact_masses(2000, 3, false, true);
     return check::finish();
 }
