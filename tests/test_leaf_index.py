@@ -321,6 +321,34 @@ def test_large_leaves_switch_to_the_wide_shift():
         assert index.intervals([[0]], 0.9).tolist() == [[3.0, 3.0]]
 
 
+def test_large_leaves_of_equal_rows_store_no_units():
+    rng = np.random.default_rng(8)
+    # Means of 2,000 rows a leaf: fine buckets; of 700 with one of 1,400: units without them.
+    for n_leaves, sizes in ((2, (0.5, 0.5)), (5, (0.5, 0.2, 0.1, 0.1, 0.1))):
+        n = 4000 if n_leaves == 2 else 3500
+        leaves = rng.choice(n_leaves, size=(n, 3), p=sizes).astype(np.int32)
+        y = rng.normal(size=n)
+        index = LeafIndex(leaves, y, n_threads=1)
+        assert "units" not in index.arrays()
+        again = LeafIndex.from_arrays(index.arrays(), scalar_output=True)
+        query = rng.integers(0, n_leaves, (5, 3)).astype(np.int32)
+        weights = index.weights(query)
+        for row in range(len(query)):
+            units = np.zeros(n, dtype=np.int64)
+            for tree in range(3):
+                members = np.sort(y[leaves[:, tree] == query[row, tree]])
+                upto = np.arange(len(members) + 1) * 2**31 // len(members)
+                units[np.searchsorted(index.atoms(), members)] += np.diff(upto)
+            begin, end = weights[0][row : row + 2]
+            expected = np.flatnonzero(units)
+            np.testing.assert_array_equal(weights[1][begin:end], expected)
+            np.testing.assert_array_equal(weights[2][begin:end] * 3 * 2**31, units[expected])
+        levels = [0.5, 0.9]
+        np.testing.assert_array_equal(
+            again.intervals(query, levels), index.intervals(query, levels)
+        )
+
+
 def test_the_wide_shift_depends_on_the_number_of_trees():
     for n_trees, expected in ((64, 40), (63, 31)):
         leaves = np.zeros((1, n_trees), dtype=int)

@@ -38,7 +38,12 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
         return;
     }
     BucketCounts& counts = bucket_counts_.emplace();
-    for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
+    const bool fine = entries_per_leaf() >= min_entries_for_fine_counts;
+    for (std::size_t o = 0; o < n_outputs(); ++o) {
+        counts.edges.emplace_back(atoms(o));
+        if (fine) counts.fine_edges.emplace_back(atoms(o), n_fine_buckets);
+    }
+    if (fine) counts.fine_below.resize(n_rows * n_fine_buckets);
     counts.ends.resize(n_rows);
     const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
                                                      std::vector<Count>& below) {
@@ -53,6 +58,9 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
                     const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
                     counts.ends[slice.leaf] = {leaf_ranks.front(), leaf_ranks.back()};
                     count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
+                    if (!fine) continue;
+                    count_below(counts.fine_edges[o], leaf_ranks,
+                                &counts.fine_below[slice.leaf * n_fine_buckets]);
                 }
             };
         };

@@ -29,6 +29,8 @@ inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
 // Average entries of a leaf from which bucket counts are kept.
 inline constexpr double min_entries_for_bucket_counts = 32;
+// The same for those of fine buckets. From half of that on they save time, but at twice the memory.
+inline constexpr double min_entries_for_fine_counts = 1024;
 
 // The flat arrays of an index, as stored and mapped: for each output a two-level CSR matrix of
 // leaves by atoms. tree_begin finds the entries of a tree, leaf_begin those of a leaf in them;
@@ -164,9 +166,7 @@ class LeafIndex {
     // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
     // stored.
     std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_->units; }
-    const std::uint32_t* uniform_begin() const noexcept {
-        return arrays_.uniform() ? uniform_->begin.data() : nullptr;
-    }
+    const UniformUnits* uniform() const noexcept { return arrays_.uniform() ? uniform_ : nullptr; }
 
     // Leaf offsets of one tree, (n_leaves(tree) + 1,), counted from tree_begin.
     const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
@@ -188,7 +188,7 @@ class LeafIndex {
         const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
         const std::size_t first = tree_begin(output, tree) + begin[0];
         const std::uint32_t n = begin[1] - begin[0];
-        return {first, arrays_.uniform() ? uniform_->begin[n] : first, n,
+        return {first, arrays_.uniform() ? uniform_->begin(n) : first, n,
                 first_count_row(output, tree) + static_cast<std::uint32_t>(leaf)};
     }
 
