@@ -33,7 +33,13 @@ __version__ = _version("hdicore")
 
 
 def get_include() -> str:
-    """Return the folder to compile with to ``#include "hdicore/c_api.h"``."""
+    """Return the folder to compile with to ``#include "hdicore/c_api.h"``.
+
+    Returns
+    -------
+    str
+        An absolute path.
+    """
     package = _Path(__file__).resolve().parent
     installed = package / "include"
     return str(installed if installed.is_dir() else package.parent / "src_cpp" / "include")

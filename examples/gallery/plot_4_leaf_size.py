@@ -39,7 +39,8 @@ for size in sizes:
     after.append(measured(model.calibrate(0.9)))
 
 # %%
-# Without calibration leaves of 10 to 20 rows are a compromise. With it, leaf size matters much less.
+# Without calibration leaves of 10 to 20 rows are a compromise. With it, leaf size matters much
+# less.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for axes, column, name in ((left, 0, "coverage"), (right, 1, "mean width")):

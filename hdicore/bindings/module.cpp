@@ -11,10 +11,14 @@ extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
 // Everything is immutable after construction, so no lock is needed without the GIL either.
 PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
-    module.def(
-        "available_threads", &hdicore::available_threads,
-        "Threads that n_threads=0 stands for now: as many as the processors this process may "
-        "run on,\nbut no more than the quota of its control group or OMP_NUM_THREADS allow.");
+    module.def("available_threads", &hdicore::available_threads,
+               R"(Count the threads that ``n_threads=0`` stands for now.
+
+Returns
+-------
+int
+    As many as the processors this process may run on, but no more than the quota of its
+    control group or OMP_NUM_THREADS allow.)");
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);

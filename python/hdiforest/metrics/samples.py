@@ -20,6 +20,7 @@ def crps_score(y_true: ArrayLike, values: ArrayLike, weights: Any = None) -> flo
     Parameters
     ----------
     y_true : (n,) array
+        Observed targets.
     values : (n, s) array, or (m,) array if weights is sparse
         The sample of each row, in the unit of y_true; with sparse weights the one sample that all
         rows share, such as the training targets.
