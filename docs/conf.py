@@ -94,6 +94,14 @@ html_theme_options = {
     },
     "icon_links": [{"name": "GitHub", "url": REPOSITORY, "icon": "fa-brands fa-github"}],
     "use_edit_page_button": True,
+    # Pages that a build writes cannot be edited.
+    "secondary_sidebar_items": {
+        "*": ["page-toc", "edit-this-page"],
+        "api/*": ["page-toc", "edit-this-page"],
+        "api/generated/*": ["page-toc"],
+        "command/*": ["page-toc"],
+        "gallery/*": ["page-toc", "sg_download_links"],
+    },
     "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "show_toc_level": 2,

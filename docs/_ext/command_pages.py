@@ -23,7 +23,7 @@ def _page(name, parser):
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if action.dest != "help"]
         if actions:
-            lines += [f"## {group.title.capitalize()}", *map(_argument, actions)]
+            lines += [f"## {group.title[:1].upper()}{group.title[1:]}", *map(_argument, actions)]
     return "\n\n".join(lines) + "\n"
 
 
