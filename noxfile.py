@@ -147,6 +147,15 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into docs/_build/html and check docstrings; `-- linkcheck` checks links."""
+    install(session, "[docs]")
+    builder = session.posargs[0] if session.posargs else "html"
+    session.run("sphinx-build", "-W", "-b", builder, "docs", f"docs/_build/{builder}")
+    session.run("pytest", "-m", "docs and not build")
+
+
+@nox.session
 def examples(session: nox.Session) -> None:
     """Run what the README, the docstrings and the recipes show."""
     install(session, "[test]")

@@ -41,7 +41,13 @@ def __getattr__(name: str) -> str:
 
 
 def get_include() -> str:
-    """Return the folder to compile with to ``#include "hdicore/c_api.h"``."""
+    """Return the folder to compile with to ``#include "hdicore/c_api.h"``.
+
+    Returns
+    -------
+    str
+        An absolute path.
+    """
     package = _Path(__file__).resolve().parent
     installed = package / "include"
     return str(installed if installed.is_dir() else package.parent / "src_cpp" / "include")

@@ -97,7 +97,7 @@ def test_paths_that_a_page_names_exist(page):
 
 
 def test_workflows_are_well_formed():
-    assert [path.name for path in WORKFLOWS] == ["tests.yml", "wheels.yml"]
+    assert [path.name for path in WORKFLOWS] == ["pages.yml", "tests.yml", "wheels.yml"]
     run(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
 
 
@@ -114,6 +114,7 @@ def test_actions_are_pinned_by_commit(path):
     [
         ("citation-file-format", "CITATION.cff"),
         ("github-issue-forms", ".github/ISSUE_TEMPLATE/*.yml"),
+        ("readthedocs", ".readthedocs.yaml"),
     ],
 )
 def test_what_other_tools_read_is_well_formed(schema, pattern):

@@ -9,7 +9,7 @@ namespace hdicore::bindings {
 namespace {
 
 constexpr const char* doc =
-    R"(Intervals of training rows from the residuals of others, none seeing itself.
+    R"(Find intervals of training rows from the residuals of others, none seeing itself.
 
 Row i is left out of the leaves of the trees that did not draw it, and its target out
 of the centres of the others; its atoms are s[i] + (y[j] - s[j]), where s[j] is

@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "forest_docs.hpp"
 #include "query.hpp"
 #include "scoring/route.hpp"
 
@@ -219,78 +220,10 @@ py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
     return result;
 }
 
-constexpr const char* class_doc = R"(Decision trees that route rows to leaves, from plain arrays.
-
-The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
-stores them; children are counted from the root of their own tree.
-
-Parameters
-----------
-children_left, children_right : (n_nodes,) int
-    Child of each node; -1 in both marks a leaf.
-feature : (n_nodes,) int
-    Feature that each inner node splits on.
-threshold : (n_nodes,) float
-    Rows with ``float32(x) <= threshold`` go left.
-missing_go_to_left : (n_nodes,) bool
-    Where NaN goes.
-tree_offsets : (n_trees + 1,) int
-    Nodes of tree t are ``[tree_offsets[t], tree_offsets[t + 1])``.
-n_features : int
-n_threads : int, default=0
-    0 means all that this process may use.
-
-Raises
-------
-ValueError
-    If a tree is not a proper binary tree, or an index or threshold is out of range.
-
-Notes
------
-Immutable, so safe to share between threads. Building is O(n_nodes).)";
-
-constexpr const char* from_trees_doc =
-    R"(Return a forest of trees that are read where they are.
-
-Parameters
-----------
-trees : sequence of sequences of 5 arrays, each (n_nodes,)
-    For each tree its children_left, children_right, feature, threshold and
-    missing_go_to_left. Columns of a structured array are not copied if they hold int64,
-    float64 and uint8.
-n_features : int
-n_threads : int, default=0
-    0 means all that this process may use.
-
-Returns
--------
-Forest
-
-Raises
-------
-ValueError
-    As the constructor.)";
-
-constexpr const char* apply_doc =
-    R"(Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
-
-Parameters
-----------
-X : (n, n_features) float32 or float64
-    Cast to float32 for routing. NaN is allowed, infinity is not.
-n_threads : int, default=0
-    0 means all that this process may use.
-out : (n, n_trees) int32, optional
-    Filled and returned.
-
-Returns
--------
-(n, n_trees) int32)";
-
 }  // namespace
 
 void register_forest(py::module_& module) {
-    py::class_<BoundForest>(module, "Forest", class_doc)
+    py::class_<BoundForest>(module, "Forest", forest_doc)
         .def("__init__", constructor(&make_forest), py::detail::is_new_style_constructor(),
              py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
              py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
@@ -299,12 +232,8 @@ void register_forest(py::module_& module) {
                     py::kw_only(), py::arg("n_threads") = 0, from_trees_doc)
         .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
                     py::kw_only(), py::arg("copy") = true, py::arg("source") = py::none(),
-                    from_arrays_doc)
-        .def("arrays", &to_arrays,
-             "Dict of read-only views: nodes (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is "
-             "very\n"
-             "large or there are more than 256 features, tree_offsets (n_trees + 1,) int64,\n"
-             "leaf_nodes (n_leaves,) int32.")
+                    from_arrays_doc("n_features : int\n    Columns of a row.\n", "Forest").c_str())
+        .def("arrays", &to_arrays, forest_arrays_doc)
         .def(
             "apply",
             [](const BoundForest& self, const py::object& X, const py::object& n_threads,
@@ -316,27 +245,25 @@ void register_forest(py::module_& module) {
             [](const BoundForest& self, const py::object& X, const py::object& n_threads,
                const py::object& out) { return route(self, X, false, n_threads, out); },
             py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            "Like `apply`, but leaves are counted 0 .. n_leaves[t] - 1 within each tree, as\n"
-            "`LeafIndex` wants them; ``leaf_nodes`` translates.")
+            leaves_doc)
         .def("leaves_of_trees", &leaves_of_trees, py::arg("X"), py::arg("first"), py::arg("last"),
              py::kw_only(), py::arg("order") = py::none(), py::arg("n_threads") = 0,
-             "Columns [first, last) of `leaves`, (n, last - first) int32 in Fortran order, routed\n"
-             "down these trees alone. Rows are routed in `order`, a permutation (n,): fast if\n"
-             "neighbours share leaves.")
+             leaves_of_trees_doc)
         .def("sums_below_parents", &sums_below_parents, py::arg("tree"), py::arg("values"),
-             "For each leaf of a tree the sums of values, (k, n_leaves[tree]), over all leaves\n"
-             "below its parent; a root that is a leaf counts as its own parent.")
-        .def_property_readonly("n_trees",
-                               [](const BoundForest& f) { return f.current().n_trees(); })
-        .def_property_readonly("n_features",
-                               [](const BoundForest& f) { return f.current().n_features(); })
-        .def_property_readonly("n_leaves", &leaves_per_tree, "(n_trees,) leaves of each tree.")
+             sums_below_parents_doc)
+        .def_property_readonly(
+            "n_trees", [](const BoundForest& f) { return f.current().n_trees(); },
+            "Number of trees.")
+        .def_property_readonly(
+            "n_features", [](const BoundForest& f) { return f.current().n_features(); },
+            "Columns of a row.")
+        .def_property_readonly("n_leaves", &leaves_per_tree, "Leaves of each tree, (n_trees,).")
         .def_property_readonly(
             "leaf_nodes",
             [](const py::object& self) {
                 return view_of(whole(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
             },
-            "(n_leaves.sum(),) node id of each leaf, tree after tree.")
+            "Node id of each leaf, tree after tree, (n_leaves.sum(),).")
         .def_property_readonly(
             "nbytes", [](const BoundForest& f) { return f.current().nbytes(); },
             "Memory of all arrays, in bytes.")

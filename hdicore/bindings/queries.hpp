@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "query.hpp"
+#include "query_docs.hpp"
 
 namespace hdicore::bindings {
 
@@ -181,49 +182,25 @@ void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
     const py::arg_v n_threads = py::arg("n_threads") = 0;
     const py::arg_v out = py::arg("out") = py::none();
     const py::kw_only named;
+    const QueryDocs docs(rows);
     cls.def("mean", &mean<Self>, py::arg(rows), named, leave_out, n_threads, out,
-            "Mean of the conditional distribution of each row, (n,) or (n, n_outputs).");
+            docs.mean().c_str());
     cls.def("intervals", &intervals<Self>, py::arg(rows), py::arg("coverage") = 0.9,
             py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads, out,
-            py::arg("centres") = py::none(),
-            R"(Prediction intervals, (n, 2) for one coverage, (n, 2, k) for a list of k.
-
-With several outputs their axis stands behind n. One merge of the row's leaves serves
-all levels. `kind` is 'hdi' (shortest), 'equal_tailed', 'lower' ([bound, inf]),
-'upper' ([-inf, bound]) or 'smoothed_hdi' (the weighted mean of the shortest intervals
-from each atom, which does not jump from row to row): one for all levels, or a list of
-one for each. `mean`, an array (n,) or (n, n_outputs), is filled in the same pass. For query row i, training row
-leave_out[i] is excluded; it must lie, once, in each leaf given, and -1 stands for a tree
-where it does not. Rows to which no tree contributes are NaN. `centres`,
-(n_leaves.sum(),) floats, tree after tree, are numbers of leaves, such as means where the
-index is of residuals: the mean of those of a row is added to both its ends. For an index
-of one output.)");
-    cls.def(
-        "quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
-        py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,
-        "Quantiles, (n,) for one level in [0, 1], (n, k) for a list of k; with several outputs\n"
-        "their axis stands behind n.");
+            py::arg("centres") = py::none(), docs.intervals().c_str());
+    cls.def("quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
+            py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,
+            docs.quantiles().c_str());
     cls.def("cdf", &cdf<Self>, py::arg(rows), py::arg("y"), named, py::arg("inclusive") = true,
-            leave_out, n_threads, out,
-            "P(Y <= y) for one y per row, (n,), or several, (n, k); with several outputs their\n"
-            "axis stands behind n. P(Y < y) if not `inclusive`.");
+            leave_out, n_threads, out, docs.cdf().c_str());
     cls.def("draws", &draws<Self>, py::arg(rows), py::arg("uniforms"), named, leave_out, n_threads,
-            out,
-            "Draws from the conditional distribution, one for each uniform number in [0, 1): (n,)\n"
-            "or (n, k); with several outputs their axis stands behind n. `out` may be `uniforms`.");
+            out, docs.draws().c_str());
     cls.def("weights", &weights<Self>, py::arg(rows), named, leave_out, n_threads,
-            "Weights of the atoms as CSR arrays (indptr, indices, data) of an (n, n_atoms) matrix\n"
-            "whose rows sum to 1, or are empty where no tree contributes. For an index of one\n"
-            "output.");
-    cls.def(
-        "proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads,
-        "How often training rows with the target of each atom count in the row's leaves,\n"
-        "summed over trees, as CSR arrays (indptr, indices, counts) of an (n, n_atoms) matrix\n"
-        "of int64. With y = 0, 1, 2, ... at the build atoms are training rows. For an index of\n"
-        "one output.");
+            docs.weights().c_str());
+    cls.def("proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads,
+            docs.proximities().c_str());
     cls.def("n_samples", &n_samples<Self>, py::arg(rows), named, n_threads,
-            "How often training rows count in the leaves of each row, summed over trees, (n,)\n"
-            "int64.");
+            docs.n_samples().c_str());
 }
 
 }  // namespace hdicore::bindings

@@ -28,6 +28,7 @@ with their number, and the number of threads does not change a bit of the result
 Parameters
 ----------
 forest : Forest
+    What routes rows to leaves.
 index : LeafIndex
     Built from ``forest.leaves(X_train)`` with ``n_leaves=forest.n_leaves``.
 
@@ -37,8 +38,8 @@ ValueError
     If their trees differ.)");
     cls.def("__init__", constructor(&make_scorer), py::detail::is_new_style_constructor(),
             py::arg("forest"), py::arg("index"))
-        .def_readonly("forest", &BoundScorer::forest)
-        .def_readonly("index", &BoundScorer::index)
+        .def_readonly("forest", &BoundScorer::forest, "What routes rows to leaves.")
+        .def_readonly("index", &BoundScorer::index, "Which training targets lie in each leaf.")
         .def("__reduce__", [](const py::object& self) {
             return py::make_tuple(py::type::of(self),
                                   py::make_tuple(self.attr("forest"), self.attr("index")));

@@ -258,8 +258,10 @@ def from_xgboost(
         Their targets. Every row counts in each of its leaves (the paper's definition).
     missing : float, default=nan
         What stands for a missing value, if the booster is a xgboost.Booster.
-    sample_weight, n_jobs
-        See `from_lightgbm`.
+    sample_weight : (n,) array, optional
+        What rows weigh in their leaves.
+    n_jobs : int, default=None
+        Threads for the intervals; see `from_lightgbm`.
 
     Returns
     -------
@@ -298,8 +300,10 @@ def from_catboost(
         as CatBoost does.
     y : (n,) or (n, n_outputs) array
         Their targets. Every row counts in each of its leaves (the paper's definition).
-    sample_weight, n_jobs
-        See `from_lightgbm`.
+    sample_weight : (n,) array, optional
+        What rows weigh in their leaves.
+    n_jobs : int, default=None
+        Threads for the intervals; see `from_lightgbm`.
 
     Returns
     -------

@@ -173,6 +173,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         coverage : float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals the share of targets to cover, below 1: one of
             those that `calibrate` was given; or another one if that was out of bag, without a

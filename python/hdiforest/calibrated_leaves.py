@@ -42,6 +42,7 @@ class CalibratedLeaves(ConditionalDistributions):
         Parameters
         ----------
         X : rows, as `apply` takes them
+            Rows that took no part in the fit.
         y : (n,) array
             Their targets.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
@@ -111,6 +112,7 @@ class CalibratedLeaves(ConditionalDistributions):
         Parameters
         ----------
         X : rows, as `apply` takes them
+            The rows to predict.
         coverage : float or list of k floats, default=0.9
             Of "calibrated" intervals one of those that `calibrate` was given; of the others the
             share in (0, 1] of the conditional distribution to hold.

@@ -58,12 +58,14 @@ class ConditionalDistributions(TablesOut, ABC):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             An array, or a table of that library with the column ``prediction``.
 
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
+            In the unit of y.
 
         Notes
         -----
@@ -80,11 +82,12 @@ class ConditionalDistributions(TablesOut, ABC):
         interpolation: Interpolation = "inverted_cdf",
         output: Output | None = None,
     ) -> Any:
-        """Quantiles of the conditional distribution.
+        """Return quantiles of the conditional distribution.
 
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         quantiles : float or list of k floats
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
@@ -122,6 +125,7 @@ class ConditionalDistributions(TablesOut, ABC):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         y : (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
@@ -133,6 +137,7 @@ class ConditionalDistributions(TablesOut, ABC):
         Returns
         -------
         array of the shape of y, float64, or table
+            Between 0 and 1.
         """
         return self._as_output(
             output, "cdf", lambda: self._query(X, "cdf", per_row=y, inclusive=inclusive), X

@@ -14,6 +14,8 @@ from hdiforest.batch import BatchScorer
 from hdiforest.predicting import AnyKind
 from hdiforest.result_names import ENDS, require_distinct
 
+__all__ = ["predict_interval"]
+
 Array = NDArray[np.float64]
 
 

@@ -158,8 +158,15 @@ class HDIForestRegressor(
             Their targets.
         sample_weight : (n,) array, optional
             Their weights, if the forest was fitted with weights.
-        weights, n_jobs
+        weights : {"all", "inbag", "oob"}, default="all"
             See the class.
+        n_jobs : int, default=None
+            See the class.
+
+        Returns
+        -------
+        HDIForestRegressor
+            A fitted model.
 
         Raises
         ------
@@ -176,7 +183,9 @@ class HDIForestRegressor(
         Parameters
         ----------
         X : (n, n_features) array or table
+            The training rows.
         y : (n,) or (n, n_outputs) array
+            Their targets.
         sample_weight : (n,) array, optional
             Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
             their leaves; "inbag" uses what the trees themselves used.
@@ -279,11 +288,17 @@ class HDIForestRegressor(
         Parameters
         ----------
         path : path
+            Of a file that `save` wrote.
         n_jobs : int, default=None
             See the class; None means 1.
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
+
+        Returns
+        -------
+        HDIForestRegressor
+            A fitted model, without its forest.
 
         Raises
         ------

@@ -83,12 +83,19 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        apply, n_jobs
+        apply : callable
             See the class.
         index : hdicore.LeafIndex
             Of the leaf ids that `apply` returns.
         n_training_rows : int, optional
             How many rows the index was made of.
+        n_jobs : int, default=None
+            See the class.
+
+        Returns
+        -------
+        LeafModel
+            A fitted model.
         """
         model = cls(apply, n_jobs=n_jobs)
         model._keep(index, n_training_rows)
@@ -100,7 +107,9 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : rows, as `apply` takes them
+            The training rows.
         y : (n,) or (n, n_outputs) array
+            Their targets.
         sample_weight : (n,) array, optional
             What rows weigh in their leaves.
 
@@ -171,12 +180,18 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         path : path
+            Of a file that `save` wrote.
         apply : callable
             From rows to leaf ids, as at `fit`.
         n_jobs : int, default=None
             See the class.
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, too.
+
+        Returns
+        -------
+        LeafModel
+            A fitted model.
 
         Raises
         ------

@@ -28,7 +28,7 @@ class OutOfBagDistributions(BaseForestModel):
     """
 
     def oob_prediction(self, *, output: Output | None = None) -> Any:
-        """Means for the training rows, each from the trees that did not see it.
+        """Return means for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class OutOfBagDistributions(BaseForestModel):
         kind: Kind = "hdi",
         output: Output | None = None,
     ) -> Any:
-        """Intervals for the training rows, each from the trees that did not see it.
+        """Return intervals for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
@@ -108,11 +108,13 @@ class OutOfBagDistributions(BaseForestModel):
         interpolation: Interpolation = "inverted_cdf",
         output: Output | None = None,
     ) -> Any:
-        """Quantiles for the training rows, each from the trees that did not see it.
+        """Return quantiles for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        quantiles, interpolation
+        quantiles : float or list of k floats
+            Levels in [0, 1].
+        interpolation : str, default="inverted_cdf"
             As in `predict_quantiles`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             An array, or a table of that library; by default what `set_output` says, an array if

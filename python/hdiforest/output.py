@@ -40,7 +40,8 @@ class TablesOut:
 
         Returns
         -------
-        The model itself.
+        estimator
+            The model itself.
 
         Raises
         ------

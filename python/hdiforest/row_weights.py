@@ -23,6 +23,7 @@ class TrainingRowWeights(BaseForestModel):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
 
         Returns
         -------
@@ -63,9 +64,11 @@ class TrainingRowWeights(BaseForestModel):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         n_samples : int, default=1
             Draws per row.
         random_state : int, RandomState or None, default=None
+            Seed of the draws.
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             An array, or a table of that library; by default what `set_output` says, an array if
             nothing. See `set_output` for the names of the columns.

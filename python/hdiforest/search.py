@@ -122,7 +122,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The training rows.
         y : (n,) array
+            Their targets.
         sample_weight : (n,) array, optional
             See `HDIForestRegressor.fit`.
 
@@ -160,7 +162,20 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike, *, output: Output | None = None) -> Any:
-        """Mean of the conditional distribution; see `HDIForestRegressor.predict`."""
+        """Mean of the conditional distribution.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            An array, or a table of that library.
+
+        Returns
+        -------
+        (n,) float64, or table
+            As `HDIForestRegressor.predict`.
+        """
         return self._best().predict(X, output=output)
 
     def predict_interval(
@@ -176,6 +191,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : (n, n_features) array or table
+            The rows to predict.
         coverage : float or list of k floats, optional
             By default that of the search.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
@@ -205,7 +221,24 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         interpolation: Interpolation = "inverted_cdf",
         output: Output | None = None,
     ) -> Any:
-        """Quantiles, not calibrated; see `HDIForestRegressor.predict_quantiles`."""
+        """Return quantiles of the conditional distribution, not calibrated.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        quantiles : float or list of k floats
+            Levels in [0, 1].
+        interpolation : str, default="inverted_cdf"
+            As in `HDIForestRegressor.predict_quantiles`.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            By default what `set_output` of `best_estimator_` says.
+
+        Returns
+        -------
+        (n,) or (n, k) float64, or table
+            As `HDIForestRegressor.predict_quantiles`.
+        """
         return self._best().predict_quantiles(
             X, quantiles, interpolation=interpolation, output=output
         )
@@ -218,7 +251,24 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         inclusive: bool = True,
         output: Output | None = None,
     ) -> Any:
-        """P(Y <= y given x), not calibrated; see `HDIForestRegressor.predict_cdf`."""
+        """P(Y <= y given x) or P(Y < y given x), not calibrated.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        y : (n,) or (n, k) array
+            One or several points per row.
+        inclusive : bool, default=True
+            Whether y itself counts.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
+            By default what `set_output` of `best_estimator_` says.
+
+        Returns
+        -------
+        array of the shape of y, float64, or table
+            As `HDIForestRegressor.predict_cdf`.
+        """
         return self._best().predict_cdf(X, y, inclusive=inclusive, output=output)
 
     @property

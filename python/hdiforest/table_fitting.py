@@ -44,7 +44,7 @@ def fit_table(
     Parameters
     ----------
     table : table or path
-        pandas, polars, pyarrow, a dict of columns, or the name of a file that the command
+        Of pandas, polars or pyarrow, a dict of columns, or the name of a file that the command
         ``hdiforest fit`` reads. Needs pyarrow.
     target : str
         Column to predict.
@@ -53,13 +53,17 @@ def fit_table(
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories besides those of text and of dictionaries (pandas' categorical), such
         as codes that are numbers.
-    drop : sequence of str
+    drop : sequence of str, default=()
         Columns that are no features.
-    id : sequence of str
+    id : sequence of str, default=()
         Columns that name the rows: no features, and kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
-    weights, n_jobs, random_state
+    weights : {"all", "inbag", "oob"}, default="all"
+        See `HDIForestRegressor`.
+    n_jobs : int, default=None
+        See `HDIForestRegressor`.
+    random_state : int, RandomState or None, default=None
         See `HDIForestRegressor`.
 
     Returns

@@ -211,7 +211,7 @@ class BatchScorer:
         return model
 
     def score(self, batch: Batch, features: Sequence[str], first_row: int = 0) -> Results:
-        """Return the columns of results; `first_row` rows came before, for messages.
+        """Return the columns of results of a batch.
 
         Parameters
         ----------
@@ -220,6 +220,12 @@ class BatchScorer:
         features : sequence of str
             Columns in the order of the features.
         first_row : int, default=0
+            Rows that came before, for messages.
+
+        Returns
+        -------
+        dict of (n,) float64 arrays
+            By the names of `results`.
         """
         fitted = self.model.fitted
         coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
@@ -239,12 +245,29 @@ class BatchScorer:
         return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
 
     def count_unseen(self, unseen: Mapping[str, int]) -> None:
-        """Add to `unseen`, from any thread."""
+        """Add to `unseen`, from any thread.
+
+        Parameters
+        ----------
+        unseen : mapping from str to int
+            Cells of unknown categories by column.
+        """
         with self._counting:
             self.unseen.update(unseen)
 
     def results_of(self, X: NDArray[np.floating[Any]]) -> Results:
-        """Return the columns of results of rows that were checked, (n, n_features)."""
+        """Return the columns of results of rows that were checked.
+
+        Parameters
+        ----------
+        X : (n, n_features) array
+            Float32 or float64.
+
+        Returns
+        -------
+        dict of (n,) float64 arrays
+            By the names of `results`.
+        """
         fitted = self.model.fitted
         mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
         ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]

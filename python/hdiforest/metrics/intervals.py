@@ -24,8 +24,16 @@ class WidthStrata(NamedTuple):
     """Rows grouped by the width of their interval; what `coverage_by_width` returns.
 
     The first stratum holds the intervals of width zero, the others ascend in width. A stratum
-    without rows has the count 0 and NaN elsewhere. The shape of each field is (n_strata + 1,), or
-    (n_strata + 1, k) for k levels.
+    without rows has the count 0 and NaN elsewhere.
+
+    Parameters
+    ----------
+    counts : (n_strata + 1,) or (n_strata + 1, k) int64
+        Rows of each stratum, of k levels if there are several.
+    coverage : array of the same shape, float64
+        Share of the targets inside their interval.
+    mean_width : array of the same shape, float64
+        Mean width of the intervals.
     """
 
     counts: NDArray[np.int64]
@@ -41,6 +49,7 @@ def coverage_score(
     Parameters
     ----------
     y_true : (n,) array
+        Observed targets.
     interval : (n, 2) or (n, 2, k) array
         Lower and upper ends, in the unit of y_true. Ends may be infinite.
     sample_weight : (n,) array, optional
@@ -77,6 +86,7 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
     Parameters
     ----------
     interval : (n, 2) or (n, 2, k) array
+        Lower and upper ends. Ends may be infinite.
     sample_weight : (n,) array, optional
         Weights of the rows.
 
@@ -111,6 +121,7 @@ def interval_score(
     Parameters
     ----------
     y_true : (n,) array
+        Observed targets.
     interval : (n, 2) or (n, 2, k) array
         Lower and upper ends, in the unit of y_true.
     coverage : float, or list of k floats for k levels
@@ -161,6 +172,7 @@ def coverage_by_width(
     Parameters
     ----------
     y_true : (n,) array
+        Observed targets.
     interval : (n, 2) or (n, 2, k) array
         Lower and upper ends, in the unit of y_true.
     n_strata : int, default=3
@@ -171,7 +183,7 @@ def coverage_by_width(
     Returns
     -------
     WidthStrata
-        counts, coverage and mean_width, each (n_strata + 1,) or (n_strata + 1, k); first the
+        Its counts, coverage and mean_width, each (n_strata + 1,) or (n_strata + 1, k); first the
         intervals of width zero, then the others from narrow to wide.
 
     Raises

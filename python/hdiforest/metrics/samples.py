@@ -26,6 +26,7 @@ def crps_score(
     Parameters
     ----------
     y_true : (n,) array
+        Observed targets.
     values : (n, s) array, or (m,) array if weights is sparse
         The sample of each row, in the unit of y_true; with sparse weights the one sample that all
         rows share, such as the training targets.
@@ -48,7 +49,7 @@ def crps_score(
     Notes
     -----
     The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function;
-    equal to sum_k w_k |z_k - y| - 1/2 sum_kl w_k w_l |z_k - z_l| (Gneiting and Raftery 2007,
+    equal to ``sum_k w_k |z_k - y| - 1/2 sum_kl w_k w_l |z_k - z_l|`` (Gneiting and Raftery 2007,
     eq. 21). F is constant between neighbours of the sorted sample, so that O(s log s) per row
     suffice; memory beside the arguments is bounded, and sparse weights stay sparse.
 

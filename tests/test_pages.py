@@ -1,0 +1,68 @@
+"""The code of the site's pages runs, prints what they show, and links find their targets."""
+
+import re
+
+import pytest
+
+from .oracle import ROOT, SKLEARN
+
+pytestmark = pytest.mark.examples
+
+FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
+PAGES = ("tour", "intervals", "honest", "choosing", "file_format")
+LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
+
+
+def text_of(page):
+    return (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+
+def run_blocks(text, names, capsys):
+    """Run the blocks of Python in order; a block of text behind one is what it prints."""
+    blocks = FENCE.findall(text)
+    for kind, content in blocks:
+        if kind == "python":
+            capsys.readouterr()
+            exec(content, names)
+        elif SKLEARN >= (1, 9):  # an older one grows other trees
+            assert capsys.readouterr().out == content
+    return len(blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_blocks(text_of(page), {}, capsys)
+
+
+def sections_of_calls():
+    """Text before the libraries, and the text and the table of calls of each library."""
+    first, *sections = re.split(r"^## ", text_of("coming_from"), flags=re.M)
+    tables = {}
+    for section in sections:
+        rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.M)
+        assert len(rows) == len(re.findall(r"^\|", section, re.M)) - 2  # but for the head
+        tables[section.partition("\n")[0]] = section, rows
+    return first, tables
+
+
+def test_each_library_has_a_table_of_calls():
+    _, tables = sections_of_calls()
+    assert list(tables) == [*LIBRARIES, "ranger", "grf"]
+    assert all(len(rows) > 3 for _, rows in tables.values())
+
+
+@pytest.mark.parametrize("library", ["quantile-forest", "MAPIE", "crepes", "ranger", "grf"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_calls_of_other_libraries_and_ours_run(library, capsys):
+    if library in LIBRARIES:
+        pytest.importorskip(LIBRARIES[library])
+    first, tables = sections_of_calls()
+    section, rows = tables[library]
+    names = {}
+    run_blocks(first, names, capsys)
+    run_blocks(section, names, capsys)
+    for theirs, ours in rows:
+        if library in LIBRARIES:
+            exec(theirs, names)
+        exec(ours, names)
