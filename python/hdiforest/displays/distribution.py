@@ -112,11 +112,13 @@ class DistributionDisplay:
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
         X : (n, n_features) array or table
+            Rows to predict.
         y : (n,) or (n, n_outputs) array, optional
             Observed targets.
         row : int, default=0
             Which row of X to draw.
         coverage : float, default=0.9
+            Nominal level of the intervals.
         kind : str, optional
             Of the interval; see `HDIForestRegressor.predict_interval`.
         output : int, optional
@@ -180,13 +182,18 @@ class DistributionDisplay:
         y_true : float or None
             The observed target.
         values : (m,) array
+            Targets of the atoms, ascending.
         weights : (m,) array, optional
             Not negative; divided by their sum. None means equal weights.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
         coverage : float, optional
             What the interval was meant to hold; named in the legend.
-        target_name, ax, **options
+        target_name : str, optional
+            Name of the target, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
             As in `from_estimator`.
 
         Returns

@@ -143,6 +143,7 @@ class IntervalDisplay:
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
         X : (n, n_features) array or table
+            Rows to predict.
         y : (n,) or (n, n_outputs) array
             Their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
@@ -221,6 +222,7 @@ class IntervalDisplay:
         Parameters
         ----------
         y_true : (n,) array
+            Targets.
         intervals : (n, 2) or (n, 2, k) array
             Lower and upper ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
@@ -232,7 +234,18 @@ class IntervalDisplay:
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
-        subsample, random_state, target_name, feature_name, ax, **options
+        subsample : float, int or None, default=300
+            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
+            The coverage in the legend is that of all rows.
+        random_state : int, RandomState or None, default=None
+            Draws these rows.
+        target_name : str, optional
+            Name of the target, with the unit.
+        feature_name : str, optional
+            Name of the feature, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
             As in `from_estimator`.
 
         Returns

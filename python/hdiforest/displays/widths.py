@@ -40,6 +40,7 @@ class WidthDisplay:
     Parameters
     ----------
     groups : list of g str
+        A number of groups by width, or the group of each row.
     counts : (g,) int array
         Rows of each group.
     realised : (g,) array
@@ -122,8 +123,11 @@ class WidthDisplay:
         estimator : fitted estimator
             See `IntervalDisplay.from_estimator`.
         X : (n, n_features) array or table
+            Rows to predict.
         y : (n,) or (n, n_outputs) array
+            Targets of these rows.
         coverage : float, default=0.9
+            Nominal level of the intervals.
         kind : str, optional
             See `HDIForestRegressor.predict_interval`.
         groups : int or (n,) array, default=3
@@ -181,10 +185,20 @@ class WidthDisplay:
         Parameters
         ----------
         y_true : (n,) array
+            Targets.
         interval : (n, 2) array
+            Lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
-        groups, target_name, confidence, ax, **options
+        groups : int or (n,) array, default=3
+            A number of groups by width, or the group of each row.
+        target_name : str, optional
+            Name of the target, with the unit.
+        confidence : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
             As in `from_estimator`.
 
         Returns
