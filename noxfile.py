@@ -3,6 +3,7 @@
 Each task has an environment of its own. Tests use an editable install of the checkout.
 """
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -85,6 +86,26 @@ def sanitizers(session: nox.Session, kind: str) -> None:
         "PYTHONMALLOC": "malloc",
     }
     session.run("pytest", "-m", marked, *session.posargs, env=environment)
+
+
+# Debian's packages of the tools with which the tests marked "cross" compile and run.
+CROSS_TOOLS = {
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "qemu-aarch64": "qemu-user",
+    "x86_64-w64-mingw32-g++-posix": "g++-mingw-w64-x86-64-posix",
+    "wine": "wine64",
+}
+
+
+@nox.session
+def cross(session: nox.Session) -> None:
+    """Run the engine's tests compiled for ARM and Windows; installs emulators with apt-get."""
+    missing = [package for tool, package in CROSS_TOOLS.items() if shutil.which(tool) is None]
+    if missing:
+        session.run("apt-get", "install", "-y", *missing, external=True)
+    install(session)
+    session.install("--group", "engine")
+    session.run("pytest", "-m", "cross", *session.posargs, env={"HDICORE_CROSS": "all"})
 
 
 @nox.session

@@ -1,6 +1,5 @@
 """Exact highest-density intervals from forests: arrays in, arrays out, numpy alone."""
 
-from importlib.metadata import version as _version
 from pathlib import Path as _Path
 
 try:
@@ -10,6 +9,7 @@ try:
         Scorer,
         available_threads,
         centred_oob_intervals,
+        instructions,
         weighted_hdi,
     )
 except ModuleNotFoundError as error:
@@ -27,9 +27,17 @@ __all__ = [
     "available_threads",
     "centred_oob_intervals",
     "get_include",
+    "instructions",
     "weighted_hdi",
 ]
-__version__ = _version("hdicore")
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # asked for seldom, and its import takes as long as the backend's
+        from importlib.metadata import version
+
+        return version("hdicore")
+    raise AttributeError(f"module 'hdicore' has no attribute {name!r}")
 
 
 def get_include() -> str:

@@ -46,6 +46,10 @@ class _LeafIndexArrays(TypedDict):
     seen: NotRequired[NDArray[np.uint64]]  # a bit a leaf, or none if all exist
     pooled: NotRequired[NDArray[np.uint8]]  # (0,) if leaves are pooled
 
+class _Instructions(TypedDict):
+    used: str
+    available: tuple[str, ...]
+
 class Forest:
     def __init__(
         self,
@@ -329,6 +333,7 @@ class Scorer:
     ) -> NDArray[np.int64]: ...  # (n,)
 
 def available_threads() -> int: ...
+def instructions() -> _Instructions: ...
 def centred_oob_intervals(
     index: LeafIndex,
     leaves: ArrayLike,  # (n, n_trees)

@@ -44,6 +44,18 @@ def test_counts_repeat_exactly(counting, tmp_path):
     assert other.checksum != first.checksum
 
 
+def test_each_set_is_counted_where_it_matters(counting):
+    cases = counting.cases_of(["route", "hdi"], [1, 5], ["portable", "avx2"])
+    assert cases == [
+        ("route", 1, "portable"),
+        ("route", 5, "portable"),
+        ("hdi", 1, "portable"),
+        ("hdi", 5, "portable"),
+        ("hdi", 1, "avx2"),
+        ("hdi", 5, "avx2"),
+    ]
+
+
 def test_a_missing_valgrind_is_said_in_one_sentence(counting, monkeypatch, capsys):
     monkeypatch.setattr(counting.shutil, "which", lambda name: None)
     assert counting.main([]) == 2

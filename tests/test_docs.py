@@ -57,6 +57,7 @@ def test_there_is_a_recipe_for_each_library():
         "scikit-learn's gradient boosting",
         "treelite",
         "quantile-forest, from what it stores",
+        "Instructions of the processor",
     ]
 
 

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.examples
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODULES = [
     *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model"),
-    *("hdiforest.metrics.intervals", "hdiforest.metrics.samples"),
+    *("hdiforest.metrics.intervals", "hdiforest.metrics.samples", "hdiforest.metrics.scorers"),
+    *("hdiforest.displays.calibration", "hdiforest.displays.distribution"),
+    *("hdiforest.displays.intervals", "hdiforest.displays.widths"),
 ]
 
 
@@ -38,8 +41,20 @@ def test_readme_commands_name_the_test_extra():
     assert runs == ["hdiforest demo", "pytest -n auto --dist loadfile"]
 
 
+@pytest.fixture
+def agg(monkeypatch):
+    """Pictures are drawn without a screen, and closed at the end."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.usefixtures("agg")
 def test_docstrings(name):
+    if name.startswith("hdiforest.displays"):
+        pytest.importorskip("matplotlib")
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
     assert found.failed == 0
@@ -53,3 +68,15 @@ def test_the_page_on_forests_runs(tmp_path, monkeypatch):
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, names)
     assert np.isfinite(names["model"].predict_interval(names["table"])).all()
+
+
+@pytest.mark.usefixtures("agg")
+def test_the_page_on_plots_runs(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "plots.md").read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, names)
+    assert names["search"].best_score_ < 0
+    assert (tmp_path / "intervals.png").stat().st_size > 10_000

@@ -321,6 +321,68 @@ def test_large_leaves_switch_to_the_wide_shift():
         assert index.intervals([[0]], 0.9).tolist() == [[3.0, 3.0]]
 
 
+def test_large_leaves_of_equal_rows_store_no_units():
+    rng = np.random.default_rng(8)
+    # Means of 2,000 rows a leaf: fine buckets; of 700 with one of 1,400: units without them.
+    for n_leaves, sizes in ((2, (0.5, 0.5)), (5, (0.5, 0.2, 0.1, 0.1, 0.1))):
+        n = 4000 if n_leaves == 2 else 3500
+        leaves = rng.choice(n_leaves, size=(n, 3), p=sizes).astype(np.int32)
+        y = rng.normal(size=n)
+        index = LeafIndex(leaves, y, n_threads=1)
+        assert "units" not in index.arrays()
+        again = LeafIndex.from_arrays(index.arrays(), scalar_output=True)
+        query = rng.integers(0, n_leaves, (5, 3)).astype(np.int32)
+        weights = index.weights(query)
+        for row in range(len(query)):
+            units = np.zeros(n, dtype=np.int64)
+            for tree in range(3):
+                members = np.sort(y[leaves[:, tree] == query[row, tree]])
+                upto = np.arange(len(members) + 1) * 2**31 // len(members)
+                units[np.searchsorted(index.atoms(), members)] += np.diff(upto)
+            begin, end = weights[0][row : row + 2]
+            expected = np.flatnonzero(units)
+            np.testing.assert_array_equal(weights[1][begin:end], expected)
+            np.testing.assert_array_equal(weights[2][begin:end] * 3 * 2**31, units[expected])
+        levels = [0.5, 0.9]
+        np.testing.assert_array_equal(
+            again.intervals(query, levels), index.intervals(query, levels)
+        )
+
+
+def shortest_by_running_sums(values, units, n_trees, level):
+    """The definition for targets without ties in width, in O(n log n)."""
+    enough = n_trees * (int(np.floor(level * 2**31 + 0.5)) - 2)
+    upto = np.append(0, np.cumsum(units))
+    last = np.searchsorted(upto, upto[:-1] + enough) - 1
+    starts = np.flatnonzero(last < len(values))
+    best = starts[np.argmin(values[last[starts]] - values[starts])]
+    return values[best], values[last[best]]
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"),
+    [(6000, (0.5, 0.5)), (9000, (0.9, 0.05, 0.05)), (90_000, (0.5, 0.4, 0.1)), (140_000, (1.0,))],
+)
+def test_shortest_intervals_of_large_leaves(n, sizes):
+    rng = np.random.default_rng(n)
+    leaves = rng.choice(len(sizes), size=(n, 4), p=sizes).astype(np.int32)
+    y = rng.gamma(2, size=n)
+    index = LeafIndex(leaves, y)
+    query = rng.integers(0, len(sizes), (4, 4)).astype(np.int32)
+    levels = [0.1, 0.5, 0.9, 0.99]
+    found = index.intervals(query, levels)
+    for row, own in enumerate(query):
+        units = np.zeros(n, dtype=np.int64)
+        for tree, leaf in enumerate(own):
+            members = np.sort(y[leaves[:, tree] == leaf])
+            upto = np.arange(len(members) + 1) * 2**31 // len(members)
+            units[np.searchsorted(index.atoms(), members)] += np.diff(upto)
+        held = np.flatnonzero(units)
+        for k, level in enumerate(levels):
+            expected = shortest_by_running_sums(index.atoms()[held], units[held], 4, level)
+            np.testing.assert_array_equal(found[row, :, k], expected)
+
+
 def test_the_wide_shift_depends_on_the_number_of_trees():
     for n_trees, expected in ((64, 40), (63, 31)):
         leaves = np.zeros((1, n_trees), dtype=int)

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -33,6 +32,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STAGES = ("lay_out", "route", "build", "mean", "hdi", "hdi5", "quantiles", "leaves_hdi")
 LEAF_SIZES = (1, 5, 50)
+INSTRUCTION_SETS = ("portable", "avx2")  # valgrind runs no other
+SAME_WITH_ALL = ("lay_out", "route", "build")  # stages that merge nothing
 FLAGS = ("-std=c++20", "-O3")
 WORKTREE = "WORKTREE"
 
@@ -47,6 +48,7 @@ class Count:
 
     stage: str
     leaf_size: int
+    instruction_set: str
     instructions: int
     n: int  # units that went through
     unit: str
@@ -106,7 +108,9 @@ def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WO
     return program
 
 
-def count(program: Path, stage: str, leaf_size: int) -> Count:
+def count(
+    program: Path, stage: str, leaf_size: int, instruction_set: str = INSTRUCTION_SETS[0]
+) -> Count:
     """Run one stage of the built driver under callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile"
@@ -120,7 +124,7 @@ def count(program: Path, stage: str, leaf_size: int) -> Count:
             stage,
             str(leaf_size),
             # Else the first call of a library's function would count the search for it too.
-            env=os.environ | {"LD_BIND_NOW": "1"},
+            env=os.environ | {"LD_BIND_NOW": "1", "HDICORE_INSTRUCTIONS": instruction_set},
         )
         if done.returncode:
             last = (done.stderr.splitlines() or ["no message"])[-1]
@@ -128,10 +132,24 @@ def count(program: Path, stage: str, leaf_size: int) -> Count:
         found = re.search(r"^totals: (\d+)$", profile.read_text(), re.MULTILINE)
     if found is None or int(found[1]) == 0:
         raise CannotCountError(f"callgrind saw no counted_work in stage {stage}.")
-    return Count(stage, leaf_size, int(found[1]), **json.loads(done.stdout))
+    return Count(stage, leaf_size, instruction_set, int(found[1]), **json.loads(done.stdout))
 
 
-def count_all(tree: Path, cases: Sequence[tuple[str, int]], name: str = WORKTREE) -> list[Count]:
+def cases_of(
+    stages: Sequence[str], leaf_sizes: Sequence[int], instruction_sets: Sequence[str]
+) -> list[tuple[str, int, str]]:
+    """Stage, leaf size and instruction set of each count."""
+    return [
+        (stage, leaf_size, instruction_set)
+        for stage in stages
+        for instruction_set in instruction_sets[: 1 if stage in SAME_WITH_ALL else None]
+        for leaf_size in leaf_sizes
+    ]
+
+
+def count_all(
+    tree: Path, cases: Sequence[tuple[str, int, str]], name: str = WORKTREE
+) -> list[Count]:
     valgrind()  # known to be missing before anything is compiled
     with tempfile.TemporaryDirectory() as folder:
         program = build(tree, Path(folder), name=name)
@@ -180,17 +198,17 @@ def report() -> dict[str, object]:
 
 
 def table_of(counts: list[Count], leaf_sizes: Sequence[int]) -> Table:
-    table = Table("stage", "instructions for each", title="by least rows to a leaf")
+    table = Table("stage", "set", "instructions for each", title="by least rows to a leaf")
     for leaf_size in leaf_sizes:
         table.add_column(str(leaf_size), justify="right")
-    for stage in dict.fromkeys(found.stage for found in counts):
-        of_stage = [found for found in counts if found.stage == stage]
-        table.add_row(stage, of_stage[0].unit, *(f"{found.per_unit:,.1f}" for found in of_stage))
+    for row in dict.fromkeys((found.stage, found.instruction_set) for found in counts):
+        of_stage = [found for found in counts if (found.stage, found.instruction_set) == row]
+        table.add_row(*row, of_stage[0].unit, *(f"{found.per_unit:,.1f}" for found in of_stage))
     return table
 
 
 def compared(names: Sequence[str], pairs: list[tuple[Count, Count]], tolerance: float) -> Table:
-    table = Table("stage", "leaf", "for each", title="instructions")
+    table = Table("stage", "leaf", "set", "for each", title="instructions")
     for name in (*names, "ratio"):
         table.add_column(name, justify="right")
     table.add_column("results")
@@ -199,6 +217,7 @@ def compared(names: Sequence[str], pairs: list[tuple[Count, Count]], tolerance: 
         table.add_row(
             before.stage,
             str(before.leaf_size),
+            before.instruction_set,
             before.unit,
             f"{before.per_unit:,.1f}",
             f"{after.per_unit:,.1f}",
@@ -221,7 +240,7 @@ def write(path: Path | None, content: dict[str, object]) -> None:
         raise CannotCountError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def compare(options: argparse.Namespace, cases: Sequence[tuple[str, int]]) -> int:
+def compare(options: argparse.Namespace, cases: Sequence[tuple[str, int, str]]) -> int:
     names = [*options.compare, WORKTREE][:2]
     commits = [commit_of(name) for name in names]
     both = []
@@ -249,11 +268,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tolerance", type=float, default=2, help="rise to accept, in percent")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     parser.add_argument("--leaf-sizes", nargs="+", type=int, default=LEAF_SIZES)
+    parser.add_argument("--instructions", nargs="+", default=INSTRUCTION_SETS, metavar="SET")
     parser.add_argument("-o", "--output", type=Path, help="JSON file to write")
     options = parser.parse_args(arguments)
     if options.compare and len(options.compare) > 2:
         parser.error("--compare takes one commit or two")
-    cases = list(product(options.stages, options.leaf_sizes))
+    cases = cases_of(options.stages, options.leaf_sizes, options.instructions)
     try:
         if options.compare:
             return compare(options, cases)

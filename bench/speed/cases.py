@@ -47,6 +47,7 @@ CASES = (
     Case("million", rows=1_000_000, trees=20, peer_queries=2000),
     Case("trees_500", trees=500, queries=20_000, peer_queries=5000),
     Case("outputs_10", trees=50, outputs=10, queries=20_000, peer_queries=2000),
+    Case("outputs_10_leaf1", trees=50, outputs=10, leaf=1, queries=20_000, peer_queries=2000),
     Case("protein", data="protein", small=True),
     Case("online_news", data="online_news"),
     Case("communities", data="communities"),  # wide, with missing values

@@ -8,6 +8,8 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+import hdicore
+
 INSTRUCTION_SETS = ("avx2", "avx512f", "avx512bw", "avx512vl", "avx512_vbmi2")
 PACKAGES = ("numpy", "scikit-learn", "quantile-forest", "hdicore")
 
@@ -20,6 +22,7 @@ def describe() -> dict[str, object]:
         "cores": os.cpu_count(),
         "caches": _caches(),
         "instruction_sets": flags,
+        "instructions": hdicore.instructions()["used"],
         "system": platform.platform(),
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},

@@ -107,6 +107,7 @@ def _works(
     wide = queries.astype(np.float64)
     return {
         "hdi": Work(lambda rows: model.predict_interval(rows, 0.9), queries),
+        "hdi_half": Work(lambda rows: model.predict_interval(rows, 0.5), queries),
         "hdi_5": Work(lambda rows: model.predict_interval(rows, LEVELS), queries),
         "quantiles": Work(lambda rows: model.predict_quantiles(rows, QUANTILES), queries),
         "mean": Work(model.predict, queries),

@@ -68,7 +68,8 @@ def remarks_on(results: list[Result]) -> list[str]:
 def ratios(result: Result, threads: str, work: str, base: str = "hdi") -> np.ndarray | None:
     """Time of one kind of work over another's, turn by turn; None if it was not measured."""
     times = result["us_per_row"][threads]
-    return np.array(times[work]) / np.array(times[base]) if work in times else None
+    measured = work in times and base in times
+    return np.array(times[work]) / np.array(times[base]) if measured else None
 
 
 def _work(results: list[Result]) -> Table:
@@ -79,15 +80,19 @@ def _work(results: list[Result]) -> Table:
         for threads, times in result["us_per_row"].items():
             one = None if threads == "1" else result["us_per_row"].get("1")
             speedup = None if one is None else np.array(one["hdi"]) / np.array(times["hdi"])
-            row = [Cell(case), Cell(threads), _spread(times["hdi"])]
+            used = result["machine"].get("instructions", "-")
+            row = [Cell(case), Cell(threads), Cell(used), _spread(times["hdi"])]
             row.append(_spread(ratios(result, threads, "hdi", "routing"), goals["routing"]))
             row.append(_spread(ratios(result, threads, "routing_float64", "routing")))
             row.append(_spread(ratios(result, threads, "hdi_5"), goals["hdi_5"]))
+            to_half = ratios(result, threads, "hdi_5", "hdi_half")
+            row.append(_spread(to_half, goals["hdi_5_half"]))
             row += [_spread(ratios(result, threads, work)) for work in ("quantiles", "mean")]
             row.append(_spread(speedup, goals["two_threads"] if threads == "2" else None))
             rows.append(row)
-    columns = ["case", "threads", "HDI, us/row", "HDI / routing", "float64 routing / routing"]
-    columns += ["5 levels / HDI", "2 quantiles / HDI", "mean / HDI", "speed over 1 thread"]
+    columns = ["case", "threads", "instructions", "HDI, us/row", "HDI / routing"]
+    columns += ["float64 routing / routing", "5 levels / HDI", "5 levels / level 0.5"]
+    columns += ["2 quantiles / HDI", "mean / HDI", "speed over 1 thread"]
     return Table("Kinds of work", columns, rows)
 
 

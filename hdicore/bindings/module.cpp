@@ -5,11 +5,27 @@
 #include "base/processors.hpp"
 #include "bound.hpp"
 #include "hdicore/c_api.h"
+#include "kernels/kernels.hpp"
+
+namespace {
+
+pybind11::dict instructions() {
+    const auto all = hdicore::available_kernels();
+    pybind11::tuple names(all.size());
+    for (std::size_t k = 0; k < all.size(); ++k) names[k] = all[k]->name;
+    pybind11::dict found;
+    found["used"] = hdicore::default_kernels().name;
+    found["available"] = names;
+    return found;
+}
+
+}  // namespace
 
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
 
 // Everything is immutable after construction, so no lock is needed without the GIL either.
 PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
+    hdicore::default_kernels();  // an ImportError if there is none of the name asked for
     module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
     module.def("available_threads", &hdicore::available_threads,
                R"(Count the threads that ``n_threads=0`` stands for now.
@@ -19,6 +35,17 @@ Returns
 int
     As many as the processors this process may run on, but no more than the quota of its
     control group or OMP_NUM_THREADS allow.)");
+    module.def(
+        "instructions", &instructions,
+        "The processor's instructions that the engine uses. They change speed, and no bit of "
+        "the results.\n\n"
+        "Returns\n-------\n"
+        "dict\n"
+        "    ``used``: str, the widest that are available, or those that the environment\n"
+        "    variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported; an unknown\n"
+        "    name is an `ImportError`. ``available``: tuple of str, all names that the\n"
+        "    variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and\n"
+        "    ``avx512``.");
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);

@@ -3,19 +3,28 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hdicore import __version__
-
 if TYPE_CHECKING:
+    from hdicore import __version__
     from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
+    from hdiforest.displays import (
+        CalibrationDisplay,
+        DistributionDisplay,
+        IntervalDisplay,
+        WidthDisplay,
+    )
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.leaf_model import LeafModel, from_leaves
     from hdiforest.search import ForestSearchOOB
     from hdiforest.table_fitting import fit_table
 
 __all__ = [
+    "CalibrationDisplay",
+    "DistributionDisplay",
     "ForestSearchOOB",
     "HDIForestRegressor",
+    "IntervalDisplay",
     "LeafModel",
+    "WidthDisplay",
     "__version__",
     "fit_table",
     "from_catboost",
@@ -26,9 +35,13 @@ __all__ = [
 
 # Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
 _MODULES = {
+    "CalibrationDisplay": "displays",
+    "DistributionDisplay": "displays",
     "ForestSearchOOB": "search",
     "HDIForestRegressor": "estimator",
+    "IntervalDisplay": "displays",
     "LeafModel": "leaf_model",
+    "WidthDisplay": "displays",
     "fit_table": "table_fitting",
     "from_catboost": "boosters",
     "from_leaves": "leaf_model",
@@ -42,6 +55,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
+    if name == "__version__":
+        return import_module("hdicore").__version__
     if not name.startswith("_"):
         try:
             return import_module(f"hdiforest.{name}")

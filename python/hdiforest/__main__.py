@@ -2,7 +2,7 @@
 
 import sys
 
-from hdiforest.command.cli import main
+from hdiforest.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,8 +10,16 @@ class MissingPackageError(ImportError):
     """An optional package is not installed; the message says how to get it."""
 
 
-def need(module: str) -> ModuleType:
+def need(module: str, who: str = "this command", extra: str = "cli") -> ModuleType:
     """Import a module of an optional package.
+
+    Parameters
+    ----------
+    module : str
+    who : str
+        What needs it.
+    extra : str
+        The extra of this package that installs it.
 
     Raises
     ------
@@ -25,5 +33,5 @@ def need(module: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingPackageError(
-            f"this command needs {package}: pip install 'hdicore[cli]'", name=package
+            f"{who} needs {package}: pip install 'hdicore[{extra}]'", name=package
         ) from None

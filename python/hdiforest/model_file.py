@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +46,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         tensors |= _named(f"fold{i}", of_fold)
         folds.append(fold_facts)
     facts = {
-        "scikit_learn": version("scikit-learn"),
+        "scikit_learn": import_module("importlib.metadata").version("scikit-learn"),
         "weights": fitted.weights,
         "n_features": fitted.n_features,
         "feature_names": None if names is None else [str(name) for name in names],

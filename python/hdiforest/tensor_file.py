@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import __version__
+import hdicore
 from hdiforest.atomic import replacing
 from hdiforest.text import alternatives, printable
 
@@ -64,7 +64,7 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    facts = {"format_version": max(form.readers), "hdicore": __version__, **facts}
+    facts = {"format_version": max(form.readers), "hdicore": hdicore.__version__, **facts}
     metadata = {form.key: json.dumps(_content(facts, tensors))}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")

@@ -8,6 +8,7 @@
 #include "base/parallel.hpp"
 
 namespace hdicore {
+
 void LeafIndex::measure_leaves() noexcept {
     for (std::size_t o = 0; o < n_outputs(); ++o) {
         for (std::size_t t = 0; t < n_trees(); ++t) {
@@ -20,6 +21,16 @@ void LeafIndex::measure_leaves() noexcept {
     }
 }
 
+// Each row is an entry in every output, so that an index built here has outputs that begin alike;
+// arrays from outside may differ. The last leaf of a tree ends where the tree does: trees begin
+// alike if leaves do.
+void LeafIndex::compare_outputs() noexcept {
+    const std::span<const std::uint32_t> begin = arrays_.leaf_begin.view();
+    const std::size_t step = n_leaves() + n_trees();
+    outputs_begin_alike_ =
+        arrays_.uniform() && std::equal(begin.begin() + step, begin.end(), begin.begin());
+}
+
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
     const std::size_t n_rows = n_outputs() * n_leaves();
     if (!arrays_.uniform() || !(entries_per_leaf() >= min_entries_for_bucket_counts) ||
@@ -27,7 +38,12 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
         return;
     }
     BucketCounts& counts = bucket_counts_.emplace();
-    for (std::size_t o = 0; o < n_outputs(); ++o) counts.edges.emplace_back(atoms(o));
+    const bool fine = entries_per_leaf() >= min_entries_for_fine_counts;
+    for (std::size_t o = 0; o < n_outputs(); ++o) {
+        counts.edges.emplace_back(atoms(o));
+        if (fine) counts.fine_edges.emplace_back(atoms(o), n_fine_buckets);
+    }
+    if (fine) counts.fine_below.resize(n_rows * n_fine_buckets);
     counts.ends.resize(n_rows);
     const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
                                                      std::vector<Count>& below) {
@@ -42,6 +58,9 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
                     const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
                     counts.ends[slice.leaf] = {leaf_ranks.front(), leaf_ranks.back()};
                     count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
+                    if (!fine) continue;
+                    count_below(counts.fine_edges[o], leaf_ranks,
+                                &counts.fine_below[slice.leaf * n_fine_buckets]);
                 }
             };
         };

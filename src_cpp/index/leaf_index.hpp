@@ -29,6 +29,8 @@ inline constexpr std::size_t max_trees = std::size_t{1} << (62 - wide_shift);
 inline constexpr std::int64_t max_leaves_per_tree = std::int64_t{1} << 28;
 // Average entries of a leaf from which bucket counts are kept.
 inline constexpr double min_entries_for_bucket_counts = 32;
+// The same for those of fine buckets. From half of that on they save time, but at twice the memory.
+inline constexpr double min_entries_for_fine_counts = 1024;
 
 // The flat arrays of an index, as stored and mapped: for each output a two-level CSR matrix of
 // leaves by atoms. tree_begin finds the entries of a tree, leaf_begin those of a leaf in them;
@@ -151,6 +153,9 @@ class LeafIndex {
             },
             arrays_.copies);
     }
+    // Whether the leaves of all outputs begin alike, counted from the first entry of the output,
+    // and have units that follow from their size. False if it is not checked.
+    bool outputs_begin_alike() const noexcept { return outputs_begin_alike_; }
     // Whether rows of a leaf share a target, or may, if it is not checked.
     bool has_ties() const noexcept { return has_ties_; }
     std::size_t nbytes() const noexcept;
@@ -161,9 +166,7 @@ class LeafIndex {
     // Units of leaves of equally weighted rows: see UniformUnits. The second is null if units are
     // stored.
     std::span<const std::uint32_t> uniform_units() const noexcept { return uniform_->units; }
-    const std::uint32_t* uniform_begin() const noexcept {
-        return arrays_.uniform() ? uniform_->begin.data() : nullptr;
-    }
+    const UniformUnits* uniform() const noexcept { return arrays_.uniform() ? uniform_ : nullptr; }
 
     // Leaf offsets of one tree, (n_leaves(tree) + 1,), counted from tree_begin.
     const std::uint32_t* leaf_begin(std::size_t output, std::size_t tree) const noexcept {
@@ -185,7 +188,7 @@ class LeafIndex {
         const std::uint32_t* begin = leaf_begin(output, tree) + leaf;
         const std::size_t first = tree_begin(output, tree) + begin[0];
         const std::uint32_t n = begin[1] - begin[0];
-        return {first, arrays_.uniform() ? uniform_->begin[n] : first, n,
+        return {first, arrays_.uniform() ? uniform_->begin(n) : first, n,
                 first_count_row(output, tree) + static_cast<std::uint32_t>(leaf)};
     }
 
@@ -206,6 +209,8 @@ class LeafIndex {
     [[noreturn]] void refuse(const std::string& why) const;
     // Finds max_leaf_size_ of leaves that are known to be proper.
     void measure_leaves() noexcept;
+    // Finds outputs_begin_alike_.
+    void compare_outputs() noexcept;
     // Fills bucket_counts_, if they pay.
     void count_buckets(unsigned n_threads, Interruption& interruption);
 
@@ -216,6 +221,7 @@ class LeafIndex {
     std::string source_;  // of what is not checked
     std::shared_ptr<Spare> spare_ = std::make_shared<Spare>();
     const UniformUnits* uniform_ = &hdicore::uniform_units();
+    bool outputs_begin_alike_ = false;
     std::optional<BucketCounts> bucket_counts_;
     std::optional<RowWeights> row_weights_;
 };

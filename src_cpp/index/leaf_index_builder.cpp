@@ -268,6 +268,7 @@ LeafIndex::LeafIndex(LeafIndexBuilder builder) {
     has_ties_ = builder.has_ties_;
     arrays_ = builder.take_arrays();
     measure_leaves();
+    compare_outputs();
     count_buckets(builder.n_threads_, builder.interruption_);
 }
 

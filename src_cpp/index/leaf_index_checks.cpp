@@ -126,6 +126,7 @@ LeafIndex::LeafIndex(LeafIndexArrays arrays, Interruption& interruption, unsigne
     : arrays_(std::move(arrays)) {
     check_sizes();
     check_leaves(n_threads, interruption);
+    compare_outputs();
     count_buckets(n_threads, interruption);
 }
 

@@ -1,36 +1,33 @@
 // kernels/avx512.cpp: the kernels for x86 processors with AVX-512 (F, BW, VL)
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/kernels.hpp"
+#include "kernels/x86.hpp"
 
-// A test that emulates the instructions defines HDICORE_TARGET as nothing.
-#if defined(HDICORE_TARGET) || (defined(__x86_64__) && defined(__GNUC__))
-#include <immintrin.h>
+#ifdef HDICORE_X86
 
 #include <algorithm>
 #include <numeric>
 
-#ifndef HDICORE_TARGET
-#define HDICORE_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
-#endif
+#define HDICORE_AVX512 HDICORE_TARGET("avx512f,avx512bw,avx512vl,popcnt")
 
 namespace hdicore {
 namespace {
 
 constexpr std::uint32_t lanes = 16;
 
-HDICORE_TARGET inline __m512i load(const std::uint16_t* from, __mmask16 wanted) noexcept {
+HDICORE_AVX512 inline __m512i load(const std::uint16_t* from, __mmask16 wanted) noexcept {
     return _mm512_maskz_cvtepu16_epi32(wanted, _mm256_maskz_loadu_epi16(wanted, from));
 }
-HDICORE_TARGET inline __m512i load(const std::uint32_t* from, __mmask16 wanted) noexcept {
+HDICORE_AVX512 inline __m512i load(const std::uint32_t* from, __mmask16 wanted) noexcept {
     return _mm512_maskz_loadu_epi32(wanted, from);
 }
 
-HDICORE_TARGET inline __m512 load_counts(const std::uint8_t* from) noexcept {
+HDICORE_AVX512 inline __m512 load_counts(const std::uint8_t* from) noexcept {
     return _mm512_maskz_cvtepi32_ps(
         0xffff, _mm512_maskz_cvtepu8_epi32(
                     0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
-HDICORE_TARGET inline __m512 load_counts(const std::uint16_t* from) noexcept {
+HDICORE_AVX512 inline __m512 load_counts(const std::uint16_t* from) noexcept {
     return _mm512_maskz_cvtepi32_ps(
         0xffff, _mm512_maskz_cvtepu16_epi32(
                     0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
@@ -42,7 +39,7 @@ inline __mmask16 first_lanes(std::uint32_t count) noexcept {
 }
 
 template <class Rank>
-HDICORE_TARGET std::size_t copy_entries(std::span<const EntrySlice> slices,
+HDICORE_AVX512 std::size_t copy_entries(std::span<const EntrySlice> slices,
                                         std::span<const Rank> all_ranks,
                                         std::span<const std::uint32_t> all_units,
                                         EntryBuffer& buffer) noexcept {
@@ -77,7 +74,7 @@ struct TailCopy {
     std::uint32_t* units;
     std::size_t n;
 
-    HDICORE_TARGET TailCopy(const Tails& tails, const EntryBuffer& buffer) noexcept
+    HDICORE_AVX512 TailCopy(const Tails& tails, const EntryBuffer& buffer) noexcept
         : low(_mm512_set1_epi32(static_cast<int>(tails.low))),
           high(_mm512_set1_epi32(static_cast<int>(tails.high))),
           first(_mm512_set1_epi32(static_cast<int>(tails.first))),
@@ -88,14 +85,14 @@ struct TailCopy {
           units(buffer.units),
           n(buffer.n) {}
 
-    HDICORE_TARGET static void add(__m512i& mass, __mmask16 wanted, __m512i units) noexcept {
+    HDICORE_AVX512 static void add(__m512i& mass, __mmask16 wanted, __m512i units) noexcept {
         const __m512i kept = _mm512_maskz_mov_epi32(wanted, units);
         mass = _mm512_add_epi64(mass, _mm512_and_si512(kept, _mm512_set1_epi64(0xffffffff)));
         mass = _mm512_add_epi64(mass, _mm512_maskz_srli_epi64(0xff, kept, 32));
     }
 
     // Stores all 16 lanes whatever the mask selects: the buffer has room for that.
-    HDICORE_TARGET unsigned keep(__mmask16 wanted, __m512i r, __m512i u) noexcept {
+    HDICORE_AVX512 unsigned keep(__mmask16 wanted, __m512i r, __m512i u) noexcept {
         _mm512_storeu_si512(ranks + n, _mm512_maskz_compress_epi32(wanted, r));
         _mm512_storeu_si512(units + n, _mm512_maskz_compress_epi32(wanted, u));
         const auto count = static_cast<unsigned>(_mm_popcnt_u32(wanted));
@@ -104,7 +101,7 @@ struct TailCopy {
     }
 
     template <class Rank>
-    HDICORE_TARGET void copy_short(const Rank* from, const std::uint32_t* from_units,
+    HDICORE_AVX512 void copy_short(const Rank* from, const std::uint32_t* from_units,
                                    std::uint32_t size) noexcept {
         const __mmask16 all = first_lanes(size);
         const __m512i r = load(from, all);
@@ -119,7 +116,7 @@ struct TailCopy {
     }
 
     template <class Rank>
-    HDICORE_TARGET void copy_long(const Rank* from, const std::uint32_t* from_units,
+    HDICORE_AVX512 void copy_long(const Rank* from, const std::uint32_t* from_units,
                                   std::uint32_t size) noexcept {
         for (std::uint32_t e = 0; e < size; e += lanes) {
             const __mmask16 all = first_lanes(size - e);
@@ -143,7 +140,7 @@ struct TailCopy {
         }
     }
 
-    HDICORE_TARGET void store(Tails& tails, EntryBuffer& buffer) const noexcept {
+    HDICORE_AVX512 void store(Tails& tails, EntryBuffer& buffer) const noexcept {
         buffer.n = n;
         mass_t masses[8];
         _mm512_storeu_si512(masses, low_mass);
@@ -159,17 +156,18 @@ struct TailCopy {
 };
 
 template <class Rank>
-HDICORE_TARGET std::size_t copy_tails(std::span<const EntrySlice> slices, const Rank* ranks,
-                                      const std::uint32_t* units, Tails& tails,
+HDICORE_AVX512 std::size_t copy_tails(std::span<const EntrySlice> slices,
+                                      std::span<const Rank> ranks,
+                                      std::span<const std::uint32_t> units, Tails& tails,
                                       EntryBuffer& buffer) noexcept {
     TailCopy copy(tails, buffer);
     std::size_t n_read = 0;
     for (; n_read < slices.size() && copy.n < EntryBuffer::enough; ++n_read) {
         const EntrySlice& slice = slices[n_read];
         if (slice.n <= lanes) {
-            copy.copy_short(ranks + slice.begin, units + slice.units, slice.n);
+            copy.copy_short(ranks.data() + slice.begin, units.data() + slice.units, slice.n);
         } else {
-            copy.copy_long(ranks + slice.begin, units + slice.units, slice.n);
+            copy.copy_long(ranks.data() + slice.begin, units.data() + slice.units, slice.n);
         }
     }
     copy.store(tails, buffer);
@@ -177,7 +175,7 @@ HDICORE_TARGET std::size_t copy_tails(std::span<const EntrySlice> slices, const 
 }
 
 template <class Count>
-HDICORE_TARGET void sum_counts(const Count* counts, std::size_t row_length,
+HDICORE_AVX512 void sum_counts(const Count* counts, std::size_t row_length,
                                std::span<const EntrySlice> slices, const double* entry_mass,
                                float* sums) noexcept {
     constexpr std::size_t n_parts = sum_block / lanes;
@@ -193,8 +191,9 @@ HDICORE_TARGET void sum_counts(const Count* counts, std::size_t row_length,
     for (std::size_t k = 0; k < n_parts; ++k) _mm512_storeu_ps(sums + k * lanes, parts[k]);
 }
 
-HDICORE_TARGET std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, std::size_t end,
-                                        std::uint64_t* nonzero, rank_t* bases) noexcept {
+HDICORE_AVX512 std::size_t list_nonzero_octets(std::uint64_t* words, std::size_t begin,
+                                               std::size_t end, std::uint64_t* nonzero,
+                                               rank_t* bases) noexcept {
     constexpr std::size_t words_at_once = 8;
     const __m256i steps = _mm256_setr_epi32(0, 64, 128, 192, 256, 320, 384, 448);
     std::size_t n = 0;
@@ -213,9 +212,9 @@ HDICORE_TARGET std::size_t list_nonzero(std::uint64_t* words, std::size_t begin,
     return n;
 }
 
-HDICORE_TARGET std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
+HDICORE_AVX512 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
                                       std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept {
-    const std::size_t n_words = list_nonzero(words, begin, end, nonzero, bases);
+    const std::size_t n_words = list_nonzero_octets(words, begin, end, nonzero, bases);
     const __m512i steps = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     std::size_t n = 0;
     for (std::size_t w = 0; w < n_words; ++w) {

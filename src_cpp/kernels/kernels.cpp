@@ -4,21 +4,26 @@
 
 #include <array>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace hdicore {
 
 // Each is defined in the file of its name, and null if the compiler or the processor lacks these
 // instructions.
+const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
+const Kernels* neon_kernels() noexcept;
 
 std::span<const Kernels* const> available_kernels() noexcept {
     struct Available {
-        std::array<const Kernels*, 2> all{};
+        std::array<const Kernels*, 4> all{};
         std::size_t n = 0;
 
         Available() {
-            for (const Kernels* kernels : {&portable_kernels, avx512_kernels()}) {
+            for (const Kernels* kernels :
+                 {&portable_kernels, neon_kernels(), avx2_kernels(), avx512_kernels()}) {
                 if (kernels != nullptr) all[n++] = kernels;
             }
         }
@@ -27,11 +32,22 @@ std::span<const Kernels* const> available_kernels() noexcept {
     return std::span(available.all).first(available.n);
 }
 
-const Kernels& default_kernels() noexcept {
-    static const Kernels& chosen = [&]() -> const Kernels& {
+const Kernels& kernels_named(std::string_view name) {
+    std::string names;
+    for (const Kernels* kernels : available_kernels()) {
+        if (name == kernels->name) return *kernels;
+        if (!names.empty()) names += kernels == available_kernels().back() ? " or " : ", ";
+        names += kernels->name;
+    }
+    throw std::invalid_argument("HDICORE_INSTRUCTIONS must be " + names +
+                                " on this processor, got '" + std::string(name) + "'");
+}
+
+const Kernels& default_kernels() {
+    static const Kernels& chosen = []() -> const Kernels& {
         const char* asked = std::getenv("HDICORE_INSTRUCTIONS");
-        const bool portable = asked != nullptr && std::string_view(asked) == "portable";
-        return portable ? portable_kernels : *available_kernels().back();
+        const bool none = asked == nullptr || *asked == '\0';
+        return none ? *available_kernels().back() : kernels_named(asked);
     }();
     return chosen;
 }

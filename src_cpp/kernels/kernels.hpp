@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "base/types.hpp"
@@ -34,9 +35,9 @@ struct EntryBuffer {
 };
 
 // The two tails of a distribution: entries of ranks <= low and >= high, with their masses and the
-// outermost ranks of the slices read.
+// outermost ranks of the slices read. Units of a slice fit 32 bits together.
 struct Tails {
-    rank_t low;
+    rank_t low;  // low < high, both ranks of the index
     rank_t high;
     rank_t first = std::numeric_limits<rank_t>::max();
     rank_t last = 0;
@@ -53,8 +54,8 @@ struct EntryKernels {
     std::size_t (*copy)(std::span<const EntrySlice> slices, std::span<const Rank> ranks,
                         std::span<const std::uint32_t> units, EntryBuffer& buffer) noexcept;
     // Copies the entries of the tails, and adds to their masses. O(slices + entries copied).
-    std::size_t (*copy_tails)(std::span<const EntrySlice> slices, const Rank* ranks,
-                              const std::uint32_t* units, Tails& tails,
+    std::size_t (*copy_tails)(std::span<const EntrySlice> slices, std::span<const Rank> ranks,
+                              std::span<const std::uint32_t> units, Tails& tails,
                               EntryBuffer& buffer) noexcept;
 };
 
@@ -108,11 +109,29 @@ struct Kernels {
 // The sets that this build has and this processor can run, widest last; the first is portable.
 std::span<const Kernels* const> available_kernels() noexcept;
 
-// The widest of them. The environment variable HDICORE_INSTRUCTIONS, read once, may say "portable".
-const Kernels& default_kernels() noexcept;
+// The one of that name. Throws std::invalid_argument, which names all that are available.
+const Kernels& kernels_named(std::string_view name);
+
+// The one that the environment variable HDICORE_INSTRUCTIONS names, or the widest if it is empty.
+// Read until it names one; a program does not change its instructions on the way.
+const Kernels& default_kernels();
 
 // The one that every processor can run.
 extern const Kernels portable_kernels;
+
+// Lists the words of words[begin : end] that are not zero, and the ranks of their first bits,
+// behind n others, and clears them: without a branch for each word. Returns the number with those
+// before.
+inline std::size_t list_nonzero(std::uint64_t* words, std::size_t begin, std::size_t end,
+                                std::size_t n, std::uint64_t* nonzero, rank_t* bases) noexcept {
+    for (std::size_t w = begin; w < end; ++w) {
+        nonzero[n] = words[w];
+        bases[n] = static_cast<rank_t>(64 * w);
+        n += words[w] != 0;
+        words[w] = 0;
+    }
+    return n;
+}
 
 // Writes the lowest four set bits of a word as ranks, whether it has so many or not, and clears
 // them: a loop over the bits would end in a mispredicted branch.

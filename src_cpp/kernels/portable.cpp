@@ -44,14 +44,15 @@ std::size_t copy_entries(std::span<const EntrySlice> slices, std::span<const Ran
 }
 
 template <class Rank>
-std::size_t copy_tails(std::span<const EntrySlice> slices, const Rank* all_ranks,
-                       const std::uint32_t* all_units, Tails& tails, EntryBuffer& buffer) noexcept {
+std::size_t copy_tails(std::span<const EntrySlice> slices, std::span<const Rank> all_ranks,
+                       std::span<const std::uint32_t> all_units, Tails& tails,
+                       EntryBuffer& buffer) noexcept {
     std::size_t n = buffer.n;
     std::size_t n_read = 0;
     for (; n_read < slices.size() && n < EntryBuffer::enough; ++n_read) {
         const EntrySlice& slice = slices[n_read];
-        const Rank* ranks = all_ranks + slice.begin;
-        const std::uint32_t* units = all_units + slice.units;
+        const Rank* ranks = all_ranks.data() + slice.begin;
+        const std::uint32_t* units = all_units.data() + slice.units;
         tails.first = std::min<rank_t>(tails.first, ranks[0]);
         tails.last = std::max<rank_t>(tails.last, ranks[slice.n - 1]);
         for (std::uint32_t e = 0; e < slice.n && ranks[e] <= tails.low; ++e) {
@@ -82,16 +83,9 @@ void sum_counts(const Count* counts, std::size_t row_length, std::span<const Ent
     }
 }
 
-// Nonzero words are listed first, without a branch for each word.
 std::size_t take_ranks(std::uint64_t* words, std::size_t begin, std::size_t end,
                        std::uint64_t* nonzero, rank_t* bases, rank_t* out) noexcept {
-    std::size_t n_words = 0;
-    for (std::size_t w = begin; w < end; ++w) {
-        nonzero[n_words] = words[w];
-        bases[n_words] = static_cast<rank_t>(64 * w);
-        n_words += words[w] != 0;
-        words[w] = 0;
-    }
+    const std::size_t n_words = list_nonzero(words, begin, end, 0, nonzero, bases);
     std::size_t n = 0;
     for (std::size_t w = 0; w < n_words; ++w) {
         std::uint64_t bits = nonzero[w];

@@ -43,7 +43,9 @@ struct Accumulator::Memory {
         cumulative = std::make_unique_for_overwrite<mass_t[]>(max_atoms + 1);
         cumulative[0] = 0;
         const std::size_t max_buffer =
-            2 * EntryBuffer::enough + index.max_leaf_size() + EntryBuffer::slack;
+            2 * EntryBuffer::enough + EntryBuffer::slack +
+            (index.arrays().uniform() ? std::min(index.max_leaf_size(), max_tabulated_leaf)
+                                      : index.max_leaf_size());
         buffer_ranks = std::make_unique_for_overwrite<rank_t[]>(max_buffer);
         buffer_units = std::make_unique_for_overwrite<std::uint32_t[]>(max_buffer);
     }
@@ -106,7 +108,47 @@ RankBounds Accumulator::bounds(RowSlices slices) const noexcept {
         index_.arrays().ranks);
 }
 
+bool Accumulator::has_large(RowSlices slices) const noexcept {
+    return index_.arrays().uniform() && index_.max_leaf_size() > max_tabulated_leaf &&
+           std::ranges::any_of(
+               slices, [](const EntrySlice& slice) { return slice.n > max_tabulated_leaf; });
+}
+
+void Accumulator::add_large(RowSlices slices) noexcept {
+    std::size_t n = 0;
+    for (const EntrySlice& slice : slices) n += slice.n;
+    for (const EntrySlice& slice : slices) {
+        if (slice.n == 0) continue;
+        const EqualEntries leaf{slice.begin, slice.n, 0, EqualUnits::step(slice.n)};
+        add_equal({&leaf, 1}, is_dense(n, index_.max_atoms()));
+    }
+}
+
+void Accumulator::add_equal(std::span<const EqualEntries> parts, bool dense) noexcept {
+    dense_ = dense;
+    const auto add_all = [&]<class Ranks>(const Ranks& ranks, const auto& add_one) {
+        for (const EqualEntries& part : parts) {
+            const auto* rank = ranks.data() + part.begin;
+            EqualUnits units(part.step, part.first);
+            for (std::uint32_t e = 0; e < part.n; ++e) add_one(rank_t{rank[e]}, units.next());
+        }
+    };
+    std::visit(
+        [&](const auto& ranks) {
+            if (dense) {
+                add_all(ranks, [mass = mass_](rank_t rank, mass_t units) { mass[rank] += units; });
+            } else {
+                add_all(ranks, [this](rank_t rank, mass_t units) { add(rank, units); });
+            }
+        },
+        index_.arrays().ranks);
+}
+
 void Accumulator::add(RowSlices slices) noexcept {
+    if (has_large(slices)) {
+        add_large(slices);
+        return;
+    }
     with_arrays(
         [&]<class Rank, class Unit>(std::span<const Rank> ranks, std::span<const Unit> units) {
             if constexpr (sizeof(Unit) > sizeof(std::uint32_t)) {
@@ -134,8 +176,8 @@ void Accumulator::add_tails(RowSlices slices, Tails& tails) noexcept {
             if constexpr (sizeof(Unit) == sizeof(std::uint32_t)) {
                 for (std::size_t n_read = 0; n_read < slices.size();) {
                     EntryBuffer buffer{buffer_ranks_, buffer_units_};
-                    n_read += kernels_.entries<Rank>().copy_tails(
-                        slices.subspan(n_read), ranks.data(), units.data(), tails, buffer);
+                    n_read += kernels_.entries<Rank>().copy_tails(slices.subspan(n_read), ranks,
+                                                                  units, tails, buffer);
                     add_buffer(buffer.n);
                 }
             }
@@ -151,6 +193,7 @@ void Accumulator::add_buffer(std::size_t n) noexcept {
 Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept {
     n_atoms_ = 0;
     append_atoms(output, bounds.first, bounds.last);
+    dense_ = false;
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift()};
 }
 
@@ -166,8 +209,19 @@ PartialPmf Accumulator::read_partial(std::size_t output, std::size_t n_trees,
         append_gap(range.below);
         if (range.begin < range.end) append_atoms(output, range.begin, range.end - 1);
     }
+    dense_ = false;
     append_gap(static_cast<mass_t>(n_trees) << index_.shift());
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift(), max_abs};
+}
+
+// Lists the ranks in [first, last] that have mass, without a branch for each.
+std::size_t Accumulator::take_dense(rank_t first, rank_t last, rank_t* ranks) const noexcept {
+    std::size_t n = 0;
+    for (std::size_t rank = first; rank <= last; ++rank) {
+        ranks[n] = static_cast<rank_t>(rank);
+        n += mass_[rank] != 0;
+    }
+    return n;
 }
 
 void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) noexcept {
@@ -176,7 +230,8 @@ void Accumulator::append_atoms(std::size_t output, rank_t first, rank_t last) no
     double* values = values_ + n_atoms_;
     mass_t* cumulative = cumulative_ + n_atoms_;
     mass_t* mass = mass_;
-    const std::size_t n = touched_.take(first, last, kernels_, ranks);
+    const std::size_t n =
+        dense_ ? take_dense(first, last, ranks) : touched_.take(first, last, kernels_, ranks);
     mass_t sum = cumulative[0];
     for (std::size_t k = 0; k < n; ++k) {
         const rank_t rank = ranks[k];

@@ -26,6 +26,14 @@ struct RankBounds {
     rank_t last;
 };
 
+// Neighbouring entries of a leaf whose rows weigh alike.
+struct EqualEntries {
+    std::size_t begin;    // ranks[begin : begin + n]
+    std::uint32_t n;      // may be 0
+    std::uint32_t first;  // number of the first of them in the leaf
+    std::uint64_t step;   // EqualUnits::step of the leaf
+};
+
 // Ranks [begin, end) whose masses are complete, and the mass of all ranks below them.
 struct RankRange {
     rank_t begin;
@@ -48,6 +56,13 @@ class Accumulator {
 
     // Adds all entries of the slices, some of which may be empty. O(entries).
     void add(RowSlices slices) noexcept;
+    // Whether it is faster to look at each of n_atoms than to keep a list of those with mass.
+    static bool is_dense(std::size_t n_entries, std::size_t n_atoms) noexcept {
+        return 4 * n_entries >= n_atoms;
+    }
+    // Adds entries of an index without units. If `dense`, so are its atoms where they are read: no
+    // list is kept of those that have mass. O(entries).
+    void add_equal(std::span<const EqualEntries> parts, bool dense) noexcept;
     // Adds the entries of the tails. Units must have narrow_shift. O(slices + entries added).
     void add_tails(RowSlices slices, Tails& tails) noexcept;
     void add(rank_t rank, mass_t units) noexcept {
@@ -57,6 +72,7 @@ class Accumulator {
 
     // The distribution of all that was added, from n_trees trees. Valid until the next reading.
     // O(atoms + (last - first) / 64).
+    // If atoms are dense, O(last - first).
     Pmf read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept;
     // The same of a row to which no tree contributes.
     Pmf read_nothing() noexcept;
@@ -69,6 +85,9 @@ class Accumulator {
     std::span<const rank_t> ranks() const noexcept { return {ranks_, n_atoms_}; }
     // The values read last.
     std::span<const double> values() const noexcept { return {values_, n_atoms_}; }
+
+    // Whether no table has the units of some of the slices, each a whole leaf.
+    bool has_large(RowSlices slices) const noexcept;
 
     // Outermost ranks of slices, of which none is empty.
     RankBounds bounds(RowSlices slices) const noexcept;
@@ -84,6 +103,8 @@ class Accumulator {
     template <class Use>
     void with_arrays(const Use& use) const noexcept;
     void add_buffer(std::size_t n) noexcept;
+    void add_large(RowSlices slices) noexcept;
+    std::size_t take_dense(rank_t first, rank_t last, rank_t* ranks) const noexcept;
     void append_atoms(std::size_t output, rank_t first, rank_t last) noexcept;
     void append_gap(mass_t upto) noexcept;
 
@@ -97,7 +118,8 @@ class Accumulator {
     // Entries on their way to mass_.
     rank_t* buffer_ranks_;
     std::uint32_t* buffer_units_;
-    RankSet& touched_;  // ranks that have mass
+    RankSet& touched_;    // ranks that have mass, unless
+    bool dense_ = false;  // atoms are
     // The atoms read last. Only the part that is written is ever touched.
     std::size_t n_atoms_ = 0;
     rank_t* ranks_;

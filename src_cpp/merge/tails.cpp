@@ -49,6 +49,8 @@ std::optional<PartialPmf> merge_tails(Accumulator& accumulator, std::size_t outp
                                       RowSlices slices, double min_share) noexcept {
     const LeafIndex& index = accumulator.index();
     if (index.shift() != narrow_shift) return std::nullopt;
+    // Units of large leaves are in no table.
+    if (accumulator.has_large(slices)) return std::nullopt;
     TailGuess guess(1 - min_share);
     std::visit(
         [&](const auto& ranks) {

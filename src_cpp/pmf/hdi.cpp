@@ -11,26 +11,89 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Calls visit(i, j) for each start i from which the mass suffices, with the first end j at which it
-// does. Ends never move back as starts advance (Theorem 2 of the paper).
-template <class Visit>
-void sweep(const Steps& steps, mass_t needed, Visit visit) noexcept {
-    const mass_t* cumulative = steps.cumulative.data();
-    const mass_t last_start = steps.total() - needed;
-    std::size_t j = 0;
-    for (std::size_t i = 0; i < steps.size() && cumulative[i] <= last_start; ++i) {
-        while (cumulative[j + 1] < cumulative[i] + needed) ++j;
-        visit(i, j);
+// The first position in [at, end) at which before(k) does not hold, or `end`; it holds up to some
+// position. If it fails at others too, some of these are passed by, but only positions below one at
+// which it holds. O(distance), eight positions at a time.
+template <class Before>
+std::size_t first_not(std::size_t at, std::size_t end, const Before& before) noexcept {
+    constexpr std::size_t step = 8;
+    while (at + step <= end && before(at + step - 1)) at += step;
+    if (at + step <= end) {
+        // No branch depends on what is as good as random.
+        std::size_t n = 0;
+        for (std::size_t k = 0; k + 1 < step; ++k) n += before(at + k);
+        return at + n;
     }
+    while (at < end && before(at)) ++at;
+    return at;
 }
+
+// The windows of a distribution: from each start from which the mass suffices to the first end at
+// which it does. Ends never move back as starts advance (Theorem 2 of the paper).
+class Sweep {
+  public:
+    Sweep(const Steps& steps, mass_t needed) noexcept
+        : values_(steps.values.data()),
+          cumulative_(steps.cumulative.data()),
+          n_atoms_(steps.size()),
+          needed_(needed),
+          n_starts_(steps.n_up_to(steps.total() - needed)) {}
+
+    // Calls visit(i, j) for each window that is no wider than `limit`, and for some others. The
+    // call may lower the limit.
+    //
+    // A window that starts behind i ends at j or beyond: it is at least as wide as from its start
+    // to j, rounding included. Starts for which that exceeds the limit are passed by.
+    template <class Visit>
+    void visit_within(const double& limit, const Visit& visit) const noexcept {
+        std::size_t j = 0;
+        for (std::size_t i = 0; i < n_starts_;) {
+            j = end_of(i, j);
+            visit(i, j);
+            const double end = values_[j];
+            // No start is passed by if the end lies in a gap, where it is NaN; those in gaps stop
+            // or not, and are never ends.
+            i = first_not(i + 1, n_starts_,
+                          [&](std::size_t k) { return end - values_[k] > limit; });
+        }
+    }
+
+    // The least width of a few windows, infinite if all their ends lie in gaps.
+    double least_of_some() const noexcept {
+        const std::size_t n_samples = std::min<std::size_t>(n_starts_ / 8, 16);
+        double least = infinity;
+        std::size_t j = 0;
+        for (std::size_t s = 0; s < n_samples; ++s) {
+            const std::size_t i = (2 * s + 1) * n_starts_ / (2 * n_samples);
+            j = end_of(i, j);
+            const double width = values_[j] - values_[i];
+            least = width < least ? width : least;
+        }
+        return least;
+    }
+
+  private:
+    std::size_t end_of(std::size_t i, std::size_t from) const noexcept {
+        const mass_t reached = cumulative_[i] + needed_;
+        return first_not(from, n_atoms_,
+                         [&](std::size_t k) { return cumulative_[k + 1] < reached; });
+    }
+
+    const double* values_;
+    const mass_t* cumulative_;
+    std::size_t n_atoms_;
+    mass_t needed_;
+    std::size_t n_starts_;
+};
 
 // The shortest interval among ties: `tied` is the largest width that counts as least. Its ends are
 // NaN if the median has to decide and lies in a gap.
 Interval choose_tied(const Steps& steps, mass_t needed, double tied) noexcept {
     const double* values = steps.values.data();
     // Calls visit(i, j, mass) for the intervals of least width. A width that ends in a gap is NaN.
+    const Sweep sweep(steps, needed);
     const auto sweep_tied = [&](auto visit) {
-        sweep(steps, needed, [&](std::size_t i, std::size_t j) {
+        sweep.visit_within(tied, [&](std::size_t i, std::size_t j) {
             if (!(values[j] - values[i] <= tied)) return;
             visit(i, j, steps.cumulative[j + 1] - steps.cumulative[i]);
         });
@@ -66,7 +129,10 @@ Interval find_shortest(const Steps& steps, mass_t needed, double max_abs) noexce
     double runner_up = infinity;
     std::size_t first = 0;
     std::size_t last = steps.size() - 1;
-    sweep(steps, needed, [&](std::size_t i, std::size_t j) {
+    const double tolerance = tie_tolerance * max_abs;
+    const Sweep sweep(steps, needed);
+    double limit = sweep.least_of_some() + tolerance;
+    sweep.visit_within(limit, [&](std::size_t i, std::size_t j) {
         // NaN where an end lies in a gap: neither comparison holds then.
         const double width = values[j] - values[i];
         if (width < shortest) {
@@ -74,11 +140,12 @@ Interval find_shortest(const Steps& steps, mass_t needed, double max_abs) noexce
             shortest = width;
             first = i;
             last = j;
+            limit = std::min(limit, width + tolerance);
         } else {
             runner_up = width < runner_up ? width : runner_up;
         }
     });
-    const double tied = shortest + tie_tolerance * max_abs;
+    const double tied = shortest + tolerance;
     if (runner_up > tied) return {values[first], values[last]};
     return choose_tied(steps, needed, tied);
 }

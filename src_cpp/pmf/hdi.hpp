@@ -23,7 +23,8 @@ inline constexpr double tie_tolerance = 0x1p-48;
 //
 // Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019), eq. (19)-(21), with its threshold read as the
 // coverage, its indices kept in bounds, and prefix sums in place of a running one. O(atoms), two
-// pointers; only starts in the lower (1 - coverage) tail are visited.
+// pointers; only starts in the lower (1 - coverage) tail are visited, and of these only some: a few
+// windows bound the least width, and starts whose windows are wider than that are passed by.
 Interval shortest_interval(const Pmf& pmf, mass_t needed) noexcept;
 
 // The same; nothing if an end, or the median where it has to decide, lies in a gap. Atoms in gaps

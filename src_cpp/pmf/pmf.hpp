@@ -37,6 +37,13 @@ struct Steps {
         return static_cast<std::size_t>(at - masses.begin());
     }
 
+    // Number of atoms before which the mass is at most `units`. O(log n_atoms).
+    std::size_t n_up_to(mass_t units) const noexcept {
+        const auto masses = cumulative.first(size());
+        const auto beyond = std::upper_bound(masses.begin(), masses.end(), units);
+        return static_cast<std::size_t>(beyond - masses.begin());
+    }
+
   private:
     mass_t needed_of_pool(double level) const noexcept;
 };

@@ -44,7 +44,11 @@ class RowReader {
         for (std::size_t first = 0; first < end - begin; first += RowTiles::tile_rows) {
             const std::size_t n = std::min(RowTiles::tile_rows, end - begin - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
-                slices_.assign(o, block_.leaves.data() + first, stride, n);
+                if (o > 0 && index_.outputs_begin_alike()) {
+                    slices_.next_output();
+                } else {
+                    slices_.assign(o, block_.leaves.data() + first, stride, n);
+                }
                 for (std::size_t k = 0; k < n; ++k) {
                     if (k % rows_between_checks_ == 0) interruption_.check();
                     const RowSlices next = k + 1 < n ? slices_.row(k + 1) : RowSlices();

@@ -7,7 +7,8 @@ namespace hdicore {
 void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
                         std::size_t n) {
     const bool is_checked = index_.is_checked();
-    const std::uint32_t* uniform_begin = index_.uniform_begin();
+    const UniformUnits* uniform = index_.uniform();
+    n_rows_ = n;
     for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.get() + k * n_trees_;
     for (std::size_t t = 0; t < n_trees_; ++t, leaves += stride) {
         const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
@@ -20,8 +21,19 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
             const std::uint32_t size = leaf_begin[leaf + 1] - leaf_begin[leaf];
             if (size == 0) continue;
             const std::size_t begin = base + leaf_begin[leaf];
-            *ends_[k]++ = {begin, uniform_begin == nullptr ? begin : uniform_begin[size], size,
+            *ends_[k]++ = {begin, uniform == nullptr ? begin : uniform->begin(size), size,
                            count_row + static_cast<std::uint32_t>(leaf)};
+        }
+    }
+}
+
+void TileSlices::next_output() noexcept {
+    const std::size_t n_entries = index_.n_entries() / index_.n_outputs();
+    const auto n_leaves = static_cast<std::uint32_t>(index_.n_leaves());
+    for (std::size_t k = 0; k < n_rows_; ++k) {
+        for (EntrySlice* slice = slices_.get() + k * n_trees_; slice != ends_[k]; ++slice) {
+            slice->begin += n_entries;
+            slice->leaf += n_leaves;
         }
     }
 }

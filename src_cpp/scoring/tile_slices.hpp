@@ -28,7 +28,11 @@ class TileSlices {
     // cache. Throws std::invalid_argument at a damaged leaf, if the index is not checked.
     void assign(std::size_t output, const leaf_t* leaves, std::size_t stride, std::size_t n);
 
-    // Valid until the next assign.
+    // Moves on to the slices of the same rows in the next output of an index whose outputs begin
+    // alike. O(n * n_trees), and touches nothing but the slices.
+    void next_output() noexcept;
+
+    // Valid until the next of these calls.
     RowSlices row(std::size_t k) const noexcept {
         const EntrySlice* begin = slices_.get() + k * n_trees_;
         return {begin, static_cast<std::size_t>(ends_[k] - begin)};
@@ -39,6 +43,7 @@ class TileSlices {
     std::size_t n_trees_;
     std::unique_ptr<EntrySlice[]> slices_;  // (tile_rows, n_trees) those of row k end at ends_[k]
     std::array<EntrySlice*, RowTiles::tile_rows> ends_;
+    std::size_t n_rows_ = 0;
 };
 
 }  // namespace hdicore

@@ -21,6 +21,7 @@ struct Leaves {
     std::vector<EntrySlice> slices;
     std::vector<double> entry_mass;
     std::vector<std::uint16_t> below;
+    std::vector<std::uint16_t> fine_below;
     std::vector<mass_t> masses;
     rank_t first = std::numeric_limits<rank_t>::max();
     rank_t last = 0;
@@ -36,6 +37,7 @@ Leaves random_leaves(Random& random) {
         leaves.atoms.push_back(at);
     }
     const BucketEdges edges(leaves.atoms);
+    const BucketEdges fine(leaves.atoms, n_fine_buckets);
     // Many trees of few rows make the error of the sums large.
     const bool many = below(random, 10) == 0;
     const std::size_t n_trees = 1 + below(random, many ? 3000 : 20);
@@ -55,6 +57,8 @@ Leaves random_leaves(Random& random) {
         leaves.entry_mass.push_back(0x1p31 / static_cast<double>(n));
         leaves.below.resize((t + 1) * n_buckets);
         count_below(edges, std::span<const rank_t>(ranks), &leaves.below[t * n_buckets]);
+        leaves.fine_below.resize((t + 1) * n_fine_buckets);
+        count_below(fine, std::span<const rank_t>(ranks), &leaves.fine_below[t * n_fine_buckets]);
         for (std::size_t e = 0; e < n; ++e) {
             leaves.masses[ranks[e]] +=
                 floor_units(e + 1, n, narrow_shift) - floor_units(e, n, narrow_shift);
@@ -75,14 +79,19 @@ BucketMasses sum(const Leaves& leaves, const BucketEdges& edges, const std::vect
     return masses;
 }
 
-void edges_enclose_their_atoms() {
+void edges_enclose_their_atoms(std::size_t n_edges) {
     Random random(1);
-    for (const std::size_t n_atoms : {1u, 5u, 127u, 128u, 129u, 5000u}) {
+    for (const std::size_t n_atoms : {1u, 5u, 127u, 128u, 129u, 1023u, 1025u, 5000u}) {
         std::vector<double> atoms(n_atoms);
         for (double& z : atoms) z = uniform(random);
         std::sort(atoms.begin(), atoms.end());
-        const BucketEdges edges(atoms);
-        CHECK(edges.begin[0] == 0 && edges.begin[n_buckets] == n_atoms);
+        const BucketEdges edges(atoms, n_edges);
+        CHECK(edges.size() == n_edges);
+        CHECK(edges.begin[0] == 0 && edges.begin[n_edges] == n_atoms);
+        const BucketEdges coarse(atoms);
+        for (std::size_t b = 0; b < n_edges; b += n_edges / n_buckets) {
+            CHECK(edges.begin[b] == coarse.begin[b * n_buckets / n_edges]);
+        }
         for (rank_t rank = 0; rank < n_atoms; ++rank) {
             const std::size_t b = edges.bucket_of(rank);
             CHECK(edges.begin[b] <= rank && rank < edges.begin[b + 1]);
@@ -93,9 +102,9 @@ void edges_enclose_their_atoms() {
             ranks.push_back(static_cast<rank_t>(below(random, n_atoms)));
         }
         std::sort(ranks.begin(), ranks.end());
-        std::vector<std::uint8_t> n_below(n_buckets);
+        std::vector<std::uint8_t> n_below(n_edges);
         count_below(edges, std::span<const rank_t>(ranks), n_below.data());
-        for (std::size_t b = 0; b < n_buckets; ++b) {
+        for (std::size_t b = 0; b < n_edges; ++b) {
             const auto at = std::lower_bound(ranks.begin(), ranks.end(), edges.begin[b]);
             CHECK(n_below[b] == at - ranks.begin());
         }
@@ -109,7 +118,7 @@ void no_end_is_missed(const Kernels& kernels) {
         const BucketEdges edges(leaves.atoms);
         const std::vector<std::uint8_t> narrow(leaves.below.begin(), leaves.below.end());
         const bool fits = *std::max_element(leaves.below.begin(), leaves.below.end()) < 256;
-        const BucketMasses masses =
+        BucketMasses masses =
             fits ? sum(leaves, edges, narrow, kernels) : sum(leaves, edges, leaves.below, kernels);
         CHECK(masses.needed(1) == static_cast<mass_t>(leaves.slices.size()) << narrow_shift);
         std::vector<mass_t> cumulative{0};
@@ -128,6 +137,27 @@ void no_end_is_missed(const Kernels& kernels) {
         BucketSet marked{};
         const double reach = round % 3 == 0 ? 8.5 : 1;
         masses.mark_shortest(needed, reach, marked);
+        // The buckets that are marked, and then those parts of them that are.
+        const BucketEdges fine(leaves.atoms, n_fine_buckets);
+        masses.refine(fine, marked, [&](std::size_t b, float* sums) {
+            kernels.sum_counts<std::uint16_t>()(leaves.fine_below.data() + b, n_fine_buckets,
+                                                leaves.slices, leaves.entry_mass.data(), sums);
+        });
+        CHECK(masses.fine(0) == 0 && masses.fine(masses.size()) == n_fine_buckets);
+        BucketSet parts{};
+        masses.mark_shortest(needed, reach, parts);
+        BucketSet parts_reaching{};
+        masses.mark_reaching(needed, parts_reaching);
+        const auto ranks_in = [&](const BucketSet& set) {
+            std::vector<bool> inside(leaves.atoms.size());
+            for (std::size_t b = 0; b < masses.size(); ++b) {
+                const rank_t end = fine.begin[masses.fine(b + 1)];
+                for (rank_t k = fine.begin[masses.fine(b)]; k < end; ++k) inside[k] = set[b];
+            }
+            return inside;
+        };
+        CHECK(ranks_in(parts_reaching)[static_cast<std::size_t>(at - cumulative.begin() - 1)]);
+        const std::vector<bool> in_parts = ranks_in(parts);
         std::vector<std::pair<rank_t, rank_t>> windows;
         double shortest = std::numeric_limits<double>::infinity();
         for (rank_t i = 0; i < leaves.atoms.size(); ++i) {
@@ -143,6 +173,7 @@ void no_end_is_missed(const Kernels& kernels) {
         for (const auto& [i, j] : windows) {
             if (leaves.atoms[j] - leaves.atoms[i] > limit) continue;
             CHECK(marked[edges.bucket_of(i)] && marked[edges.bucket_of(j)]);
+            CHECK(in_parts[i] && in_parts[j]);
         }
     }
 }
@@ -175,7 +206,8 @@ void runs_hold_the_marked_buckets() {
 }  // namespace
 
 int main() {
-    edges_enclose_their_atoms();
+    edges_enclose_their_atoms(n_buckets);
+    edges_enclose_their_atoms(n_fine_buckets);
     for (const Kernels* kernels : available_kernels()) no_end_is_missed(*kernels);
     runs_hold_the_marked_buckets();
     return check::finish();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -41,6 +42,33 @@ struct Index {
 
     hdicore_index* handle = nullptr;
 };
+
+void set_instructions(const char* name) {
+#ifdef _WIN32
+    _putenv_s("HDICORE_INSTRUCTIONS", name);
+#else
+    setenv("HDICORE_INSTRUCTIONS", name, 1);
+#endif
+}
+
+// Comes first: the engine chooses its instructions once.
+void instructions_that_are_unknown_are_an_error() {
+    Random random(4);
+    const Training rows = random_training(random, 20, 2, 3, 1);
+    const Index index(rows);
+    double mean = 0;
+    hdicore_error error;
+    set_instructions("sse9");
+    for (int call = 0; call < 2; ++call) {
+        CHECK(api.index_mean(index.handle, rows.leaves.data(), 1, 1, &mean, &error) ==
+              hdicore_invalid);
+        CHECK(std::string(error.message).find("got 'sse9'") != std::string::npos);
+    }
+    set_instructions("portable");
+    CHECK(api.index_mean(index.handle, rows.leaves.data(), 1, 1, &mean, &error) == hdicore_ok);
+    set_instructions("sse9");
+    CHECK(api.index_mean(index.handle, rows.leaves.data(), 1, 1, &mean, &error) == hdicore_ok);
+}
 
 void samples_are_read_as_the_engine_reads_them() {
     Random random(1);
@@ -300,6 +328,7 @@ void the_table_is_as_it_was_published() {
 }  // namespace
 
 int main() {
+    instructions_that_are_unknown_are_an_error();
     the_table_is_as_it_was_published();
     CHECK(api.version == HDICORE_API_VERSION && api.size == sizeof(hdicore_api));
     samples_are_read_as_the_engine_reads_them();

@@ -64,13 +64,32 @@ void damage_is_told_each_time() {
 
 void uniform_units_are_shares_of_the_whole() {
     const UniformUnits& table = uniform_units();
-    CHECK(table.begin.size() == max_uniform_leaf + 1);
-    for (std::size_t n = 1; n <= max_uniform_leaf; ++n) {
+    CHECK(table.begins.size() == max_tabulated_leaf + 1);
+    for (std::uint32_t n = 1; n <= max_tabulated_leaf; ++n) {
         mass_t before = 0;
         bool equal = true;
         for (std::size_t k = 0; k < n; ++k) {
             const mass_t upto = floor_units(k + 1, n, narrow_shift);
-            equal = equal && table.units[table.begin[n] + k] == upto - before;
+            equal = equal && table.units[table.begin(n) + k] == upto - before;
+            before = upto;
+        }
+        CHECK(equal);
+    }
+    CHECK(table.begin(max_tabulated_leaf + 1) == 0);
+}
+
+void equal_units_are_shares_of_the_whole() {
+    std::vector<std::uint32_t> sizes{65535, 65534, 65521, 46341, 32768, 32767, 4096};
+    for (std::uint32_t n = 1; n <= 1500; ++n) sizes.push_back(n);
+    static_assert(max_uniform_leaf == 65535);
+    for (const std::uint32_t n : sizes) {
+        const std::uint32_t first = n / 3;
+        EqualUnits units(EqualUnits::step(n), first);
+        mass_t before = floor_units(first, n, narrow_shift);
+        bool equal = true;
+        for (std::size_t k = first; k < n; ++k) {
+            const mass_t upto = floor_units(k + 1, n, narrow_shift);
+            equal = equal && units.next() == upto - before;
             before = upto;
         }
         CHECK(equal);
@@ -84,5 +103,6 @@ int main() {
     what_is_checked_already_stays_as_it_is();
     damage_is_told_each_time();
     uniform_units_are_shares_of_the_whole();
+    equal_units_are_shares_of_the_whole();
     return check::finish();
 }

@@ -55,7 +55,10 @@ Interval by_enumeration(const Pmf& pmf, mass_t needed) {
 void the_sweep_equals_enumeration() {
     Random random(1);
     for (int round = 0; round < 20000; ++round) {
-        const Sample sample = random_sample(random, 1 + below(random, 14));
+        // Mostly few atoms, as each case is then likely; some hundreds for long ways between
+        // starts.
+        const std::size_t most = round % 20 == 0 ? 600 : 14;
+        const Sample sample = random_sample(random, 1 + below(random, most));
         const Pmf pmf = sample.pmf();
         const mass_t needed =
             below(random, 2) == 0
@@ -82,6 +85,45 @@ void widths_rise_with_the_mass() {
     }
 }
 
+// Atoms that are no ends of a shortest interval disappear in gaps, in long runs and in short ones.
+void gaps_between_the_ends_change_nothing() {
+    Random random(3);
+    int n_found = 0;
+    for (int round = 0; round < 4000; ++round) {
+        const Sample sample = random_sample(random, 2 + below(random, 400));
+        const Pmf pmf = sample.pmf();
+        const mass_t needed = pmf.needed(static_cast<double>(1 + below(random, 20)) / 20);
+        const Interval expected = shortest_interval(pmf, needed);
+        const double limit = expected.upper - expected.lower + pmf.max_abs() * 0x1p-47;
+        std::vector<bool> is_end(pmf.size(), false);
+        for (std::size_t i = 0; i < pmf.size() && pmf.total() - pmf.cumulative[i] >= needed; ++i) {
+            const std::size_t j = pmf.first_reaching(pmf.cumulative[i] + needed);
+            if (pmf.values[j] - pmf.values[i] <= limit) is_end[i] = is_end[j] = true;
+        }
+        std::vector<double> values;
+        std::vector<mass_t> cumulative{0};
+        const std::size_t run = 1 + below(random, 60);
+        bool hides = false;
+        for (std::size_t k = 0; k < pmf.size(); ++k) {
+            if (below(random, run) == 0) hides = !hides;
+            const bool hidden = hides && !is_end[k];
+            const double value = hidden ? std::nan("") : pmf.values[k];
+            if (hidden && !values.empty() && std::isnan(values.back())) {
+                cumulative.back() = pmf.cumulative[k + 1];
+            } else {
+                values.push_back(value);
+                cumulative.push_back(pmf.cumulative[k + 1]);
+            }
+        }
+        const PartialPmf partial(values, cumulative, pmf.n_trees, pmf.shift, pmf.max_abs());
+        const auto found = shortest_interval(partial, needed);
+        if (!found) continue;  // the median has to decide
+        ++n_found;
+        CHECK(found->lower == expected.lower && found->upper == expected.upper);
+    }
+    CHECK(n_found > 2000);
+}
+
 // Two gaps of known mass. Ends in them are never chosen, and a median in one decides nothing.
 void gaps_leave_open_what_lies_in_them() {
     const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -106,6 +148,7 @@ void gaps_leave_open_what_lies_in_them() {
 int main() {
     the_sweep_equals_enumeration();
     widths_rise_with_the_mass();
+    gaps_between_the_ends_change_nothing();
     gaps_leave_open_what_lies_in_them();
     return check::finish();
 }

@@ -1,7 +1,5 @@
 // test_kernels.cpp: each instruction set against a loop, and the choice of one
 // SPDX-License-Identifier: BSD-3-Clause
-#include <stdlib.h>
-
 #include <string_view>
 #include <utility>
 
@@ -29,7 +27,7 @@ void copies_are_the_entries_of_the_tails() {
             leaves.push_back({ranks.size(), units.size(), n, 0});
             for (std::uint32_t e = 0; e < n; ++e) {
                 ranks.push_back(static_cast<Rank>(below(random, 1000)));
-                units.push_back(static_cast<std::uint32_t>(random()));
+                units.push_back(static_cast<std::uint32_t>(random()) / 2 / n);
             }
             std::sort(ranks.end() - n, ranks.end());
         }
@@ -51,8 +49,7 @@ void copies_are_the_entries_of_the_tails() {
             for (std::size_t read = 0; read < leaves.size();) {
                 EntryBuffer buffer{buffer_ranks.data(), buffer_units.data()};
                 const std::size_t now = kernels->entries<Rank>().copy_tails(
-                    std::span<const EntrySlice>(leaves).subspan(read), ranks.data(), units.data(),
-                    tails, buffer);
+                    std::span<const EntrySlice>(leaves).subspan(read), ranks, units, tails, buffer);
                 CHECK(now > 0);
                 if (now == 0) return;
                 read += now;
@@ -110,12 +107,13 @@ void all_entries_are_copied_in_order() {
     }
 }
 
-// Read once: a program does not change its instructions on the way.
-void the_environment_may_ask_for_portable_kernels() {
-    setenv("HDICORE_INSTRUCTIONS", "portable", 1);
-    CHECK(&default_kernels() == &portable_kernels);
-    unsetenv("HDICORE_INSTRUCTIONS");
-    CHECK(&default_kernels() == &portable_kernels);
+void a_set_is_found_by_its_name_or_all_are_listed() {
+    for (const Kernels* kernels : available_kernels()) {
+        CHECK(&kernels_named(kernels->name) == kernels);
+    }
+    CHECK_REFUSED(kernels_named("sse9"), "HDICORE_INSTRUCTIONS must be portable");
+    CHECK_REFUSED(kernels_named("sse9"), available_kernels().back()->name);
+    CHECK_REFUSED(kernels_named("Portable"), "on this processor, got 'Portable'");
 }
 
 void each_set_is_listed_once_and_portable_first() {
@@ -136,7 +134,7 @@ int main() {
     copies_are_the_entries_of_the_tails<rank_t>();
     all_entries_are_copied_in_order<std::uint16_t>();
     all_entries_are_copied_in_order<rank_t>();
-    the_environment_may_ask_for_portable_kernels();
+    a_set_is_found_by_its_name_or_all_are_listed();
     each_set_is_listed_once_and_portable_first();
     return check::finish();
 }

@@ -129,16 +129,25 @@ void check_partial(const PartialPmf& partial, const std::vector<double>& values,
     CHECK(partial.max_abs() == std::max(std::fabs(values.front()), std::fabs(values.back())));
 }
 
-void parts_have_the_exact_masses() {
+// Trees have five leaves, of min_rows / 5 to 2 min_rows / 5 rows at the mean.
+void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
+                                 bool one_is_large = false) {
     Random random(3);
     std::size_t n_in_tails = 0;
     std::size_t n_in_buckets = 0;
-    for (int round = 0; round < 10; ++round) {
-        Training rows = random_training(random, 200 + below(random, 800), 1 + below(random, 30), 5);
+    std::size_t n_found = 0;
+    for (int round = 0; round < n_rounds; ++round) {
+        Training rows =
+            random_training(random, min_rows + below(random, min_rows), 1 + below(random, 30), 5);
         // Rows of one leaf that share a target would get units of their own.
         for (double& y : rows.y) y += uniform(random);
+        for (std::size_t i = 0; i < min_rows / 2 && one_is_large; ++i) {
+            rows.leaves[i * rows.n_trees] = 0;
+        }
         const LeafIndex index(rows.rows(), false, 1);
         CHECK(index.bucket_counts().has_value());
+        CHECK((index.max_leaf_size() > max_tabulated_leaf) == (fine || one_is_large));
+        CHECK(index.bucket_counts()->fine_edges.empty() == !fine);
         for (const Kernels* kernels : available_kernels()) {
             Accumulator accumulator(index, *kernels);
             BucketMerge buckets(index);
@@ -151,6 +160,13 @@ void parts_have_the_exact_masses() {
                 const std::vector<double> values(pmf.values.begin(), pmf.values.end());
                 const std::vector<mass_t> cumulative(pmf.cumulative.begin(), pmf.cumulative.end());
 
+                if (query_round == 0) {
+                    std::size_t n_contributing;
+                    const auto expected =
+                        masses(rows, query, index.shift(), rows.n_rows, n_contributing);
+                    check_pmf(pmf, accumulator.ranks(), expected, n_contributing);
+                }
+
                 const double share = 0.55 + 0.4 * uniform(random);
                 const auto tails = merge_tails(accumulator, 0, slices, share);
                 if (tails) check_partial(*tails, values, cumulative, n_in_tails);
@@ -160,20 +176,33 @@ void parts_have_the_exact_masses() {
                 request.quantiles.levels = levels;
                 const PartialPmf part = buckets.merge(accumulator, 0, slices, request);
                 check_partial(part, values, cumulative, n_in_buckets);
+                const Pmf whole(values, cumulative, slices.size(), index.shift());
                 for (const double level : levels) {
-                    const Pmf whole(values, cumulative, slices.size(), index.shift());
                     CHECK(inverted_cdf(part, level) == inverted_cdf(whole, level));
                 }
+                const Interval shortest = interval(whole, share, Kind::hdi);
+                request = {};
+                request.intervals.coverages = {&share, 1};
+                const auto found =
+                    interval(buckets.merge(accumulator, 0, slices, request), share, Kind::hdi);
+                // Nothing is found if the median has to decide.
+                n_found += found.has_value();
+                CHECK(!found || (found->lower == shortest.lower && found->upper == shortest.upper));
             }
         }
     }
-    CHECK(n_in_tails > 1000 && n_in_buckets > 500);
+    CHECK((n_in_tails > 1000 || fine || one_is_large) && n_in_buckets > 500);
+    CHECK(n_found > 50);
 }
 
 }  // namespace
 
 int main() {
     merging_sums_the_leaves();
-    parts_have_the_exact_masses();
+    parts_have_the_exact_masses(300, 10, false);
+    // Leaves of some 1,000 to 2,000 rows: fine buckets, and units that no table has.
+    parts_have_the_exact_masses(6000, 3, true);
+    // One of some 1,300 rows among leaves of 400.
+    parts_have_the_exact_masses(2000, 3, false, true);
     return check::finish();
 }

@@ -147,6 +147,41 @@ void every_strategy_gives_the_same_bits() {
     CHECK(n_counted >= 20);
 }
 
+// Levels in any order, some of them twice, in one merge.
+void several_levels_are_answered_as_each_alone() {
+    Random random(6);
+    for (const std::size_t n_leaves : {1u, 8u, 60u, 400u}) {
+        Training rows = random_training(random, 800, 15, n_leaves, 3);
+        const std::size_t grid = below(random, 2) == 0 ? 7 : 1u << 20;
+        for (double& y : rows.y) y = std::exp(static_cast<double>(below(random, grid)) / 1e5);
+        const LeafIndex index(rows.rows(), false, 1);
+        std::vector<leaf_t> leaves(30 * rows.n_trees);
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % rows.n_trees)));
+        }
+        const GivenLeaves source(index, leaves.data(), 30);
+        const auto found = [&](std::span<const double> levels, Kind kind, const Kernels& kernels) {
+            std::vector<double> results(90 * 2 * levels.size());
+            Request request;
+            request.intervals = {levels, kind, results.data()};
+            score(index, source, nullptr, request, {1, 0, Strategy::automatic, kernels});
+            return results;
+        };
+        const std::vector<double> levels{0.8, 0.5, 0.99, 0.5, 1, 0.9, 1e-9, 0.95, 0.9, 0.7, 0.3};
+        for (const Kernels* kernels : available_kernels()) {
+            for (const Kind kind : {Kind::hdi, Kind::equal_tailed, Kind::smoothed_hdi}) {
+                const auto together = found(levels, kind, *kernels);
+                for (std::size_t k = 0; k < levels.size(); ++k) {
+                    const auto alone = found(std::span(levels).subspan(k, 1), kind, *kernels);
+                    for (std::size_t i = 0; i < alone.size(); ++i) {
+                        CHECK(alone[i] == together[i * levels.size() + k]);
+                    }
+                }
+            }
+        }
+    }
+}
+
 // Notes which threads ask for leaves.
 class NotedLeaves final : public LeafSource {
   public:
@@ -305,6 +340,7 @@ void unequal_trees_are_refused() {
 int main() {
     threads_and_blocks_change_no_bit();
     every_strategy_gives_the_same_bits();
+    several_levels_are_answered_as_each_alone();
     little_work_starts_no_thread();
     node_ids_translate_leaves();
     errors_come_from_any_block();

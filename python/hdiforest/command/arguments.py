@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from hdicore import __version__
+from hdicore import __version__, instructions
 from hdiforest.calibration import KINDS
 from hdiforest.command.argument_types import (
     level,
@@ -36,7 +36,8 @@ def command_parser() -> argparse.ArgumentParser:
         prog="hdiforest",
         description="Shortest prediction intervals from random forests, for tables on disk.",
     )
-    parser.add_argument("--version", action="version", version=f"hdiforest {__version__}")
+    version = f"hdiforest {__version__} ({instructions()['used']} instructions)"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
     for add in (
         _add_fit,
@@ -78,6 +79,8 @@ def _add_fit(commands: Any) -> None:
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
     _add_boost(add)
     _add_training_rows(add)
+    add("--report", type=Path, metavar="REPORT", help="page of HTML to write: coverage and width "
+        "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
     _add_text_form(parser)
     _add_jobs(parser)

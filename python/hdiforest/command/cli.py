@@ -10,7 +10,7 @@ from hdiforest.command.arguments import command_parser
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.usage import UsageError, require_writable, text_form
+from hdiforest.command.usage import UsageError, require_distinct, require_writable, text_form
 from hdiforest.extras import need
 from hdiforest.threads import thread_count
 
@@ -69,6 +69,7 @@ def _run_fit(options: Any) -> None:
     from hdiforest.command.fitting import (
         fit_and_calibrate,
         new_forest,
+        out_of_bag_record,
         out_of_bag_report,
     )
     from hdiforest.estimator import HDIForestRegressor
@@ -77,6 +78,10 @@ def _run_fit(options: Any) -> None:
 
     need("safetensors")
     require_writable(options.output, options.train)
+    if options.report is not None:
+        need("matplotlib.figure")
+        require_writable(options.report, options.train)
+        require_distinct(options.report, options.output)
     if options.groups is not None and options.calibrate not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.boost and options.calibrate == "none":
@@ -110,13 +115,32 @@ def _run_fit(options: Any) -> None:
         folds=options.folds,
         seed=options.seed,
     )
-    report = out_of_bag_report(model)
+    record = out_of_bag_record(model)
+    report = out_of_bag_report(model, record)
     attach_coding(model, table.coding)
-    _save_and_tell(model, options, f"{report}\n\n{not_calibrated}")
+    written = _saved(model, options)
+    if options.report is not None:
+        from hdiforest.command.fit_page import write_page
+
+        write_page(
+            options.report,
+            model,
+            record,
+            train=options.train,
+            target=options.target,
+            output=options.output,
+            not_calibrated=not_calibrated,
+        )
+        written += f"\nReport written to {options.report}"
+    _tell(model, f"{report}\n\n{not_calibrated}{written}")
 
 
 def _run_import(options: Any) -> None:
-    from hdiforest.command.fitting import calibrate_out_of_bag, out_of_bag_report
+    from hdiforest.command.fitting import (
+        calibrate_out_of_bag,
+        out_of_bag_record,
+        out_of_bag_report,
+    )
     from hdiforest.command.importing import import_model, load_forest, read_table_of
 
     need("safetensors")
@@ -134,16 +158,20 @@ def _run_import(options: Any) -> None:
     not_calibrated = ""
     if options.calibrate == "oob":
         not_calibrated = calibrate_out_of_bag(model, random_state=0)
-    _save_and_tell(model, options, f"{out_of_bag_report(model)}\n\n{not_calibrated}")
+    report = out_of_bag_report(model, out_of_bag_record(model))
+    _tell(model, f"{report}\n\n{not_calibrated}{_saved(model, options)}")
 
 
-def _save_and_tell(model: HDIForestRegressor, options: Any, report: str) -> None:
+def _saved(model: HDIForestRegressor, options: Any) -> str:
     model.save(options.output, training_rows=options.training_rows)
+    return f"Model written to {options.output}"
+
+
+def _tell(model: HDIForestRegressor, report: str) -> None:
     n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
     say(
         f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
         f"{model.n_features_in_} features\n\n{report}"
-        f"Model written to {options.output}"
     )
 
 

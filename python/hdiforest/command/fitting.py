@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,24 +106,40 @@ def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], ND
     return np.sort(kept), np.sort(held_out)
 
 
-def out_of_bag_report(model: HDIForestRegressor) -> str:
-    """Coverage and width of the model's intervals on its own training rows, as text.
+class OutOfBagRecord(NamedTuple):
+    """Raw intervals of the training rows, each from the trees that did not draw the row."""
 
-    Of raw intervals, and of calibrated ones at those of `CALIBRATED_LEVELS` that were calibrated.
-    A forest that was fitted on all rows in each tree has no record of raw intervals.
-    """
+    rows: NDArray[np.intp]  # (n,) positions of the training rows that have intervals
+    y: Array  # (n,)
+    hdi: Array  # (n, 2, k) at the k CALIBRATED_LEVELS
+    equal_tailed: Array  # (n, 2, k) at the k LEVELS
+
+
+def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
+    """Return the intervals of the model's own training rows, None if no tree left a row out."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
         try:
             hdi = model.oob_interval(CALIBRATED_LEVELS)
         except ValueError:  # the forest was fitted on all rows; no other error is possible here
-            return NO_RECORD
+            return None
         equal = model.oob_interval(LEVELS, kind="equal_tailed")
+    rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
+    if len(rows) == 0:
+        return None
     y = model._require_fitted().require_training_rows().y
-    has_interval = ~np.isnan(hdi).any(axis=(1, 2))
-    if not has_interval.any():
+    return OutOfBagRecord(rows, y[rows], hdi[rows], equal[rows])
+
+
+def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) -> str:
+    """Coverage and width of the model's intervals on its own training rows, as text.
+
+    Of raw intervals, and of calibrated ones at those of `CALIBRATED_LEVELS` that were calibrated.
+    A forest that was fitted on all rows in each tree has no record of raw intervals.
+    """
+    if record is None:
         return NO_RECORD
-    y, hdi, equal = y[has_interval], hdi[has_interval], equal[has_interval]
+    _, y, hdi, equal = record
     shared = [CALIBRATED_LEVELS.index(level) for level in LEVELS]
     title = f"Out-of-bag record of {len(y):,} training rows:"
     report = f"{title}\n{comparison(y, hdi[..., shared], equal)}"

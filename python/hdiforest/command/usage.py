@@ -38,6 +38,12 @@ def require_writable(output: Path, *inputs: Path) -> None:
         raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
 
 
+def require_distinct(report: Path, output: Path) -> None:
+    """Refuse a report that would replace the model file."""
+    if os.path.realpath(report) == os.path.realpath(output):
+        raise UsageError(f"the report {report} must not be the model file")
+
+
 def text_form(options: Any) -> TextForm:
     """Return how the arguments say that the text of tables is written.
 

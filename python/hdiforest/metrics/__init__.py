@@ -8,12 +8,22 @@ from hdiforest.metrics.intervals import (
     mean_width_score,
 )
 from hdiforest.metrics.samples import crps_score
+from hdiforest.metrics.scorers import (
+    coverage_scorer,
+    crps_scorer,
+    interval_scorer,
+    pinball_scorer,
+)
 
 __all__ = [
     "WidthStrata",
     "coverage_by_width",
     "coverage_score",
+    "coverage_scorer",
     "crps_score",
+    "crps_scorer",
     "interval_score",
+    "interval_scorer",
     "mean_width_score",
+    "pinball_scorer",
 ]

@@ -197,8 +197,7 @@ def coverage_by_width(
     prediction", 2021, section 3.1). Equal widths share a stratum, so the order of the rows does
     not matter.
     """
-    if isinstance(n_strata, bool) or not isinstance(n_strata, int | np.integer) or n_strata < 1:
-        raise ValueError(f"n_strata must be a whole number from 1 on, got {n_strata!r}")
+    _check_number("n_strata", n_strata)
     y, lower, upper = checked(y_true, interval)
     inside = _inside(y, lower, upper)
     width = upper - lower
@@ -211,13 +210,28 @@ def coverage_by_width(
     return WidthStrata(*(np.stack(field, axis=-1) for field in zip(*levels, strict=True)))
 
 
-def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
+def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
+    """Return the stratum of each width, (n,): 0 for width zero, then from narrow to wide.
+
+    `name` is that of the argument `n_strata` in errors.
+    """
+    _check_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
     if wide.any():
         shares = np.arange(1, n_strata) / n_strata
         edges = np.quantile(width[wide], shares, method="inverted_cdf")
         stratum[wide] = 1 + np.searchsorted(edges, width[wide])
+    return stratum
+
+
+def _check_number(name: str, n_strata: object) -> None:
+    if isinstance(n_strata, bool) or not isinstance(n_strata, int | np.integer) or n_strata < 1:
+        raise ValueError(f"{name} must be a whole number from 1 on, got {n_strata!r}")
+
+
+def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
+    stratum = strata_by_width(width, n_strata)
     counts = np.bincount(stratum, minlength=n_strata + 1)
     of_stratum = np.bincount(stratum, weights=weights, minlength=n_strata + 1)
 

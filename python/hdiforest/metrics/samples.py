@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.metrics.inputs import Array, checked_targets, count, reals
+from hdiforest.metrics.inputs import Array, checked_targets, count, reals, weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
 _BLOCK_ENTRIES = 1 << 20
 
 
-def crps_score(y_true: ArrayLike, values: ArrayLike, weights: Any = None) -> float:
+def crps_score(
+    y_true: ArrayLike,
+    values: ArrayLike,
+    weights: Any = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Mean continuous ranked probability score of weighted samples; lower is better.
 
     Parameters
@@ -27,6 +33,8 @@ def crps_score(y_true: ArrayLike, values: ArrayLike, weights: Any = None) -> flo
     weights : (n, s) or (s,) array, or scipy.sparse matrix of shape (n, m), optional
         Not negative; divided by the sum of their row. None means equal weights. What
         ``model.predict_weights(X)`` returns can be given as it is.
+    sample_weight : (n,) array, optional
+        Weights of the rows in the mean.
 
     Returns
     -------
@@ -50,12 +58,18 @@ def crps_score(y_true: ArrayLike, values: ArrayLike, weights: Any = None) -> flo
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
-    y = checked_targets(y_true)
+    return float(
+        weighted_mean(crps_of_rows(checked_targets(y_true), values, weights), sample_weight)
+    )
+
+
+def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
+    """Return the score of each row, (n,); see `crps_score`."""
     blocks = _sparse_blocks if hasattr(weights, "tocsr") else _dense_blocks
-    total = 0.0
+    scores = np.empty(len(y))
     for first, last, z, w, ends in blocks(len(y), values, weights):
-        total += float(_crps_of_block(y[first:last], z, w, ends).sum())
-    return total / len(y)
+        scores[first:last] = _crps_of_block(y[first:last], z, w, ends)
+    return scores
 
 
 def _checked_sample(values: ArrayLike, weights: Array) -> Array:

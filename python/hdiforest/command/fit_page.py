@@ -1,0 +1,231 @@
+"""The report on a fit: one page of HTML with numbers and pictures, and nothing outside it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from hdicore import __version__
+from hdiforest.atomic import writing
+from hdiforest.calibration.base_record import Record
+from hdiforest.command.fitting import NO_RECORD, Array, OutOfBagRecord
+from hdiforest.command.prediction import calibration_of
+from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.fitted import WEIGHTINGS
+from hdiforest.metrics import coverage_score, mean_width_score
+from hdiforest.text import printable
+
+MAX_FEATURES = 30  # of which the importance is shown
+
+
+def write_page(
+    path: Path,
+    model: HDIForestRegressor,
+    record: OutOfBagRecord | None,
+    *,
+    train: object,
+    target: str,
+    output: object,
+    not_calibrated: str,
+) -> None:
+    """Write the report, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+    model : HDIForestRegressor
+        Just fitted, with its training rows.
+    record : OutOfBagRecord or None
+    train, target, output : the table, its column of targets, and the model file; named only
+    not_calibrated : str
+        Why levels could not be calibrated; empty if they were.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    calibration = calibration_of(model)
+    fitted = model._require_fitted()
+    facts = {
+        "Training table": str(train),
+        "Target": target,
+        "Rows": f"{model.n_training_rows_:,}",
+        "Features": f"{fitted.n_features:,}",
+        "Forest": f"{type(model.estimator_).__name__}, {fitted.scorer.forest.n_trees:,} trees with "
+        f"{fitted.scorer.forest.n_leaves.sum():,} leaves",
+        "Leaves count": WEIGHTINGS[fitted.weights],
+        "Calibration": "none"
+        if calibration is None
+        else f"method {calibration.method}, {calibration.n:,} rows",
+        "Model file": str(output),
+        "Made by": f"hdiforest {__version__}",
+    }
+    parts = [_coverage(record, calibration, not_calibrated)]
+    if record is not None:
+        parts += [_pictures(model, record, calibration)]
+    parts.append(_importance(model))
+    template = Template(
+        (files("hdiforest.command") / "data" / "fit_report.html").read_text("utf-8")
+    )
+    page = template.substitute(
+        title=_text(f"Intervals for {target}"),
+        facts="".join(f"<dt>{_text(k)}</dt><dd>{_text(v)}</dd>" for k, v in facts.items()),
+        body="\n".join(parts),
+    )
+    with writing(path) as file:
+        file.write(page.encode("utf-8"))
+
+
+def _coverage(
+    record: OutOfBagRecord | None, calibration: Record | None, not_calibrated: str
+) -> str:
+    shown = "<h2>Coverage and width by level</h2>"
+    if not_calibrated:
+        shown += f'<p class="note">{_text(not_calibrated.strip())}</p>'
+    if record is None:
+        shown += f'<p class="note">{_text(NO_RECORD)}</p>'
+    else:
+        shown += (
+            f"<p>Of {len(record.y):,} training rows, each predicted by the trees that did not draw "
+            "it (out of bag). HDI and equal-tailed intervals are those of the leaves before "
+            "calibration. Coverage is the share of targets inside; widths are means, in the unit "
+            "of the target.</p>"
+        )
+    head = ["level"]
+    kinds: list[tuple[str, Callable[[float], list[str]]]] = []
+    if record is not None:
+        kinds.append(("HDI", lambda level: _raw(record.y, record.hdi, CALIBRATED_LEVELS, level)))
+    if calibration is not None:
+        kinds.append(("calibrated", lambda level: _calibrated(calibration, level)))
+    if record is not None:
+        kinds.append(
+            ("equal-tailed", lambda level: _raw(record.y, record.equal_tailed, LEVELS, level))
+        )
+    for kind, _ in kinds:
+        head += [f"{kind}<br>coverage", f"{kind}<br>width"]
+    if kinds:
+        rows = [
+            [f"{100 * level:g} %", *(cell for _, cells in kinds for cell in cells(level))]
+            for level in CALIBRATED_LEVELS
+        ]
+        shown += _table(head, rows)
+    if calibration is None:
+        return shown
+    thirds = [
+        [f"{100 * level.coverage:g} %", *map(_share, level.audit.thirds)]
+        for level in calibration.levels
+        if level.audit is not None
+    ]
+    shown += (
+        "<p>Calibrated coverage is an audit: of intervals that were chosen and padded on other "
+        f"rows, ± its standard error. {_text(calibration.guarantee)}</p>"
+    )
+    if thirds:
+        shown += (
+            "<h2>Calibrated coverage by width</h2><p>The same audit, for the rows with the "
+            "narrowest third of the intervals, the middle one, and the widest.</p>"
+        )
+        shown += _table(["level", "narrow", "middle", "wide"], thirds)
+    return shown
+
+
+def _raw(y: Array, ends: Array, levels: Sequence[float], level: float) -> list[str]:
+    """Return coverage and width of one of the levels, (n, 2, k); "-" if it is not among them."""
+    if level not in levels:
+        return ["-", "-"]
+    own = ends[..., levels.index(level)]
+    return [_share(float(coverage_score(y, own))), f"{mean_width_score(own):.4g}"]
+
+
+def _calibrated(calibration: Record, level: float) -> list[str]:
+    if not calibration.has(level):
+        return ["-", "-"]
+    found = calibration.level(level)
+    share = "-"
+    if found.audit is not None:
+        share = f"{_share(found.audit.coverage)} ± {100 * found.audit.standard_error:.1f}"
+    return [share, f"{found.mean_width:.4g}"]
+
+
+def _pictures(model: HDIForestRegressor, record: OutOfBagRecord, calibration: Record | None) -> str:
+    from hdiforest.command.fit_pictures import (
+        calibration_picture,
+        rows_picture,
+        thirds_picture,
+        widths_picture,
+    )
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
+        prediction: Array = model.oob_prediction(output="numpy")
+    prediction = prediction[record.rows]
+    after = "" if calibration is None else ", before and after the calibration"
+    shown = [
+        (
+            f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
+            "exact intervals give by chance.",
+            calibration_picture(record, calibration),
+        ),
+        (
+            "Training rows sorted by their prediction, with their 90 % HDI out of bag; 150 of "
+            "them, chosen at random, if there are more.",
+            rows_picture(record, prediction),
+        ),
+        ("Widths of the 90 % HDI of the training rows.", widths_picture(record, calibration)),
+        ("Coverage of the 90 % HDI by width, before calibration.", thirds_picture(record)),
+    ]
+    figures = "".join(
+        f'<figure><img src="{source}" alt="{_text(caption)}">'
+        f"<figcaption>{_text(caption)}</figcaption></figure>"
+        for caption, source in shown
+    )
+    return f'<h2>Pictures</h2><div class="pictures">{figures}</div>'
+
+
+def _importance(model: HDIForestRegressor) -> str:
+    shares: Array = model.estimator_.feature_importances_
+    known = model._require_fitted().feature_names
+    names: Iterable[Any] = range(len(shares)) if known is None else known
+    ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
+    most = max(float(np.max(shares)), 1e-300)
+    bars = "".join(
+        f'<div class="name">{_text(name)}</div><div class="track"><div class="fill" '
+        f'style="width: {100 * share / most:.1f}%"></div></div>'
+        f'<div class="value">{100 * share:.1f} %</div>'
+        for share, name in ranked[:MAX_FEATURES]
+    )
+    rest = len(ranked) - MAX_FEATURES
+    more = "" if rest <= 0 else f"<p>{rest:,} more features are not shown.</p>"
+    return (
+        "<h2>Importance of the features</h2><p>Importance by impurity, scikit-learn's "
+        "<code>feature_importances_</code>: the share that the splits on a feature have in the "
+        "reduction of the squared error while the trees grew. It speaks of the mean and not of the "
+        "width of intervals, is measured on the training rows, and favours features with many "
+        f'distinct values.</p><div class="bars">{bars}</div>{more}'
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; the head holds HTML, the cells text."""
+    first = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    table = f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll">{table}</div>'
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _text(text: object) -> str:
+    """Return any text as HTML that shows it."""
+    return escape(printable(str(text)))

@@ -1,0 +1,319 @@
+"""CalibrationDisplay: nominal against realised coverage, with what chance alone would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.calibration.record import check_confidence
+from hdiforest.displays.asked import intervals_of, target_of
+from hdiforest.displays.chance import chance_range
+from hdiforest.displays.style import (
+    CURVES,
+    GREY,
+    MIST,
+    Style,
+    axes_for,
+    percent,
+    require_matplotlib,
+    styled,
+)
+from hdiforest.metrics import coverage_score
+from hdiforest.metrics.inputs import reals
+from hdiforest.wrapped import model_in
+
+Array = NDArray[np.float64]
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+class CalibrationDisplay:
+    """Realised coverage of intervals against the nominal one.
+
+    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+
+    Parameters
+    ----------
+    coverages : (k,) array
+        Nominal coverages, ascending.
+    realised : dict of str to (k,) array
+        The realised coverage of each curve; NaN where a curve has no point.
+    n_rows : int
+        Number of rows that it was measured on.
+    confidence : float, default=0.95
+        Probability with which intervals of exactly the nominal coverage lie in the band, each level
+        by itself: the central range of the binomial distribution.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib Line2D
+    band_ : matplotlib collection
+    ideal_ : matplotlib Line2D
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    WidthDisplay : Coverage by group, at one level.
+
+    Examples
+    --------
+    >>> from hdiforest import CalibrationDisplay
+    >>> y = [1.0, 2.0, 3.0, 4.0]
+    >>> half = [[0, 1], [1, 4], [4, 5], [5, 6]]
+    >>> most = [[0, 1], [1, 4], [2, 5], [5, 6]]
+    >>> display = CalibrationDisplay.from_predictions(y, {0.5: half, 0.8: most})
+    >>> display.realised["intervals"].tolist()
+    [0.5, 0.75]
+    """
+
+    def __init__(
+        self,
+        *,
+        coverages: Array,
+        realised: Mapping[str, Array],
+        n_rows: int,
+        confidence: float = 0.95,
+    ) -> None:
+        self.coverages = coverages
+        self.realised = realised
+        self.n_rows = n_rows
+        self.confidence = confidence
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverages: Sequence[float] | None = None,
+        kind: str | Sequence[str] | None = None,
+        output: int | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict intervals of rows and compare their coverage with the nominal one.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            See `IntervalDisplay.from_estimator`.
+        X : (n, n_features) array or table
+            Rows that took no part in the fit or the calibration.
+        y : (n,) or (n, n_outputs) array
+            Their targets.
+        coverages : sequence of floats, optional
+            By default those that the model was calibrated at, or 0.1, 0.2, ..., 0.9, 0.95.
+        kind : str or sequence of str, optional
+            Kinds of intervals, each a curve; see `HDIForestRegressor.predict_interval`. By default
+            "hdi", and "calibrated" too after a calibration.
+        output : int, optional
+            Which target, from 0 on; needed if the model has several.
+        confidence : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, or the model has several targets and `output` is None.
+        """
+        require_matplotlib(cls)
+        check_confidence(confidence)
+        calibration = getattr(model_in(estimator, "predict_interval"), "calibration_", None)
+        if coverages is None:
+            coverages = COVERAGES if calibration is None else calibration.coverages
+        if kind is None:
+            kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
+        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+        curves = {_NAMES.get(each, each): intervals_of(estimator, X, coverages, each, output)
+                  for each in kinds}  # fmt: skip
+        return cls.from_predictions(
+            target_of(y, output),
+            curves,
+            coverages=coverages,
+            confidence=confidence,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        intervals: Any,
+        *,
+        coverages: Sequence[float] | Array | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compare the coverage of intervals that are already predicted with the nominal one.
+
+        Parameters
+        ----------
+        y_true : (n,) array
+            Observed targets.
+        intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
+            Intervals by nominal coverage, or of k `coverages`; a dict of names gives a curve for
+            each name, such as before and after a calibration.
+        coverages : sequence of k floats, optional
+            What the levels of arrays were meant to hold, above 0 and below 1.
+        confidence : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, shapes differ, or a value is NaN.
+        """
+        require_matplotlib(cls)
+        check_confidence(confidence)
+        has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
+        named = intervals if has_names else {"intervals": intervals}
+        points = {
+            name: _realised(y_true, given, coverages) for name, given in named.items()
+        }  # {name: {coverage: realised}}
+        levels = sorted({level for of_curve in points.values() for level in of_curve})
+        display = cls(
+            coverages=np.array(levels),
+            realised={
+                name: np.array([of_curve.get(level, np.nan) for level in levels])
+                for name, of_curve in points.items()
+            },
+            n_rows=len(np.asarray(y_true)),
+            confidence=confidence,
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        difference: bool = False,
+        line_kwargs: Style = None,
+        band_kwargs: Style = None,
+    ) -> Self:
+        """Draw the curves, the band of chance and the line of exact coverage.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        difference : bool, default=False
+            Whether to draw realised less nominal coverage, in percentage points, where small
+            differences are seen better.
+        line_kwargs, band_kwargs : dict, optional
+            Keywords for the curves and for the band.
+
+        Returns
+        -------
+        CalibrationDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_for(self, ax)
+        # Drawn from level to level: between them it would jump, because rows are whole.
+        lower, upper = chance_range(self.coverages, self.n_rows, self.confidence)
+        base = self.coverages if difference else 0.0 * self.coverages
+        places, spread = self.coverages, (lower - base, upper - base)
+        if len(places) == 1:
+            places = places[0] + np.array([-0.01, 0.01])
+            spread = (np.repeat(lower - base, 2), np.repeat(upper - base, 2))
+        usual = {
+            "color": MIST,
+            "linewidth": 0,
+            "label": f"{percent(self.confidence)} range of chance, {self.n_rows:,} rows",
+        }
+        look = styled(usual, band_kwargs, "collections.PolyCollection")
+        self.band_ = ax.fill_between(100 * places, 100 * spread[0], 100 * spread[1], **look)
+        ideal = np.array([0.0, 100.0])
+        (self.ideal_,) = ax.plot(
+            ideal, 0 * ideal if difference else ideal, color=GREY, linewidth=1, linestyle="--",
+            label="exact",
+        )  # fmt: skip
+        self.lines_ = {}
+        for i, (name, realised) in enumerate(self.realised.items()):
+            colour, mark = CURVES[i % len(CURVES)]
+            usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
+            look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
+            known = np.isfinite(realised)
+            own = self.coverages[known]
+            drawn = realised[known] - own if difference else realised[known]
+            (self.lines_[name],) = ax.plot(100 * own, 100 * drawn, **look)
+        ax.set_xlabel("nominal coverage (%)")
+        ax.set_ylabel(
+            "realised less nominal coverage (points)" if difference else "realised coverage (%)"
+        )
+        shares = np.concatenate([self.coverages, *self.realised.values()])
+        low = 100 * float(np.nanmin(shares)) - 4
+        if difference:
+            ax.set_xlim(low, 101)
+            bottom, top = ax.get_ylim()
+            ax.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
+        else:
+            ax.set(xlim=(low, 101), ylim=(low, 101), aspect="equal")
+        ax.legend(loc="upper left", frameon=False, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+# What curves of `from_estimator` are called.
+_NAMES = {
+    "hdi": "HDI",
+    "calibrated": "calibrated",
+    "equal_tailed": "equal-tailed",
+    "smoothed_hdi": "smoothed HDI",
+    "lower": "lower bound",
+    "upper": "upper bound",
+}
+
+
+def _realised(
+    y_true: ArrayLike, given: Any, coverages: Sequence[float] | Array | None
+) -> dict[float, float]:
+    """Return realised coverages by nominal ones, of one curve."""
+    if isinstance(given, Mapping):
+        by_level = {float(level): ends for level, ends in given.items()}
+    else:
+        ends = reals("intervals", given)
+        levels = [] if coverages is None else [float(level) for level in coverages]
+        if ends.ndim != 3 or ends.shape[2] != len(levels):
+            raise ValueError(
+                f"intervals must be a dict of coverages to arrays, or have shape (n, 2, k) with k "
+                f"coverages, got shape {ends.shape} and {len(levels)} coverages"
+            )
+        by_level = {level: ends[..., j] for j, level in enumerate(levels)}
+    if not by_level:
+        raise ValueError("intervals must be of one coverage or more, got none")
+    for level in by_level:
+        if not 0 < level < 1:
+            raise ValueError(f"coverages must be above 0 and below 1, got {level:g}")
+    return {level: float(coverage_score(y_true, ends)) for level, ends in by_level.items()}

@@ -1,0 +1,382 @@
+"""DistributionDisplay: the distribution of one row, its interval and the observed target."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.blocks import n_rows_of
+from hdiforest.displays.asked import checked_output, intervals_of, target_label, target_of
+from hdiforest.displays.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    Style,
+    axes_for,
+    check_choice,
+    percent,
+    require_matplotlib,
+    styled,
+)
+from hdiforest.metrics.inputs import reals
+from hdiforest.wrapped import model_and_rows
+
+Array = NDArray[np.float64]
+WHAT = ("mass", "cdf")
+_MAX_LINES = 60  # atoms that are drawn each by itself
+_N_BINS = 40
+
+
+class DistributionDisplay:
+    """The distribution of one row: its mass function or its distribution function.
+
+    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+
+    Parameters
+    ----------
+    values : (m,) array
+        Distinct values of the target, ascending.
+    masses : (m,) array
+        Their probabilities.
+    y_true : float or None
+        The observed target.
+    interval : (2,) array or None
+        The interval of the row.
+    coverage : float or None
+        What the interval was meant to hold.
+    target_name : str
+        Label of the axis of the target, with the unit.
+
+    Attributes
+    ----------
+    bars_ : list of matplotlib artists
+        Of the mass function, inside and outside the interval.
+    curve_ : matplotlib Line2D or None
+        The distribution function.
+    interval_ : matplotlib artist or None
+    observed_ : matplotlib Line2D or None
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    IntervalDisplay : Intervals of many rows.
+
+    Examples
+    --------
+    >>> from hdiforest import DistributionDisplay
+    >>> display = DistributionDisplay.from_predictions(2.5, [1, 2, 2, 5], interval=[1, 2])
+    >>> display.values.tolist(), display.masses.tolist()
+    ([1.0, 2.0, 5.0], [0.25, 0.5, 0.25])
+    """
+
+    def __init__(
+        self,
+        *,
+        values: Array,
+        masses: Array,
+        y_true: float | None,
+        interval: Array | None,
+        coverage: float | None,
+        target_name: str,
+    ) -> None:
+        self.values = values
+        self.masses = masses
+        self.y_true = y_true
+        self.interval = interval
+        self.coverage = coverage
+        self.target_name = target_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        row: int = 0,
+        coverage: float = 0.9,
+        kind: str | None = None,
+        output: int | None = None,
+        target_name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict the distribution of one row and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
+            or the best of a search.
+        X : (n, n_features) array or table
+            Rows to draw.
+        y : (n,) or (n, n_outputs) array, optional
+            Observed targets.
+        row : int, default=0
+            Which row of X to draw.
+        coverage : float, default=0.9
+            What the intervals are meant to hold.
+        kind : str, optional
+            Of the interval; see `HDIForestRegressor.predict_interval`.
+        output : int, optional
+            Which target, from 0 on; needed if the model has several.
+        target_name : str, optional
+            Label of the axis, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        DistributionDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, or the model has several targets and `output` is None.
+
+        Notes
+        -----
+        A calibrated interval is padded, and its ends need not be values of the distribution.
+        """
+        require_matplotlib(cls)
+        one = _one_row(X, row)
+        model, rows = model_and_rows(estimator, one, "predict_cdf")
+        position = checked_output(model, output)
+        values, masses = _distribution(model, rows, position)
+        interval = intervals_of(estimator, one, [coverage], kind, output)[0, :, 0]
+        return cls.from_predictions(
+            None if y is None else float(target_of(y, output)[row]),
+            values,
+            masses,
+            interval=interval,
+            coverage=coverage,
+            target_name=target_label(y, target_name),
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: float | None,
+        values: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        interval: ArrayLike | None = None,
+        coverage: float | None = None,
+        target_name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw a weighted sample.
+
+        Parameters
+        ----------
+        y_true : float or None
+            The observed target.
+        values : (m,) array
+            Values of the sample.
+        weights : (m,) array, optional
+            Not negative; divided by their sum. None means equal weights.
+        interval : (2,) array, optional
+            Lower and upper end; infinite ones are drawn to the border.
+        coverage : float, optional
+            What the interval was meant to hold; named in the legend.
+        target_name : str, optional
+            As in `from_estimator`.
+        ax : matplotlib Axes, optional
+            As in `from_estimator`.
+        **options
+            As in `from_estimator`.
+
+        Returns
+        -------
+        DistributionDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, shapes differ, or a value is NaN.
+        """
+        require_matplotlib(cls)
+        atoms, masses = _checked_sample(values, weights)
+        ends = None if interval is None else reals("interval", interval)
+        if ends is not None and (ends.shape != (2,) or not ends[0] <= ends[1]):
+            raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
+        if y_true is not None and not np.isfinite(y_true):
+            raise ValueError(f"y_true must be finite, got {y_true}")
+        display = cls(
+            values=atoms,
+            masses=masses,
+            y_true=None if y_true is None else float(y_true),
+            interval=ends,
+            coverage=coverage,
+            target_name="target" if target_name is None else target_name,
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        what: Literal["mass", "cdf"] = "mass",
+        bins: int | None = None,
+        bar_kwargs: Style = None,
+        line_kwargs: Style = None,
+    ) -> Self:
+        """Draw the mass function or the distribution function.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        what : {"mass", "cdf"}, default="mass"
+            The mass function, or the distribution function P(Y <= y).
+        bins : int, optional
+            Into how many bins of equal width masses are added up; 0 draws a line for each value.
+            By default 0 for 60 values with mass or fewer, and 40 for more.
+        bar_kwargs, line_kwargs : dict, optional
+            Keywords for the bars or lines of masses, and for the curve.
+
+        Returns
+        -------
+        DistributionDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range.
+        """
+        check_choice("what", what, WHAT)
+        if bins is not None and (
+            isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 0
+        ):
+            raise ValueError(f"bins must be a whole number from 0 on, got {bins!r}")
+        ax = axes_for(self, ax)
+        seen = self.masses > 0
+        shown = self.values[seen]
+        points = [*shown, *([] if self.y_true is None else [self.y_true])]
+        points += (
+            [] if self.interval is None else self.interval[np.isfinite(self.interval)].tolist()
+        )
+        margin = 0.04 * (max(points) - min(points)) or 1.0
+        low, high = min(points) - margin, max(points) + margin
+        self.bars_: list[Any] = []
+        self.curve_, self.interval_, self.observed_ = None, None, None
+        if self.interval is not None:
+            ends = np.clip(self.interval, low, high)
+            name = "interval" if self.coverage is None else f"{percent(self.coverage)} interval"
+            label = f"{name}, mass {percent(float(self.masses[self._inside()].sum()))}"
+            self.interval_ = ax.axvspan(*ends, color="#eaf3f9", linewidth=0, label=label, zorder=0)
+        if what == "mass":
+            n_bins = (0 if seen.sum() <= _MAX_LINES else _N_BINS) if bins is None else bins
+            self._draw_masses(ax, n_bins, bar_kwargs)
+        else:
+            self._draw_cdf(ax, low, high, line_kwargs)
+        if self.y_true is not None:
+            self.observed_ = ax.axvline(
+                self.y_true, color=VERMILLION, linewidth=1.6, linestyle=(0, (4, 2)),
+                label="observed",
+            )  # fmt: skip
+        ax.set_xlim(low, high)
+        ax.set_xlabel(self.target_name)
+        if ax.get_legend_handles_labels()[0]:
+            place = "upper right" if what == "mass" else "best"
+            ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _inside(self) -> NDArray[np.bool_]:
+        if self.interval is None:
+            return np.ones(len(self.values), dtype=bool)
+        lower, upper = self.interval
+        inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
+        return inside
+
+    def _draw_masses(self, ax: Any, n_bins: int, given: Style) -> None:
+        inside = self._inside()
+        seen = self.masses > 0
+        if n_bins == 0:
+            for part, colour in ((inside, BLUE), (~inside, GREY)):
+                rows = part & seen
+                look = styled(
+                    {"color": colour, "linewidth": 2}, given, "collections.LineCollection"
+                )
+                self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
+            ax.set_ylim(0, 118 * self.masses.max())  # room for the legend
+            ax.set_ylabel("probability (%)")
+            return
+        edges = np.histogram_bin_edges(self.values[seen], n_bins)
+        width = edges[1] - edges[0]
+        below = np.zeros(n_bins)
+        for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
+            masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
+            look = styled({"color": colour, "linewidth": 0}, given, "patches.Patch")
+            self.bars_.append(
+                ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
+            )
+            below = masses
+        ax.set_ylim(0, 1.18 * max(patch.get_y() + patch.get_height() for patch in self.bars_[1]))
+        ax.set_ylabel(f"probability (%) in a bin of {width:.2g}")
+
+    def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:
+        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, given,
+                      "lines.Line2D")  # fmt: skip
+        heights = np.concatenate([[0], np.cumsum(self.masses), [1]])
+        places = np.concatenate([[low], self.values, [high]])
+        (self.curve_,) = ax.plot(places, 100 * heights, **look)
+        if self.y_true is not None:
+            below = 100 * float(self.masses[self.values <= self.y_true].sum())
+            ax.plot([low, self.y_true], [below, below], color=VERMILLION, linewidth=0.8)
+        ax.set_ylabel("P(Y ≤ y) (%)")
+        ax.set_ylim(0, 101)
+
+
+def _one_row(X: Any, row: int) -> Any:
+    """Return row `row` of X as rows of the same kind."""
+    n = n_rows_of(X)
+    if isinstance(row, bool) or not isinstance(row, int | np.integer):
+        raise ValueError(f"row must be a whole number, got {row!r}")
+    if n is not None and not 0 <= row < n:
+        raise ValueError(f"row must be from 0 to {n - 1}, got {row}")
+    part = slice(int(row), int(row) + 1)
+    if isinstance(X, dict):
+        return {name: column[part] for name, column in X.items()}
+    return X.iloc[part] if hasattr(X, "iloc") else X[part]
+
+
+def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
+    """Return the values that a model knows of a target, and their masses in one row."""
+    index = model.scorer_.index if hasattr(model, "scorer_") else model.index_
+    values: Array = index.atoms(output)
+    shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))
+    cdf = model.predict_cdf(one, np.broadcast_to(values, shape), output="numpy")
+    cdf = cdf[0] if index.scalar_output else cdf[0, output]
+    return values, np.diff(cdf, prepend=0.0)
+
+
+def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
+    """Return distinct values, ascending, and their shares of the weights."""
+    sample = reals("values", values)
+    if sample.ndim != 1 or len(sample) == 0 or not np.isfinite(sample).all():
+        raise ValueError(f"values must be finite and of shape (m,) with m > 0, got {sample.shape}")
+    given = np.ones(len(sample)) if weights is None else reals("weights", weights)
+    if given.shape != sample.shape:
+        raise ValueError(f"weights must have shape {sample.shape}, got {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given > 0).any()):
+        raise ValueError("weights must be finite, not negative, and not all zero")
+    atoms, which = np.unique(sample, return_inverse=True)
+    masses = np.bincount(which, weights=given, minlength=len(atoms))
+    return atoms, masses / masses.sum()

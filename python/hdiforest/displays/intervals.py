@@ -1,0 +1,445 @@
+"""IntervalDisplay: targets and their intervals, by prediction, by target or against a feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.displays.asked import intervals_of, predictions_of, target_label, target_of
+from hdiforest.displays.shown_rows import (
+    checked_feature,
+    drawn_rows,
+    feature_of,
+    one_per_row,
+)
+from hdiforest.displays.style import (
+    BLUE,
+    INK,
+    PALE_BLUE,
+    PALE_VERMILLION,
+    VERMILLION,
+    Style,
+    axes_for,
+    check_choice,
+    percent,
+    require_matplotlib,
+    shades,
+    styled,
+)
+from hdiforest.metrics import coverage_score
+from hdiforest.metrics.inputs import checked, reals
+
+Array = NDArray[np.float64]
+Order = Literal["prediction", "target", "width"]
+ORDERS = ("prediction", "target", "width")
+SHAPES = ("auto", "bars", "bands")
+
+
+class IntervalDisplay:
+    """Targets and their prediction intervals.
+
+    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+
+    Parameters
+    ----------
+    y_true : (n,) array
+        Targets of the rows to draw.
+    intervals : (n, 2, k) array
+        Lower and upper ends of k levels.
+    coverages : (k,) array or None
+        What the levels were meant to hold.
+    realised : (k,) array
+        Share of targets that each level holds, of all rows, drawn or not.
+    n_rows : int
+        Number of these rows.
+    prediction : (n,) array or None
+        Means of the rows.
+    position : (n,) array
+        Where each row is drawn: a feature, or a rank.
+    position_name : str
+        Label of the horizontal axis.
+    target_name : str
+        Label of the vertical axis, with the unit.
+
+    Attributes
+    ----------
+    intervals_ : list of k matplotlib collections
+        What each level is drawn by; with bars of one level one collection for the rows whose
+        interval holds the target, and one for the others.
+    inside_, outside_ : matplotlib PathCollection
+        Targets inside and outside the interval of the highest coverage.
+    prediction_ : matplotlib Line2D or None
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    WidthDisplay : Coverage and width by group.
+    DistributionDisplay : The distribution of one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hdiforest import IntervalDisplay
+    >>> y = np.array([1.0, 2.0, 3.0, 9.0])
+    >>> intervals = np.array([[0, 2], [1, 4], [2, 5], [3, 6]])
+    >>> display = IntervalDisplay.from_predictions(y, intervals, coverage=0.9)
+    >>> display.realised.tolist()
+    [0.75]
+    >>> display.ax_.get_xlabel()
+    'rows, sorted by target'
+    """
+
+    def __init__(
+        self,
+        *,
+        y_true: Array,
+        intervals: Array,
+        coverages: Array | None,
+        realised: Array,
+        n_rows: int,
+        prediction: Array | None,
+        position: NDArray[Any],
+        position_name: str,
+        target_name: str,
+    ) -> None:
+        self.y_true = y_true
+        self.intervals = intervals
+        self.coverages = coverages
+        self.realised = realised
+        self.n_rows = n_rows
+        self.prediction = prediction
+        self.position = position
+        self.position_name = position_name
+        self.target_name = target_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: float | Sequence[float] = 0.9,
+        kind: str | None = None,
+        feature: int | str | ArrayLike | None = None,
+        sort_by: Order = "prediction",
+        output: int | None = None,
+        subsample: float | int | None = 300,
+        random_state: int | np.random.RandomState | None = None,
+        target_name: str | None = None,
+        feature_name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict intervals of rows and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
+            or the best of a search.
+        X : (n, n_features) array or table
+            Rows to draw.
+        y : (n,) or (n, n_outputs) array
+            Their targets. The name of a series is the label of the axis.
+        coverage : float or list of floats, default=0.9
+            Several levels give a fan chart.
+        kind : str, optional
+            See `HDIForestRegressor.predict_interval`.
+        feature : int, str or (n,) array, optional
+            A column of X by position or name, or values of the rows, to draw against. By default
+            rows are sorted by `sort_by`.
+        sort_by : {"prediction", "target", "width"}, default="prediction"
+            The width is that of the highest coverage.
+        output : int, optional
+            Which target, from 0 on; needed if the model has several.
+        subsample : float, int or None, default=300
+            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
+            The coverage in the legend is that of all rows.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice of these rows; None means 0, so that a picture repeats.
+        target_name, feature_name : str, optional
+            Labels of the axes, with units. Dollar signs enclose mathematics in them.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        IntervalDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, or the model has several targets and `output` is None.
+        """
+        require_matplotlib(cls)
+        check_choice("sort_by", sort_by, ORDERS)
+        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        values, name = feature_of(X, feature)
+        intervals = intervals_of(estimator, X, levels, kind, output)
+        return cls.from_predictions(
+            target_of(y, output),
+            intervals,
+            coverage=levels,
+            prediction=predictions_of(estimator, X, output),
+            feature=values,
+            sort_by=sort_by,
+            subsample=subsample,
+            random_state=random_state,
+            target_name=target_label(y, target_name),
+            feature_name=name if feature_name is None else feature_name,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        intervals: ArrayLike,
+        *,
+        coverage: float | ArrayLike | None = None,
+        prediction: ArrayLike | None = None,
+        feature: ArrayLike | None = None,
+        sort_by: Order | None = None,
+        subsample: float | int | None = 300,
+        random_state: int | np.random.RandomState | None = None,
+        target_name: str | None = None,
+        feature_name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw intervals that are already predicted.
+
+        Parameters
+        ----------
+        y_true : (n,) array
+            Observed targets.
+        intervals : (n, 2) or (n, 2, k) array
+            Lower and upper ends; infinite ones are drawn a little beyond all others.
+        coverage : float or list of k floats, optional
+            What the levels were meant to hold; named in the legend.
+        prediction : (n,) array, optional
+            Means, drawn as a line.
+        feature : (n,) array, optional
+            Numbers or dates to draw against.
+        sort_by : {"prediction", "target", "width"}, optional
+            How rows are sorted without `feature`; by default by prediction, or by target if there
+            is no `prediction`.
+        subsample : float, int or None, default=300
+            As in `from_estimator`.
+        random_state : int, RandomState or None, default=None
+            As in `from_estimator`.
+        target_name : str, optional
+            As in `from_estimator`.
+        feature_name : str, optional
+            As in `from_estimator`.
+        ax : matplotlib Axes, optional
+            As in `from_estimator`.
+        **options
+            As in `from_estimator`.
+
+        Returns
+        -------
+        IntervalDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, shapes differ, or a value is NaN.
+        """
+        require_matplotlib(cls)
+        label = target_label(y_true, target_name)
+        y, lower, upper = checked(y_true, intervals)
+        y, n = y.reshape(-1), len(y)
+        ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
+        k = ends.shape[2]
+        levels = _checked_levels(coverage, k)
+        means = None if prediction is None else one_per_row("prediction", prediction, n)
+        order = ("target" if means is None else "prediction") if sort_by is None else sort_by
+        check_choice("sort_by", order, ORDERS)
+        if order == "prediction" and means is None and feature is None:
+            raise ValueError("sort_by must not be 'prediction' without prediction")
+        by_level = [float(coverage_score(y, ends[..., j])) for j in range(k)]
+        rows = drawn_rows(n, subsample, random_state)
+        if feature is None:
+            widest = k - 1 if levels is None else int(np.argmax(levels))
+            widths = ends[:, 1, widest] - ends[:, 0, widest]
+            keys = {"prediction": means, "target": y, "width": widths}[order]
+            rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
+            position: NDArray[Any] = np.arange(len(rows))
+            position_name = f"rows, sorted by {order}"
+        else:
+            position = checked_feature(feature, n)[rows]
+            along = np.argsort(position, kind="stable")
+            rows, position = rows[along], position[along]
+            position_name = feature_name or "feature"
+        display = cls(
+            y_true=y[rows],
+            intervals=ends[rows],
+            coverages=levels,
+            realised=np.array(by_level),
+            n_rows=n,
+            prediction=None if means is None else means[rows],
+            position=position,
+            position_name=position_name,
+            target_name=label,
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        style: Literal["auto", "bars", "bands"] = "auto",
+        interval_kwargs: Style = None,
+        scatter_kwargs: Style = None,
+        line_kwargs: Style = None,
+    ) -> Self:
+        """Draw intervals, targets and the mean.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        style : {"auto", "bars", "bands"}, default="auto"
+            A bar for each row, or bands from row to row; "auto" means bands for several levels
+            whose rows stand at distinct places.
+        interval_kwargs, scatter_kwargs, line_kwargs : dict, optional
+            Keywords for the intervals, the targets and the line of the mean.
+
+        Returns
+        -------
+        IntervalDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If style is not known.
+        """
+        check_choice("style", style, SHAPES)
+        ax = axes_for(self, ax)
+        k = self.intervals.shape[2]
+        distinct = len(np.unique(self.position)) == len(self.position)
+        as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
+        lower, upper = self.intervals[:, 0, self._widest], self.intervals[:, 1, self._widest]
+        inside = (lower <= self.y_true) & (self.y_true <= upper)
+        ends = self._finite_ends(ax)
+        self.intervals_: list[Any] = []
+        # From wide to narrow, so that narrow ones are drawn above.
+        for at in reversed(range(k)):
+            level = self._levels[at]
+            looks: list[tuple[NDArray[np.bool_], Any, str | None]]
+            looks = [(np.full(len(inside), True), shades(k)[at], self._name(level))]
+            if k == 1 and not as_bands:
+                looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
+            for rows, colour, label in looks:
+                usual = {"color": colour, "label": label}
+                own = ends[rows, :, level]
+                if as_bands:
+                    drawn = self._band(ax, own, usual, interval_kwargs)
+                else:
+                    drawn = self._bars(ax, rows, own, usual, (k - at) ** 0.5, interval_kwargs)
+                self.intervals_.append(drawn)
+        self._draw_mean(ax, as_bands, line_kwargs)
+        wide = (
+            "" if k == 1 or self.coverages is None else f" {percent(self.coverages[self._widest])}"
+        )
+        dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
+        mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
+        self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
+        self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
+        ax.set(xlabel=self.position_name, ylabel=self.target_name)
+        legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
+        low, high = ax.get_ylim()
+        room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
+        ax.set_ylim(low, low + (high - low) * (1 + room))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @property
+    def _levels(self) -> list[int]:
+        """Positions of the levels, from narrow to wide."""
+        k = self.intervals.shape[2]
+        return list(range(k)) if self.coverages is None else np.argsort(self.coverages).tolist()
+
+    @property
+    def _widest(self) -> int:
+        return self._levels[-1]
+
+    def _finite_ends(self, ax: Any) -> Array:
+        """Return the ends, with places a little beyond all others for infinite ones."""
+        finite = self.intervals[np.isfinite(self.intervals)]
+        shown = np.concatenate([finite, self.y_true])
+        margin = 0.05 * (shown.max() - shown.min()) or 1.0
+        low, high = shown.min() - margin, shown.max() + margin
+        if np.isinf(self.intervals).any():
+            ax.set_ylim(low, high)
+        return np.clip(self.intervals, low, high)
+
+    def _name(self, level: int) -> str:
+        held = f"holds {percent(self.realised[level])}"
+        if level == self._widest:
+            held += f" of {self.n_rows:,} rows"
+        if self.coverages is None:
+            return f"interval, {held}"
+        return f"{percent(self.coverages[level])} interval, {held}"
+
+    def _band(self, ax: Any, ends: Array, own: dict[str, Any], given: Style) -> Any:
+        by_rank = np.array_equal(self.position, np.arange(len(self.position)))
+        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **own}
+        look = styled(usual, given, "collections.PolyCollection")
+        return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
+
+    def _bars(
+        self,
+        ax: Any,
+        rows: NDArray[np.bool_],
+        ends: Array,
+        own: dict[str, Any],
+        scale: float,
+        given: Style,
+    ) -> Any:
+        width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
+        usual = {"linewidth": scale * width, **own}
+        look = styled(usual, given, "collections.LineCollection")
+        return ax.vlines(self.position[rows], ends[:, 0], ends[:, 1], **look)
+
+    def _draw_mean(self, ax: Any, as_bands: bool, given: Style) -> None:
+        self.prediction_ = None
+        if self.prediction is None:
+            return
+        usual = {"color": INK, "linewidth": 1, "label": "mean"}
+        if not as_bands and (np.diff(self.prediction) < 0).any():  # a line would go up and down
+            usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
+        look = styled(usual, given, "lines.Line2D")
+        (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
+
+    def _dots(self, ax: Any, rows: NDArray[np.bool_], own: dict[str, Any], given: Style) -> Any:
+        look = styled({"linewidths": 0, "zorder": 3, **own}, given, "collections.PathCollection")
+        return ax.scatter(self.position[rows], self.y_true[rows], **look)
+
+
+def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:
+    if coverage is None:
+        return None
+    levels = np.atleast_1d(reals("coverage", coverage))
+    if levels.shape != (k,) or not ((levels > 0) & (levels <= 1)).all():
+        raise ValueError(
+            f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per level of "
+            f"intervals, got {coverage!r}"
+        )
+    return levels

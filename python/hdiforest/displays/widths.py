@@ -1,0 +1,345 @@
+"""WidthDisplay: coverage and width of intervals by group of rows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.calibration.record import check_confidence
+from hdiforest.displays.asked import intervals_of, target_label, target_of
+from hdiforest.displays.chance import chance_range
+from hdiforest.displays.style import (
+    BLUE,
+    GREY,
+    MIST,
+    PALE_BLUE,
+    VERMILLION,
+    Style,
+    axes_for,
+    check_choice,
+    percent,
+    plain,
+    require_matplotlib,
+    styled,
+)
+from hdiforest.metrics.inputs import checked
+from hdiforest.metrics.intervals import strata_by_width
+
+Array = NDArray[np.float64]
+WHAT = ("coverage", "width")
+
+
+class WidthDisplay:
+    """Coverage and width of intervals by group, such as thirds of their width.
+
+    Intervals that hold the wanted share on average may hold too little in some group. Make it by
+    `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+
+    Parameters
+    ----------
+    groups : list of g str
+        Names of the groups.
+    counts : (g,) int array
+        Rows of each group.
+    realised : (g,) array
+        Share of targets inside their interval.
+    mean_width : (g,) array
+        Mean width of the intervals.
+    width_range : (2, g) array
+        Between which the middle 80 % of widths lie.
+    coverage : float
+        Nominal coverage.
+    target_name : str
+        Name of the target, with the unit.
+    confidence : float, default=0.95
+        Probability with which a group of exactly the nominal coverage lies in its grey range.
+
+    Attributes
+    ----------
+    points_ : list of matplotlib PathCollection
+        A mark for each group: of those within the range of chance, and of those beyond it.
+    ranges_ : matplotlib artist
+        A bar for each group: what chance gives, or the middle 80 % of widths.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    CalibrationDisplay : Coverage of all rows, at several levels.
+
+    Examples
+    --------
+    >>> from hdiforest import WidthDisplay
+    >>> y = [1.0, 2.0, 3.0, 4.0]
+    >>> interval = [[0, 1], [0, 1], [2, 5], [3, 9]]
+    >>> display = WidthDisplay.from_predictions(y, interval, groups=["a", "a", "b", "b"])
+    >>> display.realised.tolist(), display.mean_width.tolist()
+    ([0.5, 1.0], [1.0, 4.5])
+    """
+
+    def __init__(
+        self,
+        *,
+        groups: list[str],
+        counts: NDArray[np.int64],
+        realised: Array,
+        mean_width: Array,
+        width_range: Array,
+        coverage: float,
+        target_name: str,
+        confidence: float = 0.95,
+    ) -> None:
+        self.groups = groups
+        self.counts = counts
+        self.realised = realised
+        self.mean_width = mean_width
+        self.width_range = width_range
+        self.coverage = coverage
+        self.target_name = target_name
+        self.confidence = confidence
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        kind: str | None = None,
+        groups: int | ArrayLike = 3,
+        output: int | None = None,
+        target_name: str | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict intervals of rows and compare groups of them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            See `IntervalDisplay.from_estimator`.
+        X : (n, n_features) array or table
+            Rows to draw.
+        y : (n,) or (n, n_outputs) array
+            Their targets.
+        coverage : float, default=0.9
+            What the intervals are meant to hold.
+        kind : str, optional
+            See `HDIForestRegressor.predict_interval`.
+        groups : int or (n,) array, default=3
+            A number of groups by width, equal in size up to ties; or the group of each row.
+        output : int, optional
+            Which target, from 0 on; needed if the model has several.
+        target_name : str, optional
+            Name of the target in the label of widths, with the unit.
+        confidence : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        WidthDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, or the model has several targets and `output` is None.
+        """
+        require_matplotlib(cls)
+        interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
+        return cls.from_predictions(
+            target_of(y, output),
+            interval,
+            coverage=coverage,
+            groups=groups,
+            target_name=target_label(y, target_name),
+            confidence=confidence,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        interval: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        groups: int | ArrayLike = 3,
+        target_name: str | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compare groups of intervals that are already predicted.
+
+        Parameters
+        ----------
+        y_true : (n,) array
+            Observed targets.
+        interval : (n, 2) array
+            Lower and upper ends.
+        coverage : float, default=0.9
+            What the intervals were meant to hold, above 0 and below 1.
+        groups : int or (n,) array, default=3
+            As in `from_estimator`.
+        target_name : str, optional
+            As in `from_estimator`.
+        confidence : float, default=0.95
+            As in `from_estimator`.
+        ax : matplotlib Axes, optional
+            As in `from_estimator`.
+        **options
+            As in `from_estimator`.
+
+        Returns
+        -------
+        WidthDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If an argument is out of range, shapes differ, or a value is NaN.
+        """
+        require_matplotlib(cls)
+        check_confidence(confidence)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must be above 0 and below 1, got {coverage:g}")
+        y, lower, upper = checked(y_true, interval)
+        if lower.ndim != 1:
+            raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
+        widths, inside = upper - lower, (lower <= y) & (y <= upper)
+        names, of_row = _grouped(groups, widths)
+        members = [np.flatnonzero(of_row == g) for g in range(len(names))]
+        display = cls(
+            groups=names,
+            counts=np.array([len(rows) for rows in members]),
+            realised=np.array([inside[rows].mean() for rows in members]),
+            mean_width=np.array([widths[rows].mean() for rows in members]),
+            width_range=np.stack(
+                [np.quantile(widths[rows], [0.1, 0.9], method="inverted_cdf") for rows in members],
+                axis=1,
+            ),
+            coverage=coverage,
+            target_name=target_label(y_true, target_name),
+            confidence=confidence,
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        what: Literal["coverage", "width"] = "coverage",
+        point_kwargs: Style = None,
+        range_kwargs: Style = None,
+    ) -> Self:
+        """Draw the coverage or the width of each group.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        what : {"coverage", "width"}, default="coverage"
+            Realised coverage, with the range that chance gives where the nominal coverage is exact;
+            or mean width, with the middle 80 % of widths.
+        point_kwargs, range_kwargs : dict, optional
+            Keywords for the marks and for the bars behind them.
+
+        Returns
+        -------
+        WidthDisplay
+            The display itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If `what` is not known.
+        """
+        check_choice("what", what, WHAT)
+        ax = axes_for(self, ax)
+        place = np.arange(len(self.groups))
+        if what == "coverage":
+            low, high = chance_range(self.coverage, self.counts, self.confidence)
+            outside = (self.realised < low) | (self.realised > high)
+            self._draw(ax, 100 * self.realised, 100 * low, 100 * high, MIST, range_kwargs,
+                       f"{percent(self.confidence)} range of chance")  # fmt: skip
+            ax.vlines(100 * self.coverage, -0.5, len(place) - 0.5, color=GREY, linewidth=1,
+                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
+            ax.set_xlabel("realised coverage (%)")
+            values = 100 * self.realised
+        else:
+            low, high = self.width_range
+            self._draw(ax, self.mean_width, low, high, PALE_BLUE, range_kwargs,
+                       "middle 80 % of widths")  # fmt: skip
+            outside = np.zeros(len(place), dtype=bool)
+            ax.set_xlabel(f"width of the {percent(self.coverage)} interval, {self.target_name}")
+            values = self.mean_width
+        name = "realised" if what == "coverage" else "mean width"
+        self.points_: list[Any] = []
+        looks = [(~outside, BLUE, "o", name), (outside, VERMILLION, "^", f"{name}, beyond chance")]
+        for rows, colour, mark, label in looks:
+            if rows.any():
+                usual = {"color": colour, "marker": mark, "s": 48, "zorder": 3, "linewidths": 0}
+                usual["label"] = label
+                look = styled(usual, point_kwargs, "collections.PathCollection")
+                self.points_.append(ax.scatter(values[rows], place[rows], **look))
+        ax.set_yticks(place, [
+            f"{name}\n{count:,} row{'s' * (count != 1)}"
+            for name, count in zip(self.groups, self.counts.tolist(), strict=True)
+        ])  # fmt: skip
+        n = len(place)
+        ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(
+        self, ax: Any, values: Array, low: Array, high: Array, colour: str, given: Style, label: str
+    ) -> None:
+        usual = {"color": colour, "linewidth": 9, "label": label}
+        look = styled(usual, given, "collections.LineCollection")
+        self.ranges_ = ax.hlines(np.arange(len(values)), low, high, **look)
+
+
+def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
+    """Return names of groups that have rows, and the group of each row."""
+    if np.ndim(groups) > 0:
+        given = np.asarray(groups)
+        if given.shape != widths.shape:
+            raise ValueError(f"groups must have shape {widths.shape}, got {given.shape}")
+        labels, of_row = np.unique(given.astype(str) if given.dtype == object else given,
+                                   return_inverse=True)  # fmt: skip
+        return [plain(label) for label in labels], of_row
+    strata = strata_by_width(widths, groups, "groups")
+    names = ["width 0", *_width_names(int(groups))]
+    present, of_row = np.unique(strata, return_inverse=True)
+    return [names[stratum] for stratum in present], of_row
+
+
+def _width_names(n: int) -> list[str]:
+    if n == 1:
+        return ["all"]
+    if n <= 3:
+        part = {2: "half", 3: "third"}[n]
+        return [
+            f"{size} {part}" for size in ("narrow", "middle", "wide") if n == 3 or size != "middle"
+        ]
+    return [
+        f"{i} of {n}{', narrow' if i == 1 else ', wide' if i == n else ''}" for i in range(1, n + 1)
+    ]

@@ -1,0 +1,87 @@
+// test_tile_slices.cpp: the slices of each row and output against those of single leaves
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check.hpp"
+#include "samples.hpp"
+#include "scoring/tile_slices.hpp"
+
+using namespace hdicore;
+using namespace samples;
+
+namespace {
+
+bool same(const EntrySlice& a, const EntrySlice& b) {
+    return a.begin == b.begin && a.units == b.units && a.n == b.n && a.leaf == b.leaf;
+}
+
+void check_row(const LeafIndex& index, std::size_t output, const std::vector<leaf_t>& leaves,
+               std::size_t k, RowSlices found) {
+    std::size_t n = 0;
+    for (std::size_t t = 0; t < index.n_trees(); ++t) {
+        const leaf_t leaf = leaves[t * RowTiles::tile_rows + k];
+        if (leaf == no_leaf) continue;
+        const EntrySlice expected = index.entries(output, t, leaf);
+        if (expected.n == 0) continue;
+        CHECK(n < found.size() && same(found[n], expected));
+        ++n;
+    }
+    CHECK(n == found.size());
+}
+
+// Takes the slices of some rows, output by output, as readers do.
+void check_tile(Random& random, const LeafIndex& index) {
+    std::vector<leaf_t> leaves(index.n_trees() * RowTiles::tile_rows);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+        const std::size_t n_leaves = index.n_leaves(i / RowTiles::tile_rows);
+        leaves[i] = static_cast<leaf_t>(below(random, n_leaves + 1)) - 1;
+    }
+    TileSlices slices(index, RowTiles::tile_rows);
+    for (const std::size_t n : {RowTiles::tile_rows, std::size_t{3}}) {
+        for (std::size_t o = 0; o < index.n_outputs(); ++o) {
+            if (o > 0 && index.outputs_begin_alike()) {
+                slices.next_output();
+            } else {
+                slices.assign(o, leaves.data(), RowTiles::tile_rows, n);
+            }
+            for (std::size_t k = 0; k < n; ++k) check_row(index, o, leaves, k, slices.row(k));
+        }
+    }
+}
+
+void slices_are_those_of_the_leaves() {
+    Random random(1);
+    int n_alike = 0;
+    for (int round = 0; round < 40; ++round) {
+        Training rows = random_training(random, 1 + below(random, 300), 1 + below(random, 6),
+                                        1 + below(random, 6), 1 + below(random, 4));
+        // Where rows of a leaf share targets, each leaf and output has entries of its own.
+        for (double& y : rows.y) y += round % 2 == 0 ? uniform(random) : 0;
+        const LeafIndex index(rows.rows(), false, 1);
+        CHECK(index.outputs_begin_alike() == index.arrays().uniform());
+        n_alike += index.outputs_begin_alike() && index.n_outputs() > 1;
+        check_tile(random, index);
+    }
+    CHECK(n_alike >= 10 && n_alike <= 30);
+}
+
+// No index built here is like this: in the second output a leaf has given an entry to the next.
+void outputs_may_differ() {
+    Random random(2);
+    Training rows{4, 1, 2, {0, 0, 1, 1}, {0, 0, 1, 1, 2, 2, 3, 3}, {}, {}};
+    LeafIndexArrays arrays = LeafIndex(rows.rows(), false, 1).arrays();
+    std::vector<std::uint32_t> begin(arrays.leaf_begin.view().begin(),
+                                     arrays.leaf_begin.view().end());
+    CHECK(begin == (std::vector<std::uint32_t>{0, 2, 4, 0, 2, 4}));
+    begin[4] = 1;
+    arrays.leaf_begin = Array(std::move(begin));
+    const LeafIndex index(std::move(arrays));
+    CHECK(!index.outputs_begin_alike());
+    check_tile(random, index);
+}
+
+}  // namespace
+
+int main() {
+    slices_are_those_of_the_leaves();
+    outputs_may_differ();
+    return check::finish();
+}
