@@ -166,7 +166,7 @@ class CalibrationDisplay:
         Parameters
         ----------
         y_true : (n,) array
-            Targets.
+            Observed targets.
         intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
             Intervals by nominal coverage, or of k `coverages`; a dict of names gives a curve for
             each name, such as before and after a calibration.

@@ -112,13 +112,13 @@ class DistributionDisplay:
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
         X : (n, n_features) array or table
-            Rows to predict.
+            Rows to draw.
         y : (n,) or (n, n_outputs) array, optional
             Observed targets.
         row : int, default=0
             Which row of X to draw.
         coverage : float, default=0.9
-            Nominal level of the intervals.
+            What the intervals are meant to hold.
         kind : str, optional
             Of the interval; see `HDIForestRegressor.predict_interval`.
         output : int, optional
@@ -182,7 +182,7 @@ class DistributionDisplay:
         y_true : float or None
             The observed target.
         values : (m,) array
-            Targets of the atoms, ascending.
+            Values of the sample.
         weights : (m,) array, optional
             Not negative; divided by their sum. None means equal weights.
         interval : (2,) array, optional
@@ -190,9 +190,9 @@ class DistributionDisplay:
         coverage : float, optional
             What the interval was meant to hold; named in the legend.
         target_name : str, optional
-            Name of the target, with the unit.
+            As in `from_estimator`.
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            As in `from_estimator`.
         **options
             As in `from_estimator`.
 

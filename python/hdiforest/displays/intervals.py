@@ -143,7 +143,7 @@ class IntervalDisplay:
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
         X : (n, n_features) array or table
-            Rows to predict.
+            Rows to draw.
         y : (n,) or (n, n_outputs) array
             Their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
@@ -222,7 +222,7 @@ class IntervalDisplay:
         Parameters
         ----------
         y_true : (n,) array
-            Targets.
+            Observed targets.
         intervals : (n, 2) or (n, 2, k) array
             Lower and upper ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
@@ -235,16 +235,15 @@ class IntervalDisplay:
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
         subsample : float, int or None, default=300
-            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-            The coverage in the legend is that of all rows.
+            As in `from_estimator`.
         random_state : int, RandomState or None, default=None
-            Draws these rows.
+            As in `from_estimator`.
         target_name : str, optional
-            Name of the target, with the unit.
+            As in `from_estimator`.
         feature_name : str, optional
-            Name of the feature, with the unit.
+            As in `from_estimator`.
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            As in `from_estimator`.
         **options
             As in `from_estimator`.
 

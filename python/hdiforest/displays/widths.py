@@ -40,7 +40,7 @@ class WidthDisplay:
     Parameters
     ----------
     groups : list of g str
-        A number of groups by width, or the group of each row.
+        Names of the groups.
     counts : (g,) int array
         Rows of each group.
     realised : (g,) array
@@ -123,11 +123,11 @@ class WidthDisplay:
         estimator : fitted estimator
             See `IntervalDisplay.from_estimator`.
         X : (n, n_features) array or table
-            Rows to predict.
+            Rows to draw.
         y : (n,) or (n, n_outputs) array
-            Targets of these rows.
+            Their targets.
         coverage : float, default=0.9
-            Nominal level of the intervals.
+            What the intervals are meant to hold.
         kind : str, optional
             See `HDIForestRegressor.predict_interval`.
         groups : int or (n,) array, default=3
@@ -185,19 +185,19 @@ class WidthDisplay:
         Parameters
         ----------
         y_true : (n,) array
-            Targets.
+            Observed targets.
         interval : (n, 2) array
             Lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
         groups : int or (n,) array, default=3
-            A number of groups by width, or the group of each row.
+            As in `from_estimator`.
         target_name : str, optional
-            Name of the target, with the unit.
+            As in `from_estimator`.
         confidence : float, default=0.95
-            See the class.
+            As in `from_estimator`.
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            As in `from_estimator`.
         **options
             As in `from_estimator`.
 
