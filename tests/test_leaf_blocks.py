@@ -88,10 +88,11 @@ def test_rows_that_weigh_alike_take_one_pass():
 
 def test_trees_that_differ_are_judged_together():
     """First trees of many ties, or a last one with a large leaf, do not decide alone."""
-    y = np.repeat(np.arange(500.0), 4)
-    spread = np.arange(2000) // 4 % 500
-    together = np.zeros(2000, dtype=int)
-    apart = np.arange(2000) % 500  # rows of one target lie in four leaves
+    n = (1 << 16) + 4
+    y = np.repeat(np.arange(n / 4), 4)
+    spread = np.arange(n) // 4
+    together = np.zeros(n, dtype=int)  # a leaf whose units are stored
+    apart = np.arange(n) % (n // 4)  # rows of one target lie in four leaves
     for columns in ([spread, apart, apart, apart], [apart, apart, apart, together]):
         leaves = np.stack(columns, axis=1)
         blocks = Blocks(leaves, None, 1)
