@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/prefetch.hpp"
 #include "forest/forest.hpp"
 
 namespace hdicore {
@@ -81,29 +82,46 @@ void walk(const Node* tree, const feature_key* tile,
 
 }  // namespace
 
-// Few rows leave lanes empty, so each walks down many trees in lockstep instead.
+// Few rows leave lanes empty, so each walks down many trees at once instead: a step down each tree
+// by turns, so that the next node of one is fetched while the others step. Trees at whose leaf the
+// row has arrived drop out.
 template <class Node, bool may_be_nan>
 void Forest::walk_few(const Array<Node>& nodes, const RowTiles& rows, std::size_t first,
                       std::size_t last, leaf_t* out) const noexcept {
-    constexpr std::size_t lanes = 16;
+    constexpr std::size_t lanes = 128;
+    constexpr int steps_between_checks = 3;
+    const Node* trees[lanes];
+    std::uint32_t at[lanes];
+    leaf_t* leaves[lanes];
     for (std::size_t i = 0; i < rows.n_rows(); ++i) {
         const feature_key* row = rows.tile(0) + i;
         for (std::size_t t = first; t < last; t += lanes) {
-            const std::size_t n = std::min(lanes, last - t);
-            const Node* trees[lanes];
-            std::uint32_t at[lanes] = {};
-            for (std::size_t k = 0; k < n; ++k) trees[k] = nodes.data() + tree_offsets_[t + k];
-            for (std::uint32_t moved = 1; moved != 0;) {
-                moved = 0;
-                for (std::size_t k = 0; k < n; ++k) {
-                    const std::uint32_t next = step<may_be_nan>(trees[k][at[k]], row);
-                    moved |= next ^ at[k];
-                    at[k] = next;
-                }
-            }
+            std::size_t n = std::min(lanes, last - t);
             for (std::size_t k = 0; k < n; ++k) {
-                out[(t - first + k) * RowTiles::tile_rows + i] =
-                    static_cast<leaf_t>(trees[k][at[k]].leaf());
+                trees[k] = nodes.data() + tree_offsets_[t + k];
+                at[k] = 0;
+                leaves[k] = out + (t - first + k) * RowTiles::tile_rows + i;
+            }
+            while (n > 0) {
+                for (int s = 0; s < steps_between_checks; ++s) {
+                    for (std::size_t k = 0; k < n; ++k) {
+                        at[k] = step<may_be_nan>(trees[k][at[k]], row);
+                        prefetch_line(trees[k] + at[k]);
+                    }
+                }
+                std::size_t n_left = 0;
+                for (std::size_t k = 0; k < n; ++k) {
+                    const Node node = trees[k][at[k]];
+                    const std::uint32_t next = step<may_be_nan>(node, row);
+                    const bool moves = next != at[k];
+                    *leaves[k] = static_cast<leaf_t>(node.leaf());
+                    trees[n_left] = trees[k];
+                    at[n_left] = next;
+                    leaves[n_left] = leaves[k];
+                    prefetch_line(trees[k] + next);
+                    n_left += moves;
+                }
+                n = n_left;
             }
         }
     }
