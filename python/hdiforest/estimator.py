@@ -25,7 +25,7 @@ from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.nesting import layers, pipelines
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
-from hdiforest.rows import Block, checked_blocks, concatenated
+from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, trained
 
@@ -337,6 +337,9 @@ class HDIForestRegressor(
     ) -> NDArray[np.float64]:
         fitted = self._require_fitted()
         ask = bound(method, fitted.scorer)
+        if per_row is None and is_plain(X, self, fitted):
+            # One row takes a microsecond less than through blocks.
+            return ask(X, *arguments, n_threads=self._n_threads(len(X)), **options)
 
         def answers(block: Block) -> NDArray[np.float64]:
             n_threads = self._n_threads(len(block.rows))

@@ -20,6 +20,7 @@ from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 
 Rows = NDArray[np.floating[Any]]
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0) -> Rows:
@@ -46,7 +47,7 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0
         return encoded
     if fitted.coding is not None:
         return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan, first_row=first_row)
-    if _is_plain(model, X, fitted):
+    if is_plain(X, model, fitted):
         plain: Rows = X
         return plain
     rows: Rows = _validated(
@@ -169,15 +170,17 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np
     return weights
 
 
-def _is_plain(model: Any, X: object, fitted: FittedForest) -> TypeGuard[Rows]:
-    """Whether validation would return X itself, up to casts and checks that the engine makes.
+def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
+    """Whether the rows are X itself, up to casts and checks that the engine makes.
 
     Validation takes several times as long as the intervals of a single row, and copies float64.
     """
     return (
         type(X) is np.ndarray
-        and X.dtype in (np.float32, np.float64)
+        and X.dtype in _FLOATS
         and X.flags.c_contiguous
+        and model._steps is None
+        and fitted.coding is None
         and fitted.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_

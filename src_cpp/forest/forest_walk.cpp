@@ -10,7 +10,7 @@ namespace hdicore {
 namespace {
 
 // Up to so many, rows are walked one by one.
-constexpr std::size_t few_rows = 4;
+constexpr std::size_t few_rows = 8;
 
 // Offset of the keys of a node's feature in a tile.
 inline std::size_t in_tile(NarrowNode node) noexcept {
