@@ -17,7 +17,8 @@ pytestmark = pytest.mark.peers
 quantile_forest = pytest.importorskip("quantile_forest")
 
 MODULES = ("cases", "checks", "goals", "measure", "memory", "peers", "report", "run", "store")
-TIMES = {"hdi", "hdi_half", "hdi_5", "quantiles", "mean", "routing", "routing_float64", "forest"}
+TIMES = {"hdi", "hdi_half", "hdi_5", "quantiles", "mean", "routing", "routing_float64"}
+TIMES |= {"forest", "onnx"}
 
 
 @pytest.fixture(scope="module")

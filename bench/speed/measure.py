@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +16,11 @@ from sklearn.ensemble import RandomForestRegressor
 from cases import Case, load
 from checks import LEVELS, QUANTILES, check_answers
 from hdiforest import HDIForestRegressor
+from onnx_mean import onnx_means
 from peers import peers_of
 
 IMPORTS = 3
+LOADS = 5
 ONE_ROW_CALLS = 500
 ONE_ROW_FOREST_CALLS = 50  # milliseconds each
 
@@ -55,14 +59,23 @@ def measure(case: Case, threads: Sequence[int], turns: int) -> dict[str, object]
         for _ in range(IMPORTS)
     ]
     peers, left_out = peers_of(forest, X, y)
+    onnx, reason = onnx_means(forest, queries, tuple(threads))
+    if reason is not None:
+        left_out["onnx"] = reason
+    works = {n: _works(model, forest, queries, n) for n in threads}
+    for n, run in onnx.items():
+        works[n]["onnx"] = Work(run, queries[: case.peer_queries])
+    for name, peer in peers.items():  # with all threads only
+        works[most][name] = Work(_quantiles_of(peer), queries[: case.peer_queries])
     return {
         "kind": "speed",
         "case": asdict(case) | {"rows": len(X)},
         "n_features": X.shape[1],
-        "us_per_row": _turns(model, forest, peers, queries, case.peer_queries, threads, turns),
-        "one_row_us": _one_row(model, forest, queries),
+        "us_per_row": _turns(model, forest, works, turns),
+        "one_row_us": _one_row(model, forest, onnx.get(1), queries),
         "fit_seconds": fit_seconds,
         "import_seconds": import_seconds,
+        "load_seconds": _load_seconds(model),
         "bytes": _bytes(model, forest, peers),
         "left_out": left_out,
     }
@@ -71,25 +84,18 @@ def measure(case: Case, threads: Sequence[int], turns: int) -> dict[str, object]
 def _turns(
     model: HDIForestRegressor,
     forest: RandomForestRegressor,
-    peers: dict[str, RandomForestQuantileRegressor],
-    queries: np.ndarray,
-    n_peer_queries: int,
-    threads: Sequence[int],
+    works: dict[int, dict[str, Work]],
     turns: int,
 ) -> dict[str, dict[str, list[float]]]:
     """Time per row in us, by number of threads, kind of work and turn.
 
     A turn does each kind of work once; the next one begins with the next kind.
     """
-    works = {n: _works(model, forest, queries, n) for n in threads}
-    for name, peer in peers.items():  # with all threads only
-        run = _quantiles_of(peer)
-        works[max(threads)][name] = Work(run, queries[:n_peer_queries])
-    times = {str(n): {name: [] for name in works[n]} for n in threads}
+    times = {str(n): {name: [] for name in kinds} for n, kinds in works.items()}
     for turn in range(-1, turns):  # turn -1 warms up
-        for n in threads:
+        for n, by_name in works.items():
             model.n_jobs = forest.n_jobs = n
-            kinds = list(works[n].items())
+            kinds = list(by_name.items())
             begin = turn % len(kinds)
             for name, (run, rows) in kinds[begin:] + kinds[:begin]:
                 if turn < 0:
@@ -122,7 +128,10 @@ def _quantiles_of(peer: RandomForestQuantileRegressor) -> Callable[[np.ndarray],
 
 
 def _one_row(
-    model: HDIForestRegressor, forest: RandomForestRegressor, queries: np.ndarray
+    model: HDIForestRegressor,
+    forest: RandomForestRegressor,
+    onnx: Callable[[np.ndarray], np.ndarray] | None,
+    queries: np.ndarray,
 ) -> dict[str, dict[str, float]]:
     """Time of a call with a single row in us, on one thread: median and outer tenths."""
     model.n_jobs = forest.n_jobs = 1
@@ -132,6 +141,8 @@ def _one_row(
         "scorer": (lambda row: scorer.intervals(row, 0.9, n_threads=1), ONE_ROW_CALLS),
         "forest": (forest.predict, ONE_ROW_FOREST_CALLS),
     }
+    if onnx is not None:
+        calls["onnx"] = (onnx, ONE_ROW_CALLS)
     found = {}
     for name, (run, n_calls) in calls.items():
         rows = [queries[k % len(queries)][None] for k in range(n_calls)]
@@ -140,6 +151,14 @@ def _one_row(
         low, median, high = np.percentile(took, [10, 50, 90])
         found[name] = {"median": median, "p10": low, "p90": high}
     return found
+
+
+def _load_seconds(model: HDIForestRegressor) -> list[float]:
+    """Time to open a model file, in the page cache, up to the first query."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        model.save(path, training_rows=False)
+        return [seconds(lambda: HDIForestRegressor.load(path)) for _ in range(LOADS)]
 
 
 def _bytes(

@@ -86,7 +86,7 @@ def _machines(results: list[Result]) -> list[str]:
 
 def _picture(results: list[Result]) -> Figure:
     """Draw a panel for each peer: ratio to the HDI by case and threads, and the goals."""
-    figure = Figure(figsize=(13, 1.6 + 0.42 * len(results)), layout="constrained")
+    figure = Figure(figsize=(16, 1.6 + 0.42 * len(results)), layout="constrained")
     panels = figure.subplots(1, len(PEERS), sharey=True, squeeze=False)[0]
     heights = np.arange(len(results))
     for axes, (peer, title) in zip(panels, PEERS.items(), strict=True):

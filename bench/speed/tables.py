@@ -12,6 +12,7 @@ from goals import Goal, goals_of
 
 PEERS = {
     "forest": "scikit-learn, mean",
+    "onnx": "ONNX Runtime, mean",
     "peer_exact": "quantile-forest, exact",
     "peer_default": "quantile-forest, default",
 }
@@ -116,14 +117,16 @@ def _one_row(results: list[Result]) -> Table:
         medians = {name: times["median"] for name, times in calls.items()}
         shown = [
             Cell(f"{_short(times['median'])} ({_short(times['p10'])}-{_short(times['p90'])})")
-            for times in calls.values()
+            for times in (calls[name] for name in ("estimator", "scorer", "forest"))
         ]
         shown[0] = _judged(shown[0].text, medians["estimator"], goals["one_row"])
         factor = medians["forest"] / medians["estimator"]
         shown.append(_judged(_short(factor), factor, goals["one_row_forest"]))
+        shown.append(Cell(_short(medians["onnx"]) if "onnx" in medians else "-"))
         rows.append([Cell(case), *shown])
     columns = ["case", "estimator, us", "scorer, us", "scikit-learn, mean, us"]
-    return Table("One row per call", [*columns, "scikit-learn / estimator"], rows)
+    columns += ["scikit-learn / estimator", "ONNX Runtime, mean, us"]
+    return Table("One row per call", columns, rows)
 
 
 def _build(results: list[Result]) -> Table:
@@ -134,6 +137,7 @@ def _build(results: list[Result]) -> Table:
         imports = np.array(result["import_seconds"])
         row = [Cell(case), Cell(_short(result["fit_seconds"])), _spread(imports)]
         row.append(_spread(100 * imports / result["fit_seconds"], goals["import"]))
+        row.append(_spread(1000 * np.array(result["load_seconds"]), goals["load"]))
         row += [_megabytes(size[name]) for name in ("index", "nodes", "forest", "peer_exact")]
         for other, goal in (("forest", "index_forest"), ("peer_exact", "index_peer")):
             if size[other] is None:
@@ -142,8 +146,8 @@ def _build(results: list[Result]) -> Table:
                 share = size["index"] / size[other]
                 row.append(_judged(f"{share:.3f}", share, goals[goal]))
         rows.append(row)
-    columns = ["case", "fit, s", "import, s", "import, % of fit", "index, MB", "our nodes, MB"]
-    columns += ["forest, MB", "quantile-forest's leaves, MB"]
+    columns = ["case", "fit, s", "import, s", "import, % of fit", "load, ms"]
+    columns += ["index, MB", "our nodes, MB", "forest, MB", "quantile-forest's leaves, MB"]
     columns += ["index / forest", "index / quantile-forest's leaves"]
     return Table("Build", columns, rows)
 
