@@ -349,9 +349,8 @@ def test_large_leaves_of_equal_rows_store_no_units():
         )
 
 
-def shortest_by_running_sums(values, units, n_trees, level):
+def shortest_by_running_sums(values, units, enough):
     """The definition for targets without ties in width, in O(n log n)."""
-    enough = n_trees * (int(np.floor(level * 2**31 + 0.5)) - 2)
     upto = np.append(0, np.cumsum(units))
     last = np.searchsorted(upto, upto[:-1] + enough) - 1
     starts = np.flatnonzero(last < len(values))
@@ -363,7 +362,7 @@ def shortest_by_running_sums(values, units, n_trees, level):
     ("n", "sizes"),
     [(6000, (0.5, 0.5)), (9000, (0.9, 0.05, 0.05)), (90_000, (0.5, 0.4, 0.1)), (140_000, (1.0,))],
 )
-def test_shortest_intervals_of_large_leaves(n, sizes):
+def test_answers_of_large_leaves(n, sizes):
     rng = np.random.default_rng(n)
     leaves = rng.choice(len(sizes), size=(n, 4), p=sizes).astype(np.int32)
     y = rng.gamma(2, size=n)
@@ -371,6 +370,9 @@ def test_shortest_intervals_of_large_leaves(n, sizes):
     query = rng.integers(0, len(sizes), (4, 4)).astype(np.int32)
     levels = [0.1, 0.5, 0.9, 0.99]
     found = index.intervals(query, levels)
+    quantiles, mean = index.quantiles(query, levels), index.mean(query)
+    points = np.sort(rng.choice(y, size=(4, 3)), axis=1)
+    cdf = index.cdf(query, points)
     for row, own in enumerate(query):
         units = np.zeros(n, dtype=np.int64)
         for tree, leaf in enumerate(own):
@@ -379,8 +381,15 @@ def test_shortest_intervals_of_large_leaves(n, sizes):
             units[np.searchsorted(index.atoms(), members)] += np.diff(upto)
         held = np.flatnonzero(units)
         for k, level in enumerate(levels):
-            expected = shortest_by_running_sums(index.atoms()[held], units[held], 4, level)
+            enough = 4 * (int(np.floor(level * 2**31 + 0.5)) - 2)
+            expected = shortest_by_running_sums(index.atoms()[held], units[held], enough)
             np.testing.assert_array_equal(found[row, :, k], expected)
+            at = np.searchsorted(np.cumsum(units), enough)
+            assert quantiles[row, k] == index.atoms()[at]
+        shares = units / (4 * 2**31)
+        np.testing.assert_allclose(mean[row], shares @ index.atoms(), rtol=1e-12)
+        expected = [shares[index.atoms() <= point].sum() for point in points[row]]
+        np.testing.assert_allclose(cdf[row], expected, rtol=1e-12)
 
 
 def test_the_wide_shift_depends_on_the_number_of_trees():
