@@ -19,6 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdicore import weighted_hdi
+from hdiforest import HDIForestRegressor
 from hdiforest.quantile_forest import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
@@ -252,6 +253,16 @@ def test_the_forest_is_that_of_scikit_learn():
         assert get_tags(fitted).target_tags == get_tags(same).target_tags
         own = {"default_quantiles", "max_samples_leaf"}
         assert fitted.get_params().keys() - same.get_params().keys() == own
+
+
+def test_other_models_take_the_fitted_forest():
+    fitted, same = forest(), RandomForestRegressor(12, min_samples_leaf=4, random_state=0).fit(X, Y)
+    model, other = (HDIForestRegressor.from_forest(each, X, Y) for each in (fitted, same))
+    assert_array_equal(model.predict_interval(X_NEW), other.predict_interval(X_NEW))
+    assert_array_equal(model.oob_quantiles(0.5), other.oob_quantiles(0.5))
+    copied = copy.copy(fitted)
+    copied.fit(X[:60], Y[:60])
+    assert_array_equal(fitted.predict(X_NEW), forest().predict(X_NEW))
 
 
 def test_the_interface_is_that_of_quantile_forest():

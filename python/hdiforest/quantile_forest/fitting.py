@@ -150,6 +150,12 @@ class SampledForest(ForestRegressor):
     def _n_threads(self) -> int:
         return thread_count(self.n_jobs)
 
+    def __copy__(self) -> Self:
+        # By pickling, which is the default, a copy would get arrays of its own.
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())
         if "_samples" in state:
