@@ -32,3 +32,11 @@ def test_the_loop_in_cython_gives_the_quantiles_of_quantile_forest():
     table = run(sys.executable, script, "--quick", env=os.environ | {"CFLAGS": "-O0"})
     lines = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
     assert lines == ["1", "10", "None"]
+
+
+def test_the_drop_in_gives_the_quantiles_of_quantile_forest():
+    for library in ("quantile_forest", "tabulate"):
+        pytest.importorskip(library)
+    table = run(sys.executable, ROOT / "bench" / "backend" / "drop_in.py", "--quick")
+    lines = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    assert lines == [["1", "1"], ["5", "1"], ["1", "None"], ["5", "None"]]

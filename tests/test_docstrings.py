@@ -9,7 +9,10 @@ from .oracle import ROOT
 
 pytestmark = pytest.mark.docs
 
-PACKAGES = ("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask", "hdiforest.metrics")
+PACKAGES = (
+    *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
+    *("hdiforest.metrics", "hdiforest.quantile_forest"),
+)
 # What is not asked of every docstring: a second paragraph, names of others, examples.
 EXEMPT = {"ES01", "SA01", "EX01"}
 

@@ -18,6 +18,7 @@ MODULES = [
     *("hdiforest.metrics.intervals", "hdiforest.metrics.samples", "hdiforest.metrics.scorers"),
     *("hdiforest.displays.calibration", "hdiforest.displays.distribution"),
     *("hdiforest.displays.intervals", "hdiforest.displays.widths"),
+    "hdiforest.quantile_forest.estimators",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The stand-in for quantile-forest passes that library's own tests, and answers as it does."""
+"""hdiforest.quantile_forest passes quantile-forest's own tests, and answers as it does."""
 
 import os
 from collections import Counter
@@ -88,8 +88,8 @@ def test_a_failed_test_and_a_missing_one_are_errors(runner, tmp_path, capfd):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "run", lambda tests, options: outcome)
         assert runner.main(["--sources", str(tmp_path)]) == 1
-        assert "at least 572 should pass" in capfd.readouterr().err
-        outcome.update(skipped=562)
+        assert "at least 570 should pass" in capfd.readouterr().err
+        outcome.update(skipped=560)
         assert runner.main(["--sources", str(tmp_path)]) == 0
 
 

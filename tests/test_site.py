@@ -14,7 +14,10 @@ from .oracle import ROOT, run
 pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
 
 WRITTEN = ("_build", "command", "gallery", "generated")  # folders that a build makes
-PACKAGES = ("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask", "hdiforest.metrics")
+PACKAGES = (
+    *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
+    *("hdiforest.metrics", "hdiforest.quantile_forest"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 
 
 def seconds_in_turns(
-    calls: Mapping[str, Callable[[], object]], n_turns: int
+    calls: Mapping[str, Callable[[], object]],
+    n_turns: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return the seconds of each call in each turn; every turn starts with another call."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
@@ -15,7 +17,7 @@ def seconds_in_turns(
     for turn in range(n_turns):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            start = time.perf_counter()
+            start = clock()
             calls[name]()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return seconds

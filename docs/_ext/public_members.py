@@ -4,7 +4,7 @@ METADATA = ("get_metadata_routing", "set_fit_request", "set_score_request", "set
 
 
 def _skip(_app, _what, name, obj, _skip, _options):
-    module = getattr(obj, "__module__", None) or ""
+    module = getattr(getattr(obj, "fget", obj), "__module__", None) or ""  # fget: of a property
     return True if module.startswith("sklearn") or name in METADATA else None
 
 

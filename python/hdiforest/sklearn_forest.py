@@ -165,6 +165,18 @@ def import_forest(
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
 
+def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
+    """Compile a fitted forest; also return what its trees drew of n rows, None if each row once.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not understood.
+    """
+    grown = _grown_forest(estimator)
+    return _as_forest(grown, estimator.n_features_in_, n_threads), _bags(grown, n)
+
+
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
     """Return the function that reads an estimator of its type, which need not be fitted.
 

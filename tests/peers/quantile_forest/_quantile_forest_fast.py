@@ -3,6 +3,7 @@
 import numpy as np
 
 from hdicore import LeafIndex
+from hdiforest.quantile_forest.answers import KINDS, ranks
 
 
 def calc_mean(inputs):
@@ -31,23 +32,9 @@ def calc_quantile_rank(inputs, score, kind=b"rank", issorted=False):
     point, kind = [float(score)], str(kind, "ascii")
     if len(inputs) == 0:
         return -1.0
-    return _read(rank, _ascending(inputs, issorted), np.ones_like(inputs), point, kind)
-
-
-def rank(index, leaves, y, kind):
-    """Quantile ranks of y in the distributions of rows, by any of the four definitions."""
-    kinds = ("rank", "weak", "strict", "mean")
-    if kind not in kinds:
-        raise ValueError(f"kind must be one of {', '.join(kinds)}, got {kind!r}")
-    weak, strict = (index.cdf(leaves, y, inclusive=inclusive) for inclusive in (True, False))
-    if kind in ("weak", "strict"):
-        return weak if kind == "weak" else strict
-    mean = (weak + strict) / 2
-    if kind == "mean":
-        return mean
-    # The mean rank of tied values, counted from 1, lies half an observation higher.
-    half = 0.5 / np.maximum(index.n_samples(leaves), 1)
-    return mean + ((weak > strict).T * half).T
+    assert kind in KINDS
+    ones = np.ones_like(inputs)
+    return _read(ranks, _ascending(inputs, issorted), ones, point, kind, 1)
 
 
 def _read(query, values, counts, *arguments):

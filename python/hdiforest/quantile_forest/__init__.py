@@ -1,0 +1,12 @@
+"""Quantile regression forests with the interface of the library quantile-forest.
+
+``from hdiforest.quantile_forest import RandomForestQuantileRegressor`` takes the place of its
+import; quantile-forest itself need not be installed. Answers come from hdicore.
+"""
+
+from hdiforest.quantile_forest.estimators import (
+    ExtraTreesQuantileRegressor,
+    RandomForestQuantileRegressor,
+)
+
+__all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]

@@ -1,0 +1,86 @@
+"""Which trees did not draw a row, nor one of its duplicates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest.fitted import TrainingRows
+
+
+def trees_out_of_bag(
+    rows: TrainingRows, duplicates: Iterable[Sequence[int]] | None
+) -> NDArray[np.bool_]:
+    """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
+
+    Raises
+    ------
+    ValueError
+        If the trees drew no rows, or `duplicates` names rows that are not there.
+    """
+    if rows.bags is None:
+        raise ValueError(
+            "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
+            "so fit it with bootstrap=True"
+        )
+    found: NDArray[np.bool_] = rows.bags.matrix() == 0
+    found[~rows.has_weight] = True
+    for group in duplicates or ():
+        alike = _positions(group, "duplicates", 0, len(found))
+        found[alike] = found[alike].all(axis=0)
+    return found
+
+
+def trees_to_ask(
+    rows: TrainingRows,
+    n: int,
+    indices: ArrayLike | None,
+    duplicates: Iterable[Sequence[int]] | None,
+) -> NDArray[np.bool_]:
+    """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
+
+    `indices` says which training rows they are, -1 for none; by default they are all in order.
+
+    Raises
+    ------
+    ValueError
+        As `trees_out_of_bag`, or if `indices` does not name n rows.
+    """
+    asked = trees_out_of_bag(rows, duplicates)
+    if indices is None:
+        if n != len(asked):
+            raise ValueError(
+                f"X must have the {len(asked)} rows of the fit if oob_score=True comes without "
+                f"indices, got {n} rows"
+            )
+    else:
+        position = _positions(indices, "indices", -1, len(asked))
+        if position.shape != (n,):
+            raise ValueError(
+                f"indices must name a training row for each of the {n} rows of X, got shape "
+                f"{position.shape}"
+            )
+        asked = asked[position] | (position == -1)[:, None]
+    if not asked.any(axis=1).all():
+        warnings.warn(
+            "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
+            "trees.",
+            stacklevel=4,
+        )
+    return asked
+
+
+def _positions(given: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
+    """Return row numbers, which may be whole numbers of any type, after checking them."""
+    numbers = np.asarray(given)
+    if numbers.size == 0:
+        return numbers.astype(np.intp)
+    if numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any():
+        raise ValueError(f"{name} must hold whole numbers, got {given!r}")
+    if numbers.min() < lowest or numbers.max() >= n:
+        outside = numbers[(numbers < lowest) | (numbers >= n)][0]
+        raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside}")
+    return numbers.astype(np.intp)
