@@ -41,6 +41,11 @@ def test_all_public_names_have_a_page(site, package):
             assert (site / "api" / "generated" / f"{package}.{name}.html").exists(), name
 
 
+def test_the_regressor_for_skpro_has_a_page(site):
+    page = site / "api" / "generated" / "hdiforest.skpro.HDIForestProba.html"
+    assert "get_test_params" in page.read_text(encoding="utf-8")
+
+
 def test_each_subcommand_has_a_page_with_its_arguments(site):
     from hdiforest.command.arguments import command_parser
 
