@@ -31,6 +31,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # of this folder
     "command_pages",
+    "mocked_classes",
     "public_members",
     "repository_links",
     "stub_signatures",

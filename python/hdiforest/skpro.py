@@ -58,8 +58,8 @@ class HDIForestProba(_BaseProbaRegressor):
 
     `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
     that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with
-    several targets the atoms are joint. It is made and queried row by row in Python, and takes
-    milliseconds for each row. All other methods take microseconds.
+    several targets the atoms are joint. skpro queries it row by row in Python, in milliseconds for
+    each row; for many rows the other methods are the better choice.
 
     Names of columns that are not strings are made strings for the forest.
 
@@ -147,7 +147,9 @@ class HDIForestProba(_BaseProbaRegressor):
         positions, weights = _padded(self.model_.predict_weights(self._rows(X)))
         n, k = positions.shape
         atoms = self._targets[positions.T.ravel()]
-        atoms[np.tile(weights.sum(axis=1) == 0, k)] = np.nan  # no training row in any leaf
+        empty = weights.sum(axis=1) == 0  # no training row in any leaf
+        atoms[np.tile(empty, k)] = np.nan
+        weights[empty] = 1
         rows = X.index.take(np.tile(np.arange(n), k))
         index = _pandas.MultiIndex.from_arrays(
             [np.repeat(np.arange(k), n), *(rows.get_level_values(i) for i in range(rows.nlevels))],
@@ -171,7 +173,7 @@ class HDIForestProba(_BaseProbaRegressor):
         cls,
         parameter_set: str = "default",  # noqa: ARG003
     ) -> list[dict[str, Any]]:
-        """Parameters with which skpro's own checks test the class.
+        """Return arguments with which skpro's own checks test the class.
 
         Parameters
         ----------
