@@ -89,7 +89,7 @@ def test_forests_of_others_pipelines_and_tables_work(rows):
 
 def test_what_cannot_be_viewed_is_refused(model, rows):
     X, y = (part[:100] for part in rows)
-    with pytest.raises(TypeError, match="model must be a HDIForestRegressor or a LeafModel, such"):
+    with pytest.raises(TypeError, match="model must be an HDIForestRegressor or a LeafModel, such"):
         quantile_views(RandomForestRegressor())
     with pytest.raises(NotFittedError):
         quantile_views(HDIForestRegressor())

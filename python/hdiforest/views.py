@@ -102,7 +102,7 @@ def quantile_views(
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(
-            "model must be a HDIForestRegressor or a LeafModel, such as "
+            "model must be an HDIForestRegressor or a LeafModel, such as "
             f"HDIForestRegressor.from_forest returns, got {type(model).__name__}"
         )
     check_is_fitted(model)
