@@ -65,6 +65,14 @@ def paper(session: nox.Session) -> None:
 
 
 @nox.session
+def skpro(session: nox.Session) -> None:
+    """Run the tests of hdiforest.skpro, with skpro and sktime, which want an older pandas."""
+    install(session, "[skpro]")
+    session.install("--group", "engine", "--group", "skpro")
+    session.run("pytest", "-m", "skpro", *session.posargs)
+
+
+@nox.session
 @nox.parametrize("kind", list(SANITIZERS))
 def sanitizers(session: nox.Session, kind: str) -> None:
     """Build an instrumented extension module and run the engine's tests on it (Linux, GCC)."""

@@ -31,6 +31,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # of this folder
     "command_pages",
+    "mocked_classes",
     "public_members",
     "repository_links",
     "stub_signatures",
@@ -56,6 +57,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 repository_url = REPOSITORY
 
+autodoc_mock_imports = ["skpro"]  # it wants an older pandas than the rest of the site may have
 autodoc_typehints = "none"  # the docstrings say types and shapes
 autodoc_member_order = "groupwise"
 autosummary_generate = True

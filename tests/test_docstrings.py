@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from importlib.util import find_spec
 
 import pytest
 
@@ -9,10 +10,12 @@ from .oracle import ROOT
 
 pytestmark = pytest.mark.docs
 
-PACKAGES = (
+PACKAGES = [
     *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
     *("hdiforest.metrics", "hdiforest.quantile_forest"),
-)
+]
+if find_spec("skpro"):
+    PACKAGES.append("hdiforest.skpro")
 # What is not asked of every docstring: a second paragraph, names of others, examples.
 EXEMPT = {"ES01", "SA01", "EX01"}
 

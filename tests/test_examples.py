@@ -14,7 +14,7 @@ pytestmark = pytest.mark.examples
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODULES = [
-    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model"),
+    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model", "hdiforest.views"),
     *("hdiforest.metrics.intervals", "hdiforest.metrics.samples", "hdiforest.metrics.scorers"),
     *("hdiforest.displays.calibration", "hdiforest.displays.distribution"),
     *("hdiforest.displays.intervals", "hdiforest.displays.widths"),

@@ -35,6 +35,26 @@ def test_code_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatc
     assert run_blocks(text_of(page), {}, capsys)
 
 
+@pytest.mark.parametrize(
+    ("title", "libraries"),
+    [
+        pytest.param("skpro", ["skpro"], marks=pytest.mark.skpro),
+        pytest.param("sktime", ["skpro", "sktime"], marks=pytest.mark.skpro),
+        ("MAPIE", ["mapie"]),
+        ("crepes", ["crepes"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")  # of sktime, its own
+def test_what_works_on_top_of_a_model_runs(title, libraries, capsys):
+    for library in libraries:
+        pytest.importorskip(library)
+    first, *sections = re.split(r"^## ", text_of("adapters"), flags=re.M)
+    (section,) = (text for text in sections if text.startswith(f"{title}\n"))
+    names = {}
+    run_blocks(first, names, capsys)
+    assert run_blocks(section, names, capsys)
+
+
 def sections_of_calls():
     """Text before the libraries, and the text and the table of calls of each library."""
     first, *sections = re.split(r"^## ", text_of("coming_from"), flags=re.M)

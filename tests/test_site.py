@@ -44,6 +44,12 @@ def test_all_public_names_have_a_page(site, package):
             assert (site / "api" / "generated" / f"{package}.{name}.html").exists(), name
 
 
+def test_the_regressor_for_skpro_has_a_page(site):
+    page = site / "api" / "generated" / "hdiforest.skpro.HDIForestProba.html"
+    text = re.sub(r"<[^>]*>|\s", "", page.read_text(encoding="utf-8"))
+    assert "HDIForestProba(estimator=None,calibrate=None)" in text
+
+
 def test_each_subcommand_has_a_page_with_its_arguments(site):
     from hdiforest.command.arguments import command_parser
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hdiforest.leaf_model import LeafModel, from_leaves
     from hdiforest.search import ForestSearchOOB
     from hdiforest.table_fitting import fit_table
+    from hdiforest.views import quantile_views
 
 __all__ = [
     "CalibrationDisplay",
@@ -31,6 +32,7 @@ __all__ = [
     "from_leaves",
     "from_lightgbm",
     "from_xgboost",
+    "quantile_views",
 ]
 
 # Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
@@ -47,6 +49,7 @@ _MODULES = {
     "from_leaves": "leaf_model",
     "from_lightgbm": "boosters",
     "from_xgboost": "boosters",
+    "quantile_views": "views",
 }
 
 

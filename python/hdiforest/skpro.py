@@ -1,0 +1,209 @@
+"""A probabilistic regressor of skpro, for its pipelines, searches and metrics, and for sktime."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.extras import need
+
+_empirical = need("skpro.distributions.empirical", "hdiforest.skpro", "skpro")
+_tables = need("skpro.utils.sklearn", "hdiforest.skpro", "skpro")
+_pandas = need("pandas", "hdiforest.skpro", "skpro")
+_BaseProbaRegressor: Any = need(
+    "skpro.regression.base", "hdiforest.skpro", "skpro"
+).BaseProbaRegressor
+
+__all__ = ["HDIForestProba"]
+
+
+class HDIForestProba(_BaseProbaRegressor):
+    """Forest whose intervals and distributions skpro and sktime can use.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        A forest that `HDIForestRegressor` takes, fitted with its default ``weights="all"``, or an
+        `HDIForestRegressor`. It is cloned, so that `fit` fits it again, unless it is a
+        ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then `fit` must get the
+        rows of its own fit. None means ``HDIForestRegressor()``, whose intervals are calibrated.
+    calibrate : float or list of float, default=None
+        Coverages that `fit` then calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
+        that intervals cover the share of new targets that they name; None means not to. The forest
+        must draw rows (``bootstrap=True``), and have one target.
+
+    Attributes
+    ----------
+    model_ : HDIForestRegressor
+        The fitted model.
+    feature_names_in_ : ndarray
+        Names of the columns of X in the fit.
+    n_features_in_ : int
+        Number of these columns.
+
+    Notes
+    -----
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones if the model is
+    calibrated; coverage has the meaning that it has in `HDIForestRegressor.predict_interval`. Most
+    regressors of skpro give the interval between two quantiles there. Quantiles stay quantiles:
+    `predict_quantiles` at ``[0.05, 0.95]`` is the equal-tailed interval of 0.9.
+
+    `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
+    that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with
+    several targets the atoms are joint. skpro queries it row by row in Python, in milliseconds for
+    each row; for many rows the other methods are the better choice.
+
+    Names of columns that are not strings are made strings for the forest.
+
+    Examples
+    --------
+    >>> from hdiforest.skpro import HDIForestProba
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0)
+    >>> model = HDIForestProba(forest).fit(X, y.to_frame())
+    >>> model.predict_interval(X.head(2), coverage=[0.8, 0.9]).shape
+    (2, 4)
+    """
+
+    _tags = {  # noqa: RUF012, as in skpro's own classes
+        "authors": "hdicore developers",
+        "maintainers": "hdicore developers",
+        "capability:multioutput": True,
+        "capability:missing": True,
+        "X_inner_mtype": "pd_DataFrame_Table",
+        "y_inner_mtype": "pd_DataFrame_Table",
+    }
+
+    def __init__(self, estimator: Any = None, calibrate: float | list[float] | None = None) -> None:
+        self.estimator = estimator
+        self.calibrate = calibrate
+        super().__init__()
+        if estimator is None or hasattr(estimator, "__sklearn_tags__"):
+            allows_nan = get_tags(self._unfitted()).input_tags.allow_nan
+            self.set_tags(**{"capability:missing": allows_nan})
+
+    def _unfitted(self) -> HDIForestRegressor:
+        """Return the model to fit."""
+        if isinstance(self.estimator, HDIForestRegressor):
+            model: HDIForestRegressor = clone(self.estimator)
+            return model.set_output("numpy")
+        return HDIForestRegressor(self.estimator)
+
+    def _rows(self, X: Any) -> Any:
+        """Return rows as the forest takes them: one that was fitted on arrays takes no names."""
+        given = self.model_.estimator
+        if isinstance(given, FrozenEstimator) and not hasattr(given, "feature_names_in_"):
+            return X.to_numpy()
+        return _tables.prep_skl_df(X)
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        targets = y.to_numpy(dtype=np.float64)
+        self.model_, self._targets = self._unfitted(), targets
+        self.model_.fit(self._rows(X), targets[:, 0] if targets.shape[1] == 1 else targets)
+        if self.calibrate is not None:
+            self.model_.calibrate(self.calibrate)
+        return self
+
+    def _predict(self, X: Any) -> Any:
+        return self._table(X, self.model_.predict(self._rows(X)), self._get_columns())
+
+    def _predict_interval(self, X: Any, coverage: list[float]) -> Any:
+        ends = self.model_.predict_interval(self._rows(X), coverage)
+        columns = self._get_columns(method="predict_interval", coverage=coverage)
+        return self._table(X, np.moveaxis(ends, -2, -1), columns)
+
+    def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:
+        quantiles = self.model_.predict_quantiles(self._rows(X), alpha)
+        return self._table(X, quantiles, self._get_columns(method="predict_quantiles", alpha=alpha))
+
+    def _predict_var(self, X: Any) -> Any:
+        rows = self._rows(X)
+        weights = self.model_.predict_weights(rows)
+        means = self.model_.predict(rows).reshape(len(X), -1)
+        away = self._targets[weights.indices] - np.repeat(means, np.diff(weights.indptr), axis=0)
+        variances = np.empty_like(means)
+        for j, squares in enumerate(np.square(away).T):
+            parts = (weights.data * squares, weights.indices, weights.indptr)
+            variances[:, j] = csr_array(parts, shape=weights.shape).sum(axis=1)
+        variances[np.isnan(means)] = np.nan  # no training row in any leaf
+        return self._table(X, variances, self._get_columns(method="predict_var"))
+
+    def _predict_proba(self, X: Any) -> Any:
+        if not X.index.is_unique:
+            raise ValueError(
+                "the index of X must name each row once, because skpro's Empirical finds rows by "
+                "it; pass X.reset_index(drop=True)"
+            )
+        positions, weights = _padded(self.model_.predict_weights(self._rows(X)))
+        n, k = positions.shape
+        atoms = self._targets[positions.T.ravel()]
+        empty = weights.sum(axis=1) == 0  # no training row in any leaf
+        atoms[np.tile(empty, k)] = np.nan
+        weights[empty] = 1
+        rows = X.index.take(np.tile(np.arange(n), k))
+        index = _pandas.MultiIndex.from_arrays(
+            [np.repeat(np.arange(k), n), *(rows.get_level_values(i) for i in range(rows.nlevels))],
+            names=["sample", *rows.names],
+        )
+        columns = _pandas.Index(self._get_columns())
+        return _empirical.Empirical(
+            spl=_pandas.DataFrame(atoms, index=index, columns=columns),
+            weights=_pandas.Series(weights.T.ravel(), index=index),
+            skip_init_sorted=True,
+            index=X.index,
+            columns=columns,
+        )
+
+    def _table(self, X: Any, values: NDArray[np.float64], columns: Any) -> Any:
+        """Return values, the row first, as a table with the index of X."""
+        return _pandas.DataFrame(values.reshape(len(X), -1), index=X.index, columns=columns)
+
+    @classmethod
+    def get_test_params(
+        cls,
+        parameter_set: str = "default",  # noqa: ARG003
+    ) -> list[dict[str, Any]]:
+        """Return arguments with which skpro's own checks test the class.
+
+        Parameters
+        ----------
+        parameter_set : str, default="default"
+            Ignored: there is one list.
+
+        Returns
+        -------
+        list of dict
+            Arguments of the class.
+        """
+        small = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
+        large = RandomForestRegressor(100, min_samples_leaf=3, random_state=0)
+        return [
+            {"estimator": small},
+            {"estimator": HDIForestRegressor(small, weights="inbag")},
+            {"estimator": large, "calibrate": [0.5, 0.9]},
+        ]
+
+
+def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return positions and weights of the training rows of each row, both (n, k).
+
+    k is the largest number of training rows of a row; the others repeat their first with weight 0.
+    """
+    n, counts = weights.shape[0], np.diff(weights.indptr)
+    k = max(1, int(counts.max(initial=0)))
+    positions, padded = np.zeros((n, k), dtype=np.int64), np.zeros((n, k))
+    some = counts > 0
+    positions[some] = weights.indices[weights.indptr[:-1][some], None]
+    filled = np.arange(k) < counts[:, None]
+    positions[filled], padded[filled] = weights.indices, weights.data
+    return positions, padded

@@ -1,0 +1,118 @@
+"""Both ends and the median of a model's intervals as three regressors, as MAPIE takes them."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hdiforest.calibration.candidates import check_name
+from hdiforest.estimator import HDIForestRegressor
+from hdiforest.leaf_model import LeafModel
+from hdiforest.text import percentage_hint
+
+KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
+
+
+class _View(RegressorMixin, BaseEstimator):
+    """A number that a fitted model gives for each row; `fit` and ``clone`` leave it as it is."""
+
+    fitted_ = True  # by which MAPIE sees that it need not be fitted
+
+    def __init__(self, model: Any, end: str, coverage: float, kind: str) -> None:
+        self.model = model
+        self.end = end
+        self.coverage = coverage
+        self.kind = kind
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
+        """Do nothing, as ``sklearn.frozen.FrozenEstimator`` does."""
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the end or the median for each row, (n,)."""
+        found: NDArray[np.float64]
+        if self.end == "median":
+            found = self.model.predict_quantiles(X, 0.5, output="numpy")
+            return found
+        found = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
+        return found[:, 0 if self.end == "lower" else 1]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+
+def quantile_views(
+    model: HDIForestRegressor | LeafModel,
+    confidence_level: float = 0.9,
+    *,
+    kind: Literal["equal_tailed", "hdi", "smoothed_hdi"] = "equal_tailed",
+) -> list[Any]:
+    """Return a fitted model as the three regressors that MAPIE conformalizes.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor or LeafModel
+        Fitted, with one target. It is neither fitted again nor copied; if it is calibrated, that
+        is not used.
+    confidence_level : float, default=0.9
+        Above 0 and below 1. The same as that of MAPIE's regressor, which does not check it.
+    kind : {"equal_tailed", "hdi", "smoothed_hdi"}, default="equal_tailed"
+        The interval whose ends are the lower and the upper one: between the two quantiles that
+        MAPIE names, or the shortest. With a shortest interval the median may lie outside.
+
+    Returns
+    -------
+    list of 3 regressors
+        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If model is neither of these.
+    ValueError
+        If another argument is out of range, or the model has several targets.
+
+    Notes
+    -----
+    Conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019) moves both ends by a
+    constant, found on rows that took no part in the fit; the coverage is then guaranteed on average
+    over such rows, for any kind of interval.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from hdiforest import HDIForestRegressor, quantile_views
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
+    >>> model = HDIForestRegressor.from_forest(forest, X, y)
+    >>> lower, upper, median = quantile_views(model, confidence_level=0.8)
+    >>> bool((lower.predict(X) <= median.predict(X)).all())
+    True
+    """
+    if not isinstance(model, HDIForestRegressor | LeafModel):
+        raise TypeError(
+            "model must be an HDIForestRegressor or a LeafModel, such as "
+            f"HDIForestRegressor.from_forest returns, got {type(model).__name__}"
+        )
+    check_is_fitted(model)
+    if model.n_outputs_ > 1:
+        raise ValueError(f"model must have one target, got one with {model.n_outputs_}")
+    check_name("kind", kind, KINDS)
+    is_number = isinstance(confidence_level, Real)
+    if not is_number or not 0 < confidence_level < 1:
+        hint = percentage_hint(confidence_level, lambda level: level < 1) if is_number else ""
+        raise ValueError(
+            f"confidence_level must be above 0 and below 1, got {confidence_level!r}{hint}"
+        )
+    return [_View(model, end, confidence_level, kind) for end in ("lower", "upper", "median")]
