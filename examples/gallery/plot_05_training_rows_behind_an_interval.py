@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor
+from hdiforest import DistributionDisplay, HDIForestRegressor
 
 rng = np.random.default_rng(0)
 X, moon = make_moons(800, noise=0.12, random_state=0)
@@ -24,31 +24,26 @@ model = HDIForestRegressor.from_forest(forest, X, y)
 
 new = np.array([[-0.95, 0.3], [0.5, 0.25]])
 weights = model.predict_weights(new).toarray()  # (2, n_training_rows)
-intervals = model.predict_interval(new, 0.9)
-for row, (lower, upper) in zip(weights, intervals, strict=True):
-    print(f"{np.count_nonzero(row)} training rows, interval [{lower:.2f}, {upper:.2f}]")
+for row in weights:
+    print(f"{np.count_nonzero(row)} training rows, the largest weight {row.max():.1%}")
 
 # %%
-# Above, the training rows, as large as they weigh. Below, the distribution of y that they make, and
-# the shortest interval that holds 90 % of it.
+# Above, the training rows, with areas by their weights; the star is the new row. Below, the
+# distribution of y that they make. Between the moons rows of both have weight, and the interval
+# must hold both groups of targets.
 
-figure, grid = plt.subplots(
-    2, 2, figsize=(9, 6.5), height_ratios=[2, 1], sharey="row", layout="constrained"
-)
+figure, grid = plt.subplots(2, 2, figsize=(9, 6.8), height_ratios=[5, 4], layout="constrained")
 titles = "Within a moon", "Between the moons"
-for (above, below), row, weight, interval, title in zip(
-    grid.T, new, weights, intervals, titles, strict=True
-):
+for i, (above, below) in enumerate(grid.T):
     above.scatter(*X.T, s=4, color="#d0d0d0")
-    near = weight > 0
-    points = above.scatter(*X[near].T, s=3000 * weight[near], c=y[near], vmin=-1, vmax=5, alpha=0.8)
-    above.plot(*row, "*", color="#b01030", markersize=16, markeredgecolor="white")
-    above.set(title=title, xticks=[], yticks=[])
-    below.hist(y, bins=np.linspace(-2, 6, 49), weights=weight, color="#8fb8de")
-    below.plot(interval, [-0.02, -0.02], color="#d9731a", linewidth=4)
-    below.set(xlabel="y")
-below.plot([], [], color="#d9731a", linewidth=4, label="90 % interval")
-below.legend(frameon=False)
-grid[1, 0].set_ylabel("weight")
+    near = weights[i] > 0
+    areas = 3000 * weights[i, near]
+    points = above.scatter(*X[near].T, s=areas, c=y[near], vmin=-1, vmax=5, cmap="cividis")
+    above.plot(*new[i], "*", color="#D55E00", markersize=17, markeredgecolor="white")
+    above.set(title=titles[i], xticks=[], yticks=[])
+    DistributionDisplay.from_estimator(model, new, row=i, bins=20, target_name="y", ax=below)
+    below.set_xlim(-2.2, 4.5)
+grid[0, 0].set(xlabel="feature 1", ylabel="feature 2")
+grid[0, 1].set(xlabel="feature 1")
 figure.colorbar(points, ax=grid[0], label="y")
 plt.show()

@@ -11,39 +11,47 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from hdiforest import HDIForestRegressor
+from hdiforest import HDIForestRegressor, IntervalDisplay
 
 rng = np.random.default_rng(0)
-n = 1500
+n = 2000
 cities = np.array(["Lyon", "Nice", "Paris"])
 table = pd.DataFrame({"city": rng.choice(cities, n), "size": rng.uniform(20, 120, n).round()})
 per_metre = table["city"].map({"Lyon": 5.0, "Nice": 5.5, "Paris": 10.0})
-price = table["size"] * per_metre * rng.lognormal(0, 0.25, n)
+price = table["size"] * per_metre * rng.lognormal(0, 0.2, n)
 table.loc[rng.random(n) < 0.05, "city"] = None
+flats, new, price, new_price = train_test_split(table, price, random_state=0)
 
 # %%
-# The pipeline is fitted as always, and handed over as a whole.
+# The pipeline is fitted as always, and given as a whole.
 
 encoder = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
-forest = RandomForestRegressor(200, min_samples_leaf=15, random_state=0)
-pipeline = make_pipeline(encoder, forest).fit(table, price)
-model = HDIForestRegressor.from_forest(pipeline, table, price).calibrate()
+forest = RandomForestRegressor(100, min_samples_leaf=10, random_state=0)
+pipeline = make_pipeline(encoder, forest).fit(flats, price)
+model = HDIForestRegressor.from_forest(pipeline, flats, price).calibrate()
 
 # %%
-# Calibrated 90 % intervals of flats of all sizes in each city. Rows are tables of the same columns.
+# Calibrated 90 % intervals of new flats. They are wider where flats are large, and in Paris. The
+# line is the mean; dots are prices inside their interval, and triangles those outside.
 
-sizes = np.arange(25, 118, 3)
-figure, all_axes = plt.subplots(1, 3, figsize=(10, 4), sharey=True, layout="constrained")
+figure, all_axes = plt.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
 for axes, city in zip(all_axes, cities, strict=True):
-    flats = pd.DataFrame({"city": city, "size": sizes.astype(float)})
-    found = model.predict_interval(flats, coverage=0.9, output="pandas")
-    sold = table["city"] == city
-    axes.plot(table.loc[sold, "size"], price[sold], ".", color="#b0b0b0", markersize=3)
-    axes.fill_between(sizes, found["lower_0.9"], found["upper_0.9"], color="#8fb8de", alpha=0.7)
-    axes.plot(sizes, found["prediction"], color="#1f6fb2", linewidth=2)
-    axes.set(title=city, xlabel="square metres")
-all_axes[0].set_ylabel("price, thousands")
+    here = new["city"] == city
+    display = IntervalDisplay.from_estimator(
+        model,
+        new[here],
+        new_price[here],
+        feature="size",
+        style="bands",
+        feature_name="size (square metres)",
+        target_name="price (thousand euros)",
+        ax=axes,
+    )
+    axes.set_title(f"{city}: {100 * display.realised[0]:.0f} % of {here.sum()} flats inside")
+    axes.get_legend().remove()
+    axes.label_outer()
 plt.show()
