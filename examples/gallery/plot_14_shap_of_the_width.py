@@ -35,13 +35,12 @@ def width(rows):
 # The mean follows the depth most, and hardly the humidity. The width follows the humidity most:
 # where it is high, intervals are wide.
 
-background, rows = X[:20], X[-80:]
+background, rows = X[:50], X[-120:]
 figure, both = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 titles = "mean", "width of the 90 % interval"
 for axes, function, title in zip(both, (model.predict, width), titles, strict=True):
-    explainer = shap.PermutationExplainer(function, background, feature_names=names, seed=0)
-    explained = explainer(rows, max_evals=21, silent=True)
-    shap.plots.beeswarm(explained, ax=axes, plot_size=None, show=False)
+    explainer = shap.Explainer(function, background, feature_names=names)
+    shap.plots.beeswarm(explainer(rows), ax=axes, plot_size=None, show=False)
     axes.set_title(f"The {title}")
     axes.set_xlabel("SHAP value, in the unit of y", fontsize="medium")
 plt.show()
