@@ -35,7 +35,7 @@ reached = y_new >= limit
 # %%
 # Left, the distribution function of one mix, cut at the limit. Right, all new mixes in five groups
 # by their predicted probability, and the share of each group that reached the limit. Points near
-# the diagonal mean that the probabilities can be taken as they are.
+# the diagonal mean that the probabilities can be taken as they are, which is so here.
 
 row = int(abs(probability - 0.7).argmin())
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")

@@ -20,9 +20,9 @@ y = 10 * np.sin(6 * X[:, 0]) + noise
 X_train, y_train, X_new, y_new = X[:1500], y[:1500], X[1500:], y[1500:]
 
 # %%
-# Two forests, each before (HDI) and after (calibrated). The trees that did not draw a training row
-# say how far its interval is off. On the dashed line intervals cover what they say; grey is the
-# range that chance gives to exact intervals.
+# Two forests, each before (HDI) and after (calibrated). `calibrate` predicts each training row by
+# the trees that did not draw it, and so measures how far intervals are off. On the dashed line
+# intervals cover what they say; grey is the range that chance gives to exact intervals.
 
 figure, both = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 for axes, size in zip(both, (1, 50), strict=True):

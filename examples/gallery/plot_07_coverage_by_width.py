@@ -22,7 +22,7 @@ forest = RandomForestRegressor(150, min_samples_leaf=10, oob_score=True, random_
 forest.fit(X_train, y_train)
 
 # %%
-# Two 90 % intervals from one forest. The first has one width for all rows: the mean, give or take
+# Two 90 % intervals from one forest. The first has one width for all rows: the mean, plus and minus
 # the 90 % quantile of the out-of-bag errors. The second is calibrated by `hdiforest`.
 
 model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(0.9)
@@ -38,10 +38,11 @@ constant = forest.predict(X_new)[:, None] + [-reach, reach]
 width = calibrated[:, 1] - calibrated[:, 0]
 thirds = np.searchsorted(np.quantile(width, [1 / 3, 2 / 3]), width)
 groups = pd.Categorical.from_codes(thirds, ["quiet", "middle", "noisy"])
-figure, both = plt.subplots(1, 2, figsize=(10, 4.4), sharex=True, layout="constrained")
+figure, both = plt.subplots(2, 1, figsize=(6.5, 6), sharex=True, layout="constrained")
 for axes, intervals, title in zip(
     both, (constant, calibrated), ("Mean ± a constant", "hdiforest, calibrated"), strict=True
 ):
     WidthDisplay.from_predictions(y_new, intervals, groups=groups, ax=axes)
     axes.set_title(title)
+    axes.label_outer()
 plt.show()

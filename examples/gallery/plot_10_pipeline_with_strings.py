@@ -38,7 +38,7 @@ model = HDIForestRegressor.from_forest(pipeline, flats, price).calibrate()
 # Calibrated 90 % intervals of new flats. They are wider where flats are large, and in Paris. The
 # line is the mean; dots are prices inside their interval, and triangles those outside.
 
-figure, all_axes = plt.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
+figure, all_axes = plt.subplots(1, 3, figsize=(9, 4.6), sharey=True, layout="constrained")
 for axes, city in zip(all_axes, cities, strict=True):
     here = new["city"] == city
     display = IntervalDisplay.from_estimator(
@@ -47,11 +47,11 @@ for axes, city in zip(all_axes, cities, strict=True):
         new_price[here],
         feature="size",
         style="bands",
-        feature_name="size (square metres)",
+        feature_name="size (m²)",
         target_name="price (thousand euros)",
         ax=axes,
     )
-    axes.set_title(f"{city}: {100 * display.realised[0]:.0f} % of {here.sum()} flats inside")
+    axes.set_title(f"{city}: {100 * display.realised[0]:.0f} % of {here.sum()} inside")
     axes.get_legend().remove()
     axes.label_outer()
 plt.show()

@@ -28,15 +28,15 @@ forest = RandomForestRegressor(100, min_samples_leaf=20, random_state=0)
 model = HDIForestRegressor(forest).fit(X_train, y_train)
 
 # %%
-# Left, deliveries of unknown distance have intervals that are more than twice as wide. Right, the
+# Above, deliveries of unknown distance have intervals that are more than twice as wide. Below, the
 # coverage of both groups: if the one of rows with missing cells is lower, as here, then say so
 # beside their intervals.
 
 groups = np.where(np.isnan(X_new[:, 0]), "distance missing", "distance known")
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 5), layout="constrained")
 display = WidthDisplay.from_estimator(
-    model, X_new, y_new, groups=groups, target_name="minutes", what="width", ax=left
+    model, X_new, y_new, groups=groups, target_name="minutes", what="width", ax=above
 )
-display.plot(right)
-left.set_xlim(0)
+display.plot(below)
+above.set_xlim(0)
 plt.show()

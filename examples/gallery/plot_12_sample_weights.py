@@ -24,7 +24,7 @@ def drawn(n, share_worn):
 
 # %%
 # One machine of ten is worn, but half of those in the sample, because worn ones were inspected more
-# often. Of new machines nobody knows, so it is no feature.
+# often. Of a new machine nobody knows whether it is worn, so this is no feature.
 
 X_train, y_train, worn = drawn(2000, 0.5)
 X_new, y_new, _ = drawn(3000, 0.1)

@@ -37,7 +37,7 @@ draws = model.fit(hour, power).sample(noon, 4000, random_state=0)[0]  # (2, n_sa
 
 total = draws.sum(axis=0)
 apart = draws[0] + rng.permutation(draws[1])
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
 left.plot(*draws, ".", color="#0072B2", markersize=3)
 size = sun_ends[1] - sun_ends[0], wind_ends[1] - wind_ends[0]
 corner = sun_ends[0], wind_ends[0]

@@ -36,11 +36,11 @@ def width(rows):
 # where it is high, intervals are wide.
 
 background, rows = X[:50], X[-120:]
-figure, both = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
+figure, both = plt.subplots(2, 1, figsize=(6.5, 5.6), layout="constrained")
 titles = "mean", "width of the 90 % interval"
 for axes, function, title in zip(both, (model.predict, width), titles, strict=True):
-    explainer = shap.Explainer(function, background, feature_names=names)
-    shap.plots.beeswarm(explainer(rows), ax=axes, plot_size=None, show=False)
+    explainer = shap.KernelExplainer(function, background, feature_names=names)
+    shap.plots.beeswarm(explainer(rows, silent=True), ax=axes, plot_size=None, show=False)
     axes.set_title(f"The {title}")
     axes.set_xlabel("SHAP value, in the unit of y", fontsize="medium")
 plt.show()

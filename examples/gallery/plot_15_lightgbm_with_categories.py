@@ -46,7 +46,7 @@ model.calibrate(table[held_out], hours[held_out], 0.9)
 # deliveries are the least certain, has the widest. Right, one calibration for all does not give
 # every carrier 90 %: intervals cover more parcels of Ahorn and Buche, and fewer of Eiche and Linde.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 display = WidthDisplay.from_estimator(
     model,
     table[new],

@@ -16,7 +16,9 @@ rng = np.random.default_rng(0)
 X = rng.random((4000, 2))
 y = 20 + 30 * X[:, 0] + rng.gamma(1.0, 5 + 20 * X[:, 1])  # minutes of waiting
 X_train, y_train, X_new, y_new = X[:2000], y[:2000], X[2000:], y[2000:]
-forest = RandomForestQuantileRegressor(100, min_samples_leaf=20, random_state=0)
+forest = RandomForestQuantileRegressor(
+    100, min_samples_leaf=20, max_samples_leaf=None, random_state=0
+)
 forest.fit(X_train, y_train)
 
 # %%
@@ -30,7 +32,7 @@ shortest = model.predict_interval(X_new, 0.9)
 # Waiting times have a long tail upwards. The shortest intervals begin and end lower, and are
 # narrower.
 
-figure, both = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
+figure, both = plt.subplots(2, 1, figsize=(7, 7), sharex=True, sharey=True, layout="constrained")
 names = "quantile-forest, quantiles", "hdiforest, shortest"
 for axes, intervals, name in zip(both, (own, shortest), names, strict=True):
     IntervalDisplay.from_predictions(
@@ -43,4 +45,5 @@ for axes, intervals, name in zip(both, (own, shortest), names, strict=True):
         ax=axes,
     )
     axes.set_title(f"{name}: {np.diff(intervals).mean():.1f} minutes wide")
+    axes.label_outer()
 plt.show()

@@ -74,14 +74,14 @@ intervals["hdiforest, split"] = model.predict_interval(X_new, 0.9)
 # The forest alone covers too little. On top of it all three come close to 90 %, and their widths
 # differ little.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
+figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.6), layout="constrained")
 display = WidthDisplay.from_predictions(
     np.tile(y_new, len(intervals)),
     np.concatenate(list(intervals.values())),
     groups=pd.Categorical(np.repeat(list(intervals), len(y_new)), list(intervals)),
     target_name="y",
-    ax=left,
+    ax=above,
 )
-display.plot(right, what="width")
-right.set_xlim(0)
+display.plot(below, what="width")
+below.set_xlim(0)
 plt.show()

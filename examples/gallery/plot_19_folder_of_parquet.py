@@ -63,6 +63,6 @@ WidthDisplay.from_predictions(
     np.concatenate(list(known.values())),
     intervals,
     groups=np.repeat(months, 800),
-    ax=plt.subplots(figsize=(7, 5), layout="constrained")[1],
+    ax=plt.subplots(figsize=(6.4, 4.8), layout="constrained")[1],
 )
 plt.show()
