@@ -428,3 +428,38 @@ def test_wrong_groups(arguments, message):
     usual = {"y_true": [1, 2], "interval": [[0, 1], [0, 3]]}
     with pytest.raises(ValueError, match=message):
         WidthDisplay.from_predictions(**(usual | arguments))
+
+
+def test_categories_keep_their_order(ax):
+    pd = pytest.importorskip("pandas")
+    names = ["low", "high", "empty", "below"]
+    groups = pd.Categorical(["high", "low", "below", "low", None], names)
+    interval = [[0, 1], [0, 2], [0, 3], [0, 4], [0, 5]]
+    for given in (groups, pd.Series(groups), pd.CategoricalIndex(groups)):
+        found = WidthDisplay.from_predictions(np.ones(5), interval, groups=given, ax=ax)
+        assert (found.groups, found.counts.tolist()) == (
+            ["low", "high", "below", "nan"],
+            [2, 1, 1, 1],
+        )
+        assert found.mean_width.tolist() == [3, 1, 3, 5]
+    numbers = pd.Categorical([1, 1, 10, 2, 2], [10, 2, 1])
+    found = WidthDisplay.from_predictions(np.ones(5), interval, groups=numbers, ax=ax)
+    assert (found.groups, found.mean_width.tolist()) == (["10", "2", "1"], [3, 4.5, 1.5])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_axes_that_are_shared_show_what_all_displays_draw(first):
+    y, ends = np.arange(4.0), np.array([[-1, 2], [0, 3], [1, 4], [2, 5]])
+    parts = [(y, ends), (100 + y, 100 + ends)]
+    both = matplotlib.figure.Figure().subplots(1, 2, sharex=True, sharey=True)
+    for axes, (targets, intervals) in zip(both, (parts[first], parts[1 - first]), strict=True):
+        IntervalDisplay.from_predictions(targets, intervals, ax=axes)
+    low, high = both[0].get_ylim()
+    assert low <= -1 < 105 <= high
+    both = matplotlib.figure.Figure().subplots(1, 2, sharex=True, sharey=True)
+    samples = [([0, 1], [1, 1]), ([100, 101, 102], [8, 1, 1])]
+    for axes, at in zip(both, (first, 1 - first), strict=True):
+        DistributionDisplay.from_predictions(None, *samples[at], ax=axes)
+    (left, right), (_, top) = both[0].get_xlim(), both[1].get_ylim()
+    assert left <= 0 < 102 <= right
+    assert top == pytest.approx(118 * 0.8)

@@ -18,6 +18,7 @@ from hdiforest.displays.style import (
     check_choice,
     percent,
     require_matplotlib,
+    set_limits,
     styled,
 )
 from hdiforest.metrics.inputs import reals
@@ -290,7 +291,7 @@ class DistributionDisplay:
                 self.y_true, color=VERMILLION, linewidth=1.6, linestyle=(0, (4, 2)),
                 label="observed",
             )  # fmt: skip
-        ax.set_xlim(low, high)
+        set_limits(ax, "x", low, high)
         ax.set_xlabel(self.target_name)
         if ax.get_legend_handles_labels()[0]:
             place = "upper right" if what == "mass" else "best"
@@ -315,7 +316,7 @@ class DistributionDisplay:
                     {"color": colour, "linewidth": 2}, given, "collections.LineCollection"
                 )
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
-            ax.set_ylim(0, 118 * self.masses.max())  # room for the legend
+            set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
             ax.set_ylabel("probability (%)")
             return
         edges = np.histogram_bin_edges(self.values[seen], n_bins)
@@ -328,7 +329,8 @@ class DistributionDisplay:
                 ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
             )
             below = masses
-        ax.set_ylim(0, 1.18 * max(patch.get_y() + patch.get_height() for patch in self.bars_[1]))
+        highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
+        set_limits(ax, "y", 0, 1.18 * highest)
         ax.set_ylabel(f"probability (%) in a bin of {width:.2g}")
 
     def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:

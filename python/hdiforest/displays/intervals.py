@@ -26,6 +26,7 @@ from hdiforest.displays.style import (
     check_choice,
     percent,
     require_matplotlib,
+    set_limits,
     shades,
     styled,
 )
@@ -364,9 +365,9 @@ class IntervalDisplay:
         self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
         ax.set(xlabel=self.position_name, ylabel=self.target_name)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        low, high = ax.get_ylim()
+        low, high = self._limits(ax)
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
-        ax.set_ylim(low, low + (high - low) * (1 + room))
+        set_limits(ax, "y", low, low + (high - low) * (1 + room))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -387,8 +388,18 @@ class IntervalDisplay:
         margin = 0.05 * (shown.max() - shown.min()) or 1.0
         low, high = shown.min() - margin, shown.max() + margin
         if np.isinf(self.intervals).any():
-            ax.set_ylim(low, high)
+            set_limits(ax, "y", low, high)
         return np.clip(self.intervals, low, high)
+
+    def _limits(self, ax: Any) -> tuple[float, float]:
+        """Return the vertical limits of what these axes show, whatever shares them."""
+        if np.isinf(self.intervals).any():
+            low, high = ax.get_ylim()  # where infinite ends were put
+        else:
+            low, high = ax.dataLim.intervaly
+            margin = ax.margins()[1] * (high - low) or 1.0
+            low, high = low - margin, high + margin
+        return float(low), float(high)
 
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"

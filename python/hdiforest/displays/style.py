@@ -61,6 +61,15 @@ def shades(k: int) -> list[tuple[float, float, float]]:
     return [tuple(((1 - share) * dark + share * pale).tolist()) for share in shares]
 
 
+def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
+    """Set the limits of axis "x" or "y"; widen them if other axes with data share that axis."""
+    shared = getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax)
+    if any(other is not ax and other.has_data() for other in shared):
+        shown = getattr(ax, f"get_{axis}lim")()
+        low, high = min(low, *shown), max(high, *shown)
+    getattr(ax, f"set_{axis}lim")(low, high)
+
+
 def percent(share: float) -> str:
     """Return a share as text, such as 90 % or 99.5 %."""
     return f"{100 * share:.3g} %"

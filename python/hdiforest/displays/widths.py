@@ -131,7 +131,8 @@ class WidthDisplay:
         kind : str, optional
             See `HDIForestRegressor.predict_interval`.
         groups : int or (n,) array, default=3
-            A number of groups by width, equal in size up to ties; or the group of each row.
+            A number of groups by width, equal in size up to ties; or the group of each row. Groups
+            are drawn in ascending order, and categories of pandas in their own.
         output : int, optional
             Which target, from 0 on; needed if the model has several.
         target_name : str, optional
@@ -325,6 +326,11 @@ def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
             raise ValueError(f"groups must have shape {widths.shape}, got {given.shape}")
         labels, of_row = np.unique(given.astype(str) if given.dtype == object else given,
                                    return_inverse=True)  # fmt: skip
+        categories = getattr(getattr(groups, "cat", groups), "categories", None)
+        if categories is not None:
+            ranks = {str(category): rank for rank, category in enumerate(categories)}
+            order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
+            labels, of_row = labels[order], np.argsort(order)[of_row]
         return [plain(label) for label in labels], of_row
     strata = strata_by_width(widths, groups, "groups")
     names = ["width 0", *_width_names(int(groups))]
