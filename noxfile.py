@@ -117,6 +117,30 @@ def cross(session: nox.Session) -> None:
 
 
 @nox.session
+@nox.parametrize("suite", ["trixie", "sid"])
+def debian(session: nox.Session, suite: str) -> None:
+    """Build and test the backend with the Python of a newer Debian; needs root and debootstrap."""
+    session.install("--group", "build")
+    folder = Path(session.create_tmp())
+    session.run("python", "setup.py", "-q", "sdist", "-d", str(folder))
+    (archive,) = folder.glob("*.tar.gz")
+    root = folder / suite
+    if not root.exists():
+        packages = "--include=ca-certificates,g++,python3-dev,python3-venv"
+        session.run("debootstrap", "--variant=minbase", packages, suite, str(root), external=True)
+    for name in (archive, "/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt"):
+        into = root / "sdist.tar.gz" if name is archive else root / str(name).lstrip("/")
+        shutil.copy(name, into)
+    script = """
+        rm -rf /source && mkdir /source && tar -xzf sdist.tar.gz -C /source --strip-components 1
+        python3 -m venv --clear /venv
+        /venv/bin/pip install ./sdist.tar.gz pytest hypothesis
+        /venv/bin/pytest /source/tests -m engine
+    """
+    session.run("chroot", str(root), "bash", "-euxc", script, external=True)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Fuzz the engine and model files; needs clang with libFuzzer."""
     install(session, "[test]")
