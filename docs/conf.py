@@ -68,8 +68,14 @@ nitpicky = True
 default_role = "py:name"  # names in docstrings
 suppress_warnings = ["config.cache"]  # sphinx-gallery keeps a function in its settings
 
-intersphinx_mapping = {} if is_offline() else OTHER_SITES
+OFFLINE = is_offline()
+intersphinx_mapping = {} if OFFLINE else OTHER_SITES
 intersphinx_timeout = 20
+# The tests compare links to the repository with its files.
+linkcheck_ignore = [".*"] if OFFLINE else [REPOSITORY]
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_workers = 4
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

@@ -37,7 +37,6 @@ def publish(built: Path, folder: Path, version: str) -> None:
     target = folder / version
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(built, target, ignore=shutil.ignore_patterns(".doctrees", ".buildinfo"))
-    (folder / ".nojekyll").touch()  # keeps folders such as _static
     redirect = REDIRECT.format(version=newest(folder))
     (folder / "index.html").write_text(redirect, encoding="utf-8")
 

@@ -13,11 +13,15 @@ from .oracle import ROOT, SKLEARN
 pytestmark = pytest.mark.examples
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "python" / "hdiforest"
+# The modules whose docstrings hold examples.
 MODULES = [
-    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model"),
-    *("hdiforest.metrics.intervals", "hdiforest.metrics.samples", "hdiforest.metrics.scorers"),
-    *("hdiforest.displays.calibration", "hdiforest.displays.distribution"),
-    *("hdiforest.displays.intervals", "hdiforest.displays.widths"),
+    "hdicore._core",
+    *sorted(
+        ".".join(("hdiforest", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in PACKAGE.rglob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    ),
 ]
 
 
@@ -50,6 +54,7 @@ def agg(monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.usefixtures("agg")
 def test_docstrings(name):

@@ -40,9 +40,7 @@ PAGES = {
     "paper_tables": (
         "bench/paper/results/evaluation/report/tables.md",
         "The paper again: all figures",
-        tuple(
-            f"bench/paper/results/evaluation/report/figure_{number}.png" for number in (1, 2)
-        ),
+        tuple(f"bench/paper/results/evaluation/report/figure_{number}.png" for number in (1, 2)),
     ),
 }
 PAGE_OF = {source: f"{FOLDER}/{name}.md" for name, (source, *_) in PAGES.items()}

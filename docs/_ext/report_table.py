@@ -1,6 +1,7 @@
 """The directive `report-table`: a table of figures, read from a file that a benchmark wrote."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -18,7 +19,7 @@ class ReportTable(SphinxDirective):
 
     required_arguments = 1  # the file, from the folder above docs/
     final_argument_whitespace = False
-    option_spec = {
+    option_spec: ClassVar = {
         "section": directives.unchanged_required,
         "columns": _names,
         "rows": _names,

@@ -2,9 +2,6 @@
 
 import re
 from fnmatch import fnmatch
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def paragraphs_of(path, section=None):
@@ -43,7 +40,7 @@ def selected(head, rows, columns=None, names=None, only=None, medians=False):
     columns : list of str, optional
         Columns to keep, in this order.
     names : list of str, optional
-        Patterns of the first cell, as in names of files: rows to keep, in the order of the patterns.
+        Patterns of the first cell, such as ``small_*``: rows to keep, in this order.
     only : tuple of str, optional
         A column, and the cell that a row must have there.
     medians : bool
