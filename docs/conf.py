@@ -40,7 +40,8 @@ def is_offline():
 project = "hdicore"
 author = "hdicore developers"
 copyright = author
-version = release = hdicore.__version__
+host = site_versions.host()
+version = release = host.release if host else hdicore.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -137,7 +138,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
-if host := site_versions.host():
+if host:
     html_baseurl = host.address
     html_theme_options |= {
         "switcher": host.switcher,

@@ -108,6 +108,7 @@ def test_versions_of_a_host(variable, version, start, development, extension, mo
     monkeypatch.setenv(variable, version)
     host = extension("site_versions").host()
     assert host.address == f"{start}{version}/"
+    assert host.release == version
     assert host.switcher == {
         "json_url": f"{start}{development}/_static/switcher.json",
         "version_match": version,

@@ -19,6 +19,11 @@ class Host(NamedTuple):
         return f"{self.start}{self.version}/"
 
     @property
+    def release(self):
+        """What the theme compares with the newest release."""
+        return "dev" if self.version == self.development else self.version
+
+    @property
     def switcher(self):
         """The theme's option: the development version says which versions there are."""
         url = f"{self.start}{self.development}/_static/switcher.json"
