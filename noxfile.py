@@ -150,6 +150,7 @@ def wheels(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site into docs/_build/html; check its docstrings and, with network, its links."""
     install(session, "[docs]")
+    session.install("--group", "engine")  # what all files of tests import
     session.run("sphinx-build", "-W", *session.posargs, "docs", "docs/_build/html")
     session.run("pytest", "-m", "docs and not build")
     # Without network there is nothing left to check; see docs/conf.py.
