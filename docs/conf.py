@@ -1,23 +1,47 @@
 """Configuration of the documentation site; `nox -s docs` builds it.
 
-HDICORE_DOCS_OFFLINE=1 builds without network: links to other projects' sites are then left out.
+Links to other projects' sites need network. HDICORE_DOCS_OFFLINE=1 leaves them out, 0 insists on
+them; without either, a build leaves them out where the first of these sites cannot be reached.
 """
 
 import os
 import sys
+import urllib.request
 from pathlib import Path
 
 import hdicore
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-OFFLINE = os.environ.get("HDICORE_DOCS_OFFLINE", "0") != "0"
+import site_versions
+
 REPOSITORY = "https://github.com/hdicore/hdicore"
+
+# What other sites document.
+OTHER_SITES = {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "sklearn": ("https://scikit-learn.org/stable", None),
+}
+
+
+def is_offline():
+    """Whether links to other sites are left out."""
+    if chosen := os.environ.get("HDICORE_DOCS_OFFLINE"):
+        return chosen != "0"
+    try:
+        urllib.request.urlopen("https://docs.python.org/3/objects.inv", timeout=10).close()
+    except OSError as error:
+        print(f"no links to other projects' sites: {error}")
+        return True
+    return False
+
 
 project = "hdicore"
 author = "hdicore developers"
 copyright = author
-version = release = hdicore.__version__
+host = site_versions.host()
+version = release = host.release if host else hdicore.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -30,32 +54,36 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     # of this folder
+    "benchmark_pages",
     "command_pages",
     "mocked_classes",
+    "name_links",
     "public_members",
+    "report_table",
     "repository_links",
+    "site_versions",
     "stub_signatures",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "gallery/GALLERY_HEADER.md"]
 nitpicky = True
-default_role = "literal"  # names in docstrings
+default_role = "py:name"  # names in docstrings
 suppress_warnings = ["config.cache"]  # sphinx-gallery keeps a function in its settings
 
-# What other sites document. Without network there are no links to them.
-intersphinx_mapping = (
-    {}
-    if OFFLINE
-    else {
-        "python": ("https://docs.python.org/3", None),
-        "numpy": ("https://numpy.org/doc/stable", None),
-        "sklearn": ("https://scikit-learn.org/stable", None),
-    }
-)
+OFFLINE = is_offline()
+intersphinx_mapping = {} if OFFLINE else OTHER_SITES
+intersphinx_timeout = 20
+# The tests compare links to the repository with its files.
+linkcheck_ignore = [".*"] if OFFLINE else [REPOSITORY]
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_workers = 4
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 repository_url = REPOSITORY
+site_releases = []  # of which a site is published, newest first, such as "0.1"
+toc_object_entries_show_parents = "hide"
 
 autodoc_mock_imports = ["skpro"]  # it wants an older pandas than the rest of the site may have
 autodoc_typehints = "none"  # the docstrings say types and shapes
@@ -94,6 +122,7 @@ html_theme_options = {
         "image_dark": "_static/logo.svg",
         "alt_text": "hdicore, home",
     },
+    "navbar_persistent": ["search-button"],
     "icon_links": [{"name": "GitHub", "url": REPOSITORY, "icon": "fa-brands fa-github"}],
     "use_edit_page_button": True,
     # Pages that a build writes cannot be edited.
@@ -101,6 +130,7 @@ html_theme_options = {
         "*": ["page-toc", "edit-this-page"],
         "api/*": ["page-toc", "edit-this-page"],
         "api/generated/*": ["page-toc"],
+        "benchmarks/*": ["page-toc"],
         "command/*": ["page-toc"],
         "gallery/*": ["page-toc", "sg_download_links"],
     },
@@ -110,6 +140,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+if host:
+    html_baseurl = host.address
+    html_theme_options |= {
+        "switcher": host.switcher,
+        "check_switcher": False,  # the build writes the file at its end
+        "show_version_warning_banner": True,
+        "navbar_start": ["navbar-logo", "version-switcher"],
+    }
 html_context = {
     "github_user": "hdicore",
     "github_repo": "hdicore",

@@ -13,12 +13,15 @@ from .oracle import ROOT, SKLEARN
 pytestmark = pytest.mark.examples
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "python" / "hdiforest"
+# The modules whose docstrings hold examples.
 MODULES = [
-    *("hdicore._core", "hdiforest.estimator", "hdiforest.leaf_model", "hdiforest.views"),
-    *("hdiforest.metrics.intervals", "hdiforest.metrics.samples", "hdiforest.metrics.scorers"),
-    *("hdiforest.displays.calibration", "hdiforest.displays.distribution"),
-    *("hdiforest.displays.intervals", "hdiforest.displays.widths"),
-    "hdiforest.quantile_forest.estimators",
+    "hdicore._core",
+    *sorted(
+        ".".join(("hdiforest", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in PACKAGE.rglob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    ),
 ]
 
 
@@ -51,11 +54,14 @@ def agg(monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.usefixtures("agg")
 def test_docstrings(name):
     if name.startswith("hdiforest.displays"):
         pytest.importorskip("matplotlib")
+    if name == "hdiforest.skpro":
+        pytest.importorskip("skpro")
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
     assert found.failed == 0

@@ -9,7 +9,7 @@ from .oracle import ROOT, SKLEARN
 pytestmark = pytest.mark.examples
 
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
-PAGES = ("tour", "intervals", "honest", "choosing", "file_format")
+PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production")
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
 
 

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import sys
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -13,7 +15,7 @@ from .oracle import ROOT, run
 
 pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
 
-WRITTEN = ("_build", "command", "gallery", "generated")  # folders that a build makes
+WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
 PACKAGES = (
     *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
     *("hdiforest.metrics", "hdiforest.quantile_forest"),
@@ -30,7 +32,8 @@ def site(tmp_path_factory):
     for name in ("CHANGELOG.md", "bench", "examples"):
         os.symlink(ROOT / name, folder / name)
     found = os.pathsep.join([str(ROOT), str(ROOT / "python")])
-    environment = os.environ | {"HDICORE_DOCS_OFFLINE": "1", "PYTHONPATH": found}
+    settings = {"HDICORE_DOCS_OFFLINE": "1", "HDICORE_DOCS_VERSION": "dev", "PYTHONPATH": found}
+    environment = os.environ | settings
     options = ["-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
     source, built = folder / "docs", folder / "html"
     run(sys.executable, "-m", "sphinx", *options, source, built, env=environment)
@@ -64,3 +67,67 @@ def test_methods_of_the_compiled_module_have_the_signatures_of_the_stub(site):
     page = (site / "api" / "generated" / "hdicore.LeafIndex.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]*>|\s", "", page))
     assert "intervals(leaves,coverage=0.9,kind='hdi',*,mean=None" in text
+
+
+class Links(HTMLParser):
+    """The targets and the anchors of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.targets, self.anchors = set(), set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[key] for key in ("id", "name") if found.get(key)}
+        self.targets |= {found[key] for key in ("href", "src") if found.get(key)}
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    templates = site / "_static"
+    found = (path for path in site.rglob("*.html") if templates not in path.parents)
+    return {path: Links(path) for path in found}
+
+
+def test_links_between_pages_find_their_targets_and_anchors(site, pages):
+    broken = []
+    for path, page in pages.items():
+        for target in page.targets:
+            address = urlsplit(target)
+            if address.scheme or address.netloc:
+                continue
+            found = (path.parent / unquote(address.path)).resolve() if address.path else path
+            anchor = unquote(address.fragment)
+            is_missing = anchor and found in pages and anchor not in pages[found].anchors
+            if not found.exists() or is_missing:
+                broken.append(f"{path.relative_to(site)}: {target}")
+    assert not broken
+
+
+def test_links_to_the_repository_name_its_files(pages):
+    start = "https://github.com/hdicore/hdicore/blob/main/"
+    targets = set().union(*(page.targets for page in pages.values()))
+    named = {target.removeprefix(start) for target in targets if target.startswith(start)}
+    assert named
+    assert [name for name in named if not (ROOT / name.partition("#")[0]).exists()] == []
+
+
+def test_names_in_docstrings_are_links(site):
+    page = (site / "api/generated/hdiforest.HDIForestRegressor.html").read_text(encoding="utf-8")
+    assert re.search(r'href="#hdiforest.HDIForestRegressor.calibrate"[^>]*><code', page)
+    assert 'href="hdiforest.ForestSearchOOB.html#hdiforest.ForestSearchOOB"' in page  # See Also
+
+
+def test_tables_of_pages_are_those_of_the_results(site):
+    page = (site / "speed.html").read_text(encoding="utf-8")
+    report = (ROOT / "bench/speed/results/table.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| friedman_200k_leaf5 \| 2 \| ([\d.]+) .*>= 40", report, re.M)
+    assert f"<p>{row}</p>" in page
+
+
+def test_a_published_site_lists_the_versions(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert "https://hdicore.github.io/hdicore/dev/_static/switcher.json" in page
+    assert "version-switcher__button" in page
+    assert (site / "_static" / "switcher.json").exists()

@@ -1,13 +1,22 @@
-"""Turns a page's links to files outside docs/ into links to the repository's site."""
+"""Turns links to files outside docs/ into links to pages made of them, or to the repository."""
 
 import re
 
-LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(\.\./([^)]+)\)")
+from benchmark_pages import PAGE_OF
+
+LINK = re.compile(r"(?<!!)(\[[^\]]*\])\(\.\./([^)#]+)(#[^)]*)?\)")
+OWN_PAGES = {"CHANGELOG.md": "changelog.md", **PAGE_OF}
 
 
-def _rewrite(app, _name, source):
-    url = app.config.repository_url
-    source[0] = LINK.sub(rf"\1({url}/blob/main/\2)", source[0])
+def _rewrite(app, name, source):
+    def relinked(found):
+        text, path, anchor = found.groups(default="")
+        page = OWN_PAGES.get(path)
+        target = page if page else f"{app.config.repository_url}/blob/main/{path}"
+        return f"{text}({target}{anchor})"
+
+    if "/" not in name:  # pages of docs/ itself
+        source[0] = LINK.sub(relinked, source[0])
 
 
 def setup(app):

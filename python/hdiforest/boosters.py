@@ -226,6 +226,10 @@ def from_lightgbm(
     ValueError
         If the model is not one of LightGBM or not fitted, or as `from_leaves`.
 
+    See Also
+    --------
+    from_leaves : Takes any function from rows to leaf ids.
+
     Notes
     -----
     Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
@@ -276,6 +280,10 @@ def from_xgboost(
     ValueError
         If the model is not one of XGBoost or not fitted, has leaf ids that float32 does not hold,
         or as `from_leaves`.
+
+    See Also
+    --------
+    from_leaves : Takes any function from rows to leaf ids.
     """
     return _leaf_model(XGBoostLeaves(booster, missing=missing), X, y, sample_weight, n_jobs)
 
@@ -317,6 +325,10 @@ def from_catboost(
         If CatBoost is not installed.
     ValueError
         If the model is not one of CatBoost or not fitted, or as `from_leaves`.
+
+    See Also
+    --------
+    from_leaves : Takes any function from rows to leaf ids.
     """
     leaves = CatBoostLeaves(booster)
     return _leaf_model(leaves, X, y, sample_weight, n_jobs, n_leaves=leaves.n_leaves)

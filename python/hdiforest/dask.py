@@ -64,6 +64,10 @@ def predict_interval(
         If there is no such model file.
     ValueError
         If X is something else or lacks columns, or an argument is out of range.
+
+    See Also
+    --------
+    hdiforest.batch.BatchScorer : Scores batches for any other engine.
     """
     dataframe, array = _collections()
     is_path = isinstance(model, str | os.PathLike)

@@ -82,6 +82,12 @@ class HDIForestRegressor(
     n_outputs_ : int
     n_training_rows_ : int
 
+    See Also
+    --------
+    ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
+    from_leaves : A model of any forest that reports the leaves of rows.
+    fit_table : Fits a model to a table with strings, dates and missing cells.
+
     Notes
     -----
     Intervals of the forest's own kinds are closed and their ends are training targets, so y outside

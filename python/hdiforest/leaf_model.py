@@ -52,6 +52,11 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
     calibration_ : hdiforest.calibration.Calibration
         The pads of `calibrate`; absent before.
 
+    See Also
+    --------
+    from_leaves : Makes a model of a function from rows to leaf ids.
+    HDIForestRegressor : Forests of scikit-learn, checked against their training rows.
+
     Notes
     -----
     `apply` gets rows as the caller gives them. Many rows are cut into blocks of at most 2**22 leaf
@@ -329,6 +334,13 @@ def from_leaves(
         If leaves, y or sample_weight are out of range or of different lengths. Later, if a new row
         lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the trees
         are of a kind that needs `n_leaves`.
+
+    See Also
+    --------
+    from_lightgbm : Takes a fitted model of LightGBM.
+    from_xgboost : Takes a fitted model of XGBoost.
+    from_catboost : Takes a fitted model of CatBoost.
+    hdicore.LeafIndex.from_leaves : The same one step below, from leaf ids alone.
 
     Notes
     -----

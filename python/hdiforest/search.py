@@ -75,6 +75,10 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
 
+    See Also
+    --------
+    HDIForestRegressor : The model of one forest.
+
     Notes
     -----
     Ties go to the earlier forest. No more than two fitted models are in memory at once. The least

@@ -81,6 +81,10 @@ def fit_table(
         If an argument is out of range, a column is missing or cannot be a feature, or the target or
         the weights are not finite numbers. All columns at fault stand in one message.
 
+    See Also
+    --------
+    HDIForestRegressor : The model, for features that are numbers.
+
     Examples
     --------
     >>> import pandas as pd

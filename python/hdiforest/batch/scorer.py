@@ -55,6 +55,10 @@ class BatchScorer:
     ValueError
         If it is not a model of one target, or an argument is out of range.
 
+    See Also
+    --------
+    hdiforest.dask.predict_interval : Intervals of a Dask DataFrame or Array.
+
     Notes
     -----
     A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, or a dict of

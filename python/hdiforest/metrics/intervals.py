@@ -65,6 +65,11 @@ def coverage_score(
     ValueError
         If the shapes differ, there are no rows, or a value is NaN.
 
+    See Also
+    --------
+    coverage_by_width : The same for narrow and for wide intervals.
+    hdiforest.CalibrationDisplay : Draws realised against nominal coverage.
+
     Notes
     -----
     The mean of 1{l <= y <= u} (Khosravi et al., IEEE Trans. Neural Networks 22, 2011). Ends count
@@ -99,6 +104,10 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
     ------
     ValueError
         If there are no rows, a value is NaN, or a lower end lies above its upper end.
+
+    See Also
+    --------
+    interval_score : Width and misses in one number.
 
     Examples
     --------
@@ -138,6 +147,11 @@ def interval_score(
     ------
     ValueError
         If the shapes differ, there are no rows, a value is NaN, or a coverage is out of range.
+
+    See Also
+    --------
+    interval_scorer : The same for `cross_val_score` and searches.
+    crps_score : A score of the whole distribution.
 
     Notes
     -----
@@ -190,6 +204,11 @@ def coverage_by_width(
     ------
     ValueError
         If the shapes differ, there are no rows, a value is NaN, or n_strata is below 1.
+
+    See Also
+    --------
+    coverage_score : Coverage of all rows.
+    hdiforest.WidthDisplay : Draws coverage by group.
 
     Notes
     -----

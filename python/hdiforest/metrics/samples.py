@@ -46,6 +46,11 @@ def crps_score(
     ValueError
         If the shapes differ, there are no rows, a value is not finite, or a row has no weight.
 
+    See Also
+    --------
+    crps_scorer : The same for `cross_val_score` and searches.
+    interval_score : A score of intervals.
+
     Notes
     -----
     The mean of the integral over z of (F(z) - 1{y <= z})^2, with F the weighted step function;

@@ -140,6 +140,11 @@ def interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     ValueError
         If an argument is out of range.
 
+    See Also
+    --------
+    interval_score : The score itself.
+    coverage_scorer : Coverage alone.
+
     Notes
     -----
     See `interval_score` for what it rewards: in the mean over rows, narrow intervals that targets
@@ -181,6 +186,10 @@ def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     ValueError
         If an argument is out of range.
 
+    See Also
+    --------
+    coverage_score : The share of targets that intervals cover.
+
     Notes
     -----
     The greatest coverage is that of infinite intervals, so the scorer is not greatest there but
@@ -203,6 +212,10 @@ def crps_scorer() -> _Scorer:
     callable
         As of `interval_scorer`. The estimator is, or ends in, an `HDIForestRegressor` or a
         `LeafModel`. The distributions are the leaves' own; a calibration does not change them.
+
+    See Also
+    --------
+    crps_score : The score itself.
 
     Examples
     --------
@@ -229,6 +242,11 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     ------
     ValueError
         If a level is out of range.
+
+    See Also
+    --------
+    interval_scorer : Scores intervals.
+    crps_scorer : Scores whole distributions.
 
     Examples
     --------
