@@ -124,18 +124,23 @@ struct TailCopy {
     HDICORE_AVX2 TailCopy(const Tails& tails, EntryBuffer& to) noexcept
         : limits(tails), buffer(to) {}
 
-    // Appends n <= 16 entries. Their units fit 32 bits together.
+    // Appends n <= 16 entries, rarely more than 8. Their units fit 32 bits together.
     HDICORE_AVX2 void keep(const Rank* ranks, const std::uint32_t* units, std::uint32_t n,
                            __m256i& mass) noexcept {
-        const Pair u = load(units);
-        store(buffer.ranks + buffer.n, load(ranks));
-        store(buffer.units + buffer.n, u);
+        __m256i sum = put_8(ranks, units, 0, n);
+        if (n > 8) sum = _mm256_add_epi32(sum, put_8(ranks, units, 8, n));
         buffer.n += n;
-        const Pair kept = load(first_lanes<std::uint32_t>.data() + step - n);
-        const __m256i sum = _mm256_add_epi32(_mm256_and_si256(u.first, kept.first),
-                                             _mm256_and_si256(u.second, kept.second));
         mass = _mm256_add_epi64(mass, _mm256_and_si256(sum, _mm256_set1_epi64x(0xffffffff)));
         mass = _mm256_add_epi64(mass, _mm256_srli_epi64(sum, 32));
+    }
+
+    // Copies 8 entries from number e on, and returns the units of those among the first n.
+    HDICORE_AVX2 __m256i put_8(const Rank* ranks, const std::uint32_t* units, std::uint32_t e,
+                               std::uint32_t n) noexcept {
+        const __m256i u = load_8(units + e);
+        store_8(buffer.ranks + buffer.n + e, load_8(ranks + e));
+        store_8(buffer.units + buffer.n + e, u);
+        return _mm256_and_si256(u, load_8(first_lanes<std::uint32_t>.data() + step - n + e));
     }
 
     HDICORE_AVX2 void copy(const Rank* ranks, const std::uint32_t* units,

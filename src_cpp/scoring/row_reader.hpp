@@ -31,7 +31,8 @@ class RowReader {
           source_(source),
           interruption_(interruption),
           rows_between_checks_(rows_of_entries(std::size_t{1} << 20)),
-          slices_(index, max_rows) {
+          rows_at_once_(std::min(TileSlices::preferred_rows(index), max_rows)),
+          slices_(index, rows_at_once_) {
         source.reserve(max_rows, block_);
     }
 
@@ -41,16 +42,18 @@ class RowReader {
     void read(std::size_t begin, std::size_t end, const Use& use) {
         source_.leaves(begin, end, block_, interruption_);
         const std::size_t stride = stride_of(end - begin);
-        for (std::size_t first = 0; first < end - begin; first += RowTiles::tile_rows) {
-            const std::size_t n = std::min(RowTiles::tile_rows, end - begin - first);
+        for (std::size_t first = 0; first < end - begin; first += rows_at_once_) {
+            const std::size_t n = std::min(rows_at_once_, end - begin - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
-                if (o > 0 && index_.outputs_begin_alike()) {
-                    slices_.next_output();
+                const bool moves_on = o > 0 && index_.outputs_begin_alike();
+                if (moves_on) {
+                    slices_.next_output(0);
                 } else {
                     slices_.assign(o, block_.leaves.data() + first, stride, n);
                 }
                 for (std::size_t k = 0; k < n; ++k) {
                     if (k % rows_between_checks_ == 0) interruption_.check();
+                    if (moves_on && k + 1 < n) slices_.next_output(k + 1);
                     const RowSlices next = k + 1 < n ? slices_.row(k + 1) : RowSlices();
                     use(begin + block_.order[first + k], o, slices_.row(k), next,
                         RowLeaves{block_.leaves.data() + first + k, stride});
@@ -71,6 +74,7 @@ class RowReader {
     const LeafSource& source_;
     Interruption& interruption_;
     std::size_t rows_between_checks_;
+    std::size_t rows_at_once_;
     RowBlock block_;
     TileSlices slices_;
 };

@@ -9,6 +9,8 @@ using namespace samples;
 
 namespace {
 
+constexpr std::size_t max_rows = 3 * RowTiles::tile_rows;
+
 bool same(const EntrySlice& a, const EntrySlice& b) {
     return a.begin == b.begin && a.units == b.units && a.n == b.n && a.leaf == b.leaf;
 }
@@ -17,7 +19,7 @@ void check_row(const LeafIndex& index, std::size_t output, const std::vector<lea
                std::size_t k, RowSlices found) {
     std::size_t n = 0;
     for (std::size_t t = 0; t < index.n_trees(); ++t) {
-        const leaf_t leaf = leaves[t * RowTiles::tile_rows + k];
+        const leaf_t leaf = leaves[t * max_rows + k];
         if (leaf == no_leaf) continue;
         const EntrySlice expected = index.entries(output, t, leaf);
         if (expected.n == 0) continue;
@@ -28,23 +30,36 @@ void check_row(const LeafIndex& index, std::size_t output, const std::vector<lea
 }
 
 // Takes the slices of some rows, output by output, as readers do.
-void check_tile(Random& random, const LeafIndex& index) {
-    std::vector<leaf_t> leaves(index.n_trees() * RowTiles::tile_rows);
+void check_rows(Random& random, const LeafIndex& index) {
+    std::vector<leaf_t> leaves(index.n_trees() * max_rows);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-        const std::size_t n_leaves = index.n_leaves(i / RowTiles::tile_rows);
+        const std::size_t n_leaves = index.n_leaves(i / max_rows);
         leaves[i] = static_cast<leaf_t>(below(random, n_leaves + 1)) - 1;
     }
-    TileSlices slices(index, RowTiles::tile_rows);
-    for (const std::size_t n : {RowTiles::tile_rows, std::size_t{3}}) {
+    TileSlices slices(index, max_rows);
+    for (const std::size_t n : {max_rows, RowTiles::tile_rows + 1, std::size_t{3}}) {
         for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-            if (o > 0 && index.outputs_begin_alike()) {
-                slices.next_output();
-            } else {
-                slices.assign(o, leaves.data(), RowTiles::tile_rows, n);
+            const bool moves_on = o > 0 && index.outputs_begin_alike();
+            if (!moves_on) slices.assign(o, leaves.data(), max_rows, n);
+            for (std::size_t k = 0; k < n; ++k) {
+                if (moves_on) slices.next_output(k);
+                check_row(index, o, leaves, k, slices.row(k));
             }
-            for (std::size_t k = 0; k < n; ++k) check_row(index, o, leaves, k, slices.row(k));
         }
     }
+}
+
+// Rows taken at once: a tile with one output, else full tiles, and fewer the more trees there are.
+void rows_at_once_follow_from_outputs_and_trees() {
+    Random random(3);
+    const auto rows_at_once = [&](std::size_t n_trees, std::size_t n_outputs) {
+        const Training rows = random_training(random, 4, n_trees, 2, n_outputs);
+        return TileSlices::preferred_rows(LeafIndex(rows.rows(), false, 1));
+    };
+    CHECK(rows_at_once(50, 1) == RowTiles::tile_rows);
+    CHECK(rows_at_once(50, 2) == 3488);
+    CHECK(rows_at_once(100, 3) == 1744);
+    CHECK(rows_at_once(20000, 2) == RowTiles::tile_rows);
 }
 
 void slices_are_those_of_the_leaves() {
@@ -58,7 +73,7 @@ void slices_are_those_of_the_leaves() {
         const LeafIndex index(rows.rows(), false, 1);
         CHECK(index.outputs_begin_alike() == index.arrays().uniform());
         n_alike += index.outputs_begin_alike() && index.n_outputs() > 1;
-        check_tile(random, index);
+        check_rows(random, index);
     }
     CHECK(n_alike >= 10 && n_alike <= 30);
 }
@@ -75,7 +90,7 @@ void outputs_may_differ() {
     arrays.leaf_begin = Array(std::move(begin));
     const LeafIndex index(std::move(arrays));
     CHECK(!index.outputs_begin_alike());
-    check_tile(random, index);
+    check_rows(random, index);
 }
 
 }  // namespace
@@ -83,5 +98,6 @@ void outputs_may_differ() {
 int main() {
     slices_are_those_of_the_leaves();
     outputs_may_differ();
+    rows_at_once_follow_from_outputs_and_trees();
     return check::finish();
 }
