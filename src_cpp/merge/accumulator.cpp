@@ -8,17 +8,9 @@
 #include <new>
 #include <type_traits>
 
+#include "base/prefetch.hpp"
+
 namespace hdicore {
-namespace {
-
-inline void prefetch_line([[maybe_unused]] const void* address) noexcept {
-#if defined(__GNUC__)
-    __builtin_prefetch(address);
-#endif
-}
-
-}  // namespace
-
 struct Accumulator::Memory {
     struct Free {
         void operator()(mass_t* memory) const noexcept { std::free(memory); }
