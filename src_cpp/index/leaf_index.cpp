@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <variant>
 
 #include "base/parallel.hpp"
 
@@ -34,10 +36,18 @@ void LeafIndex::compare_outputs() noexcept {
 void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
     const std::size_t n_rows = n_outputs() * n_leaves();
     if (!arrays_.uniform() || !(entries_per_leaf() >= min_entries_for_bucket_counts) ||
-        n_rows > std::numeric_limits<std::uint32_t>::max()) {
+        n_rows > std::numeric_limits<std::uint32_t>::max() / 2) {
         return;
     }
-    BucketCounts& counts = bucket_counts_.emplace();
+    std::vector<std::uint32_t> sizes(n_rows);
+    for (std::size_t block = 0; block < n_outputs() * n_trees(); ++block) {
+        const std::size_t o = block / n_trees();
+        const std::size_t t = block % n_trees();
+        const std::uint32_t* begin = leaf_begin(o, t);
+        std::adjacent_difference(begin + 1, begin + 1 + n_leaves(t),
+                                 sizes.begin() + first_count_row(o, t));
+    }
+    BucketCounts& counts = bucket_counts_.emplace(BucketCounts{{}, CountRows(sizes), {}, {}, {}});
     const bool fine = entries_per_leaf() >= min_entries_for_fine_counts;
     for (std::size_t o = 0; o < n_outputs(); ++o) {
         counts.edges.emplace_back(atoms(o));
@@ -45,30 +55,32 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
     }
     if (fine) counts.fine_below.resize(n_rows * n_fine_buckets);
     counts.ends.resize(n_rows);
-    const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
-                                                     std::vector<Count>& below) {
-        below.resize(n_rows * n_buckets);
-        const auto make_worker = [&]() -> Worker {
-            return [&](std::size_t block) {
-                const std::size_t o = block / n_trees();
-                const std::size_t t = block % n_trees();
-                for (std::size_t leaf = 0; leaf < n_leaves(t); ++leaf) {
-                    const EntrySlice slice = entries(o, t, static_cast<leaf_t>(leaf));
-                    if (slice.n == 0) continue;
-                    const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
-                    counts.ends[slice.leaf] = {leaf_ranks.front(), leaf_ranks.back()};
-                    count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
-                    if (!fine) continue;
-                    count_below(counts.fine_edges[o], leaf_ranks,
-                                &counts.fine_below[slice.leaf * n_fine_buckets]);
-                }
-            };
-        };
-        parallel_for(n_outputs() * n_trees(), n_threads, make_worker, interruption);
+    const auto count = [&](const auto& ranks, std::size_t o, const EntrySlice& slice) {
+        const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
+        const BucketEdges& edges = counts.edges[o];
+        counts.ends[slice.leaf] = {static_cast<std::uint8_t>(edges.bucket_of(leaf_ranks.front())),
+                                   static_cast<std::uint8_t>(edges.bucket_of(leaf_ranks.back()))};
+        if (counts.below.is_wide(slice.n)) {
+            count_below(edges, leaf_ranks, counts.below.wide_row(slice.leaf));
+        } else {
+            count_below(edges, leaf_ranks, counts.below.narrow_row(slice.leaf));
+        }
+        if (!fine) return;
+        count_below(counts.fine_edges[o], leaf_ranks,
+                    &counts.fine_below[slice.leaf * n_fine_buckets]);
     };
-    const bool narrow = max_leaf_size_ <= std::numeric_limits<std::uint8_t>::max();
-    if (!narrow) counts.below = std::vector<std::uint16_t>();
-    std::visit(count, arrays_.ranks, counts.below);
+    const auto make_worker = [&]() -> Worker {
+        return [&](std::size_t block) {
+            const std::size_t o = block / n_trees();
+            const std::size_t t = block % n_trees();
+            for (std::size_t leaf = 0; leaf < n_leaves(t); ++leaf) {
+                const EntrySlice slice = entries(o, t, static_cast<leaf_t>(leaf));
+                if (slice.n == 0) continue;
+                std::visit([&](const auto& ranks) { count(ranks, o, slice); }, arrays_.ranks);
+            }
+        };
+    };
+    parallel_for(n_outputs() * n_trees(), n_threads, make_worker, interruption);
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {

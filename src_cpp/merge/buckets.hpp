@@ -25,24 +25,31 @@ class BucketMerge {
                      const Request& request) noexcept;
 
   private:
-    RankBounds bounds(RowSlices slices) const noexcept;
-    void sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
+    // Buckets of the outermost entries.
+    struct BucketBounds {
+        std::size_t first;
+        std::size_t last;
+    };
+    BucketBounds bounds(RowSlices slices) const noexcept;
+    // Outermost ranks of the slices.
+    RankBounds rank_bounds(RowSlices slices, BucketBounds bounds) const noexcept;
+    void sum_buckets(std::size_t output, RowSlices slices, BucketBounds bounds,
                      const Kernels& kernels) noexcept;
+    // Sorts slices by the width of their counts.
+    void part_slices(RowSlices slices) noexcept;
     // Replaces the marked buckets by fine ones, and marks those that may hold the answers.
     void refine(std::size_t output, RowSlices slices, const Request& request,
                 const Kernels& kernels) noexcept;
     // Calls use(slice number, position of the first entry, number of entries) for the entries of
-    // each slice in each of the runs, and fills ranges_.
+    // each slice in each of the runs, and fills ranges_. count(slice, b) are its entries below
+    // bucket b.
     template <class Count, class Use>
-    void cut_slices(const BucketEdges& edges, RowSlices slices, const Count* below,
+    void cut_slices(const BucketEdges& edges, RowSlices slices, const Count& count,
                     const Use& use) noexcept;
-    // Both add the entries in the runs: with units from the table, and of leaves of any size.
+    // Adds the entries in the runs.
     template <class Count>
-    void add_small(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
-                   RowSlices slices) noexcept;
-    template <class Count>
-    void add_large(const BucketEdges& edges, const Count* below, Accumulator& accumulator,
-                   RowSlices slices) noexcept;
+    void add_runs(const BucketEdges& edges, RowSlices slices, const Count& count,
+                  Accumulator& accumulator) noexcept;
 
     const LeafIndex& index_;
     const BucketCounts& counts_;
@@ -50,7 +57,15 @@ class BucketMerge {
     BucketSet marked_;
     BucketRuns runs_;
     std::vector<double> entry_mass_;  // (n_trees,) units of an entry of each slice
-    // (n_trees * max_runs,) one of the two: entries in the runs
+    // If counts are of two widths: the slices with each, whose `leaf` is the place of their counts.
+    struct Part {
+        std::vector<EntrySlice> slices;
+        std::vector<double> entry_mass;
+    };
+    Part narrow_;
+    Part wide_;
+    // (n_trees * max_runs,) one of the two: entries in the runs, with units from the table, or of
+    // leaves of any size
     std::unique_ptr<EntrySlice[]> parts_;
     std::unique_ptr<EqualEntries[]> large_parts_;
     std::vector<std::uint64_t> steps_;  // (n_trees,) EqualUnits::step of each slice

@@ -57,23 +57,22 @@ class BucketMasses {
     // Number of buckets that are summed at once.
     static constexpr std::size_t block = 32;
 
-    // Sums n_trees > 0 leaves whose ranks lie in [first, last]: sum(b, sums) writes the mass that
-    // the leaves have below each of the buckets b to b + block - 1. O(n_buckets) calls of it.
+    // Sums n_trees > 0 leaves whose ranks lie in the buckets [first, last]: sum(b, sums) writes the
+    // mass that the leaves have below each of the buckets b to b + block - 1. O(n_buckets) calls of
+    // it.
     template <class Sum>
-    void assign(const BucketEdges& edges, std::size_t n_trees, rank_t first, rank_t last,
+    void assign(const BucketEdges& edges, std::size_t n_trees, std::size_t first, std::size_t last,
                 const Sum& sum) noexcept {
         n_trees_ = n_trees;
         n_ = n_buckets;
         lower_ = edges.lower.data();
         upper_ = edges.upper.data();
         const auto whole = static_cast<float>(n_trees) * static_cast<float>(1u << narrow_shift);
-        const std::size_t first_bucket = edges.bucket_of(first);
-        const std::size_t last_bucket = edges.bucket_of(last);
         for (std::size_t b = 0; b < n_buckets; b += block) {
             float* sums = below_.data() + b;
-            if (b > last_bucket) {
+            if (b > last) {
                 std::fill_n(sums, block, whole);
-            } else if (b + block <= first_bucket) {
+            } else if (b + block <= first) {
                 std::fill_n(sums, block, 0.0f);
             } else {
                 sum(b, sums);
@@ -85,6 +84,7 @@ class BucketMasses {
         //   2 u W        rounding of T entry masses and T products, relative to each,
         //   0.65 u W (T + 1)  rounding of T additions: after k of them the sum is at most 2^31 k,
         //                or 1.3 times that with the errors so far, as T <= 2^22,
+        //   1.3 u W      one more, if trees are summed in two parts,
         //   2^-7 u W     less than one unit a tree, by which units are rounded down.
         // 2 u W more are for the rounding of a mass to float and of its sum with the bound.
         error_ = whole * static_cast<float>(n_trees + 8) * 0x1p-24f;

@@ -71,8 +71,8 @@ template <class Count>
 BucketMasses sum(const Leaves& leaves, const BucketEdges& edges, const std::vector<Count>& below,
                  const Kernels& kernels) {
     BucketMasses masses;
-    masses.assign(edges, leaves.slices.size(), leaves.first, leaves.last,
-                  [&](std::size_t b, float* sums) {
+    masses.assign(edges, leaves.slices.size(), edges.bucket_of(leaves.first),
+                  edges.bucket_of(leaves.last), [&](std::size_t b, float* sums) {
                       kernels.sum_counts<Count>()(below.data() + b, n_buckets, leaves.slices,
                                                   leaves.entry_mass.data(), sums);
                   });

@@ -129,10 +129,12 @@ void check_partial(const PartialPmf& partial, const std::vector<double>& values,
     CHECK(partial.max_abs() == std::max(std::fabs(values.front()), std::fabs(values.back())));
 }
 
-// Trees have five leaves, of min_rows / 5 to 2 min_rows / 5 rows at the mean.
-void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
-                                 bool one_is_large = false) {
+// Trees have five leaves, of min_rows / 5 to 2 min_rows / 5 rows at the mean. Returns in how many
+// rounds the bucket counts were of two widths.
+int parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
+                                bool one_is_large = false) {
     Random random(3);
+    int n_mixed = 0;
     std::size_t n_in_tails = 0;
     std::size_t n_in_buckets = 0;
     std::size_t n_found = 0;
@@ -148,6 +150,7 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
         CHECK(index.bucket_counts().has_value());
         CHECK((index.max_leaf_size() > max_tabulated_leaf) == (fine || one_is_large));
         CHECK(index.bucket_counts()->fine_edges.empty() == !fine);
+        n_mixed += index.bucket_counts()->below.width() == CountRows::Width::mixed;
         for (const Kernels* kernels : available_kernels()) {
             Accumulator accumulator(index, *kernels);
             BucketMerge buckets(index);
@@ -193,13 +196,15 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
     }
     CHECK((n_in_tails > 1000 || fine || one_is_large) && n_in_buckets > 500);
     CHECK(n_found > 50);
+    return n_mixed;
 }
 
 }  // namespace
 
 int main() {
     merging_sums_the_leaves();
-    parts_have_the_exact_masses(300, 10, false);
+    CHECK(parts_have_the_exact_masses(300, 10, false) == 0);
+    CHECK(parts_have_the_exact_masses(600, 10, false) > 1);
     // Leaves of some 1,000 to 2,000 rows: fine buckets, and units that no table has.
     parts_have_the_exact_masses(6000, 3, true);
     // One of some 1,300 rows among leaves of 400.
