@@ -175,21 +175,22 @@ void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, BucketBounds
     };
     if (below.width() == CountRows::Width::narrow) {
         assign([&](std::size_t b, float* sums) {
-            kernels.sum_narrow_counts(below.narrow() + b, n_buckets, slices, entry_mass_.data(),
-                                      sums);
+            kernels.sum_counts<std::uint8_t>()(below.narrow() + b, n_buckets, slices,
+                                               entry_mass_.data(), sums);
         });
     } else if (below.width() == CountRows::Width::wide) {
         assign([&](std::size_t b, float* sums) {
-            kernels.sum_wide_counts(below.wide() + b, n_buckets, slices, entry_mass_.data(), sums);
+            kernels.sum_counts<std::uint16_t>()(below.wide() + b, n_buckets, slices,
+                                                entry_mass_.data(), sums);
         });
     } else {
         part_slices(slices);
         assign([&](std::size_t b, float* sums) {
             std::array<float, sum_block> wide_sums;
-            kernels.sum_wide_counts(below.wide() + b, n_buckets / 2, wide_.slices,
-                                    wide_.entry_mass.data(), wide_sums.data());
-            kernels.sum_narrow_counts(below.narrow() + b, n_buckets, narrow_.slices,
-                                      narrow_.entry_mass.data(), sums);
+            kernels.sum_counts<std::uint16_t>()(below.wide() + b, n_buckets / 2, wide_.slices,
+                                                wide_.entry_mass.data(), wide_sums.data());
+            kernels.sum_counts<std::uint8_t>()(below.narrow() + b, n_buckets, narrow_.slices,
+                                               narrow_.entry_mass.data(), sums);
             for (std::size_t k = 0; k < sum_block; ++k) sums[k] += wide_sums[k];
         });
     }
@@ -198,8 +199,8 @@ void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, BucketBounds
 void BucketMerge::refine(std::size_t output, RowSlices slices, const Request& request,
                          const Kernels& kernels) noexcept {
     masses_.refine(counts_.fine_edges[output], marked_, [&](std::size_t b, float* sums) {
-        kernels.sum_wide_counts(counts_.fine_below.data() + b, n_fine_buckets, slices,
-                                entry_mass_.data(), sums);
+        kernels.sum_counts<std::uint16_t>()(counts_.fine_below.data() + b, n_fine_buckets, slices,
+                                            entry_mass_.data(), sums);
     });
     marked_.fill(false);
     mark(masses_, request, marked_);
