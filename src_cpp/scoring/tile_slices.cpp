@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/tile_slices.hpp"
 
+#include "base/prefetch.hpp"
+
 namespace hdicore {
 
 void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
@@ -15,6 +17,9 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
             const std::uint32_t* leaf_begin = index_.leaf_begin(output, t);
             const std::size_t base = index_.tree_begin(output, t);
             const std::uint32_t count_row = index_.first_count_row(output, t);
+            // Those of the next tile. From tree to tree the stride is too long for the processor to
+            // guess.
+            prefetch_line(leaves + t * stride + end);
             for (std::size_t k = first; k < end; ++k) {
                 const leaf_t leaf = leaves[t * stride + k];
                 if (leaf == no_leaf) continue;
