@@ -350,9 +350,20 @@ def test_fit_boosts(tmp_path, folder):
     assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
 
 
+def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
+    fit(folder / "train.csv", tmp_path / "m", "--objective", "interval_score", "--training-rows")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.calibrate(LEVELS, objective="interval_score", random_state=0)
+    assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        (
+            ["--objective", "interval_score", "--calibrate", "none"],
+            "--objective must not be given with --calibrate none",
+        ),
         (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
         (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),

@@ -49,6 +49,12 @@ def run_recipe(title, rows, recipe):
     return names
 
 
+def test_the_example_in_cython_is_shown_as_it_is():
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
+    file = (ROOT / "examples" / "cython" / "pyproject.toml").read_text(encoding="utf-8")
+    assert file.endswith(shown)
+
+
 def test_there_is_a_recipe_for_each_library():
     assert list(RECIPES) == [
         "LightGBM",

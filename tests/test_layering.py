@@ -44,7 +44,6 @@ def test_the_engine_knows_only_itself_and_the_standard_library(path):
     assert not re.search(r"python|numpy|pybind", re.sub(r"//.*", "", text), re.IGNORECASE)
     includes = re.findall(r"#include (.*)", text)
     assert len(includes) == text.count("#include")
-    assert includes
     for include in includes:
         # What is neither C++ nor ours is an instruction set and system calls, used where they are.
         assert re.fullmatch(

@@ -1,6 +1,8 @@
 """The code of the site's pages runs, prints what they show, and links find their targets."""
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +55,26 @@ def test_what_works_on_top_of_a_model_runs(title, libraries, capsys):
     names = {}
     run_blocks(first, names, capsys)
     assert run_blocks(section, names, capsys)
+
+
+def test_the_page_on_tables_runs(tmp_path, monkeypatch):
+    pytest.importorskip("rich")
+    pytest.importorskip("pyarrow")
+    from hdiforest.command.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    text = text_of("tables")
+    sample, commands, code = re.findall(r"^```(?:text|sh|python)\n(.*?)^```", text, re.M | re.S)[:3]
+    header, *rows = sample.splitlines()
+    many = [f"S-{i},{rows[i % 2].split(',', 1)[1]}{i % 10}" for i in range(300)]
+    Path("sales.csv").write_text("\n".join([header, *many]) + "\n")
+    Path("new.csv").write_text("\n".join([header, *rows]) + "\n")
+    for line in commands.splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    assert {"report.html", "intervals.parquet"} <= {path.name for path in tmp_path.iterdir()}
+    names = {}
+    exec(code, names)
+    assert (names["lower"] <= names["upper"]).all()
 
 
 def sections_of_calls():

@@ -1,6 +1,6 @@
 """
-A fan chart
-===========
+A fan chart of intervals
+========================
 
 Intervals at several levels, drawn one in the other, show the middle and the tails of a forecast in
 one picture. After `calibrate` an interval of a higher level contains those of lower levels, at

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
 from hdiforest.calibration import KINDS
+from hdiforest.calibration.choice import OBJECTIVES
 from hdiforest.command.argument_types import (
     level,
     max_features,
@@ -77,7 +78,7 @@ def _add_fit(commands: Any) -> None:
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
-    _add_boost(add)
+    _add_calibrating(add)
     _add_training_rows(add)
     add("--report", type=Path, metavar="REPORT", help="page of HTML to write: coverage and width "
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
@@ -165,7 +166,7 @@ def _add_calibrate(commands: Any) -> None:
         f"calibrated, or {_listed(CALIBRATED_LEVELS)})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
-    _add_boost(add)
+    _add_calibrating(add)
     _add_text_form(parser)
     _add_jobs(parser)
 
@@ -214,7 +215,10 @@ def _add_roles(add: Any) -> None:
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
 
 
-def _add_boost(add: Any) -> None:
+def _add_calibrating(add: Any) -> None:
+    add("--objective", choices=OBJECTIVES, default="width", help="which of several calibrated "
+        "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
+        "counts how far targets lie outside (default: width)")  # fmt: skip
     add("--boost", action="store_true",
         help="centre intervals on gradient boosting too: narrower where it predicts better, and "
         "slower")  # fmt: skip

@@ -86,6 +86,8 @@ def _run_fit(options: Any) -> None:
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.boost and options.calibrate == "none":
         raise UsageError("--boost must not be given with --calibrate none")
+    if options.objective != "width" and options.calibrate == "none":
+        raise UsageError("--objective must not be given with --calibrate none")
     table = read_training_table(
         options.train,
         options.target,
@@ -112,6 +114,7 @@ def _run_fit(options: Any) -> None:
         table,
         options.calibrate,
         boost=options.boost,
+        objective=options.objective,
         folds=options.folds,
         seed=options.seed,
     )
@@ -208,6 +211,7 @@ def _run_calibrate(options: Any) -> None:
             X=X,
             y=y,
             confidence=options.confidence,
+            objective=options.objective,
             mean="boosting" if options.boost else None,
             random_state=0,
         )

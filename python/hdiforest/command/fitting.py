@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from hdiforest.calibration.choice import Objective
 from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
@@ -32,6 +33,7 @@ def fit_and_calibrate(
     method: Literal["oob", "split", "cv+", "none"],
     *,
     boost: bool,
+    objective: Objective,
     folds: int,
     seed: int,
 ) -> str:
@@ -48,7 +50,7 @@ def fit_and_calibrate(
     ValueError
         If the model cannot be fitted, or method is not "oob" and it cannot be calibrated.
     """
-    options: dict[str, Any] = {"method": method, "random_state": seed}
+    options: dict[str, Any] = {"method": method, "objective": objective, "random_state": seed}
     options["mean"] = "boosting" if boost else None
     fitted_on = table
     if method == "split":
