@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <variant>
 #include <vector>
@@ -14,22 +15,34 @@
 
 namespace hdicore {
 
+// Allocates from the beginning of a cache line: the 128 counts of a row then touch two lines, not
+// three.
+template <class T>
+struct LineAllocator {
+    using value_type = T;
+    static constexpr std::align_val_t line{64};
+
+    LineAllocator() = default;
+    template <class U>
+    explicit LineAllocator(const LineAllocator<U>&) noexcept {}
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+    void deallocate(T* memory, std::size_t) noexcept { ::operator delete(memory, line); }
+    bool operator==(const LineAllocator&) const = default;
+};
+template <class T>
+using Lines = std::vector<T, LineAllocator<T>>;
+
 // One row for each leaf; those of output o begin at row o * n_leaves.
 struct BucketCounts {
     std::vector<BucketEdges> edges;  // (n_outputs,)
     // (n_rows, n_buckets) entries below each bucket; 8 bits each if no leaf has more than 255.
-    std::variant<std::vector<std::uint8_t>, std::vector<std::uint16_t>> below;
+    std::variant<Lines<std::uint8_t>, Lines<std::uint16_t>> below;
     // The same for fine buckets, if leaves are large enough for it to pay; or empty.
     std::vector<BucketEdges> fine_edges;
-    std::vector<std::uint16_t> fine_below;  // (n_rows, n_fine_buckets)
-    struct Ends {
-        rank_t first;
-        rank_t last;
-    };
-    std::vector<Ends> ends;  // (n_rows,) outermost ranks
+    Lines<std::uint16_t> fine_below;  // (n_rows, n_fine_buckets)
 
     std::size_t nbytes() const noexcept {
-        std::size_t n = ends.size() * sizeof(Ends) + fine_below.size() * sizeof(fine_below[0]);
+        std::size_t n = fine_below.size() * sizeof(fine_below[0]);
         for (const BucketEdges& of_output : edges) n += of_output.nbytes();
         for (const BucketEdges& of_output : fine_edges) n += of_output.nbytes();
         return n + std::visit([](const auto& counts) { return counts.size() * sizeof(counts[0]); },

@@ -44,9 +44,8 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
         if (fine) counts.fine_edges.emplace_back(atoms(o), n_fine_buckets);
     }
     if (fine) counts.fine_below.resize(n_rows * n_fine_buckets);
-    counts.ends.resize(n_rows);
     const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
-                                                     std::vector<Count>& below) {
+                                                     Lines<Count>& below) {
         below.resize(n_rows * n_buckets);
         const auto make_worker = [&]() -> Worker {
             return [&](std::size_t block) {
@@ -56,7 +55,6 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
                     const EntrySlice slice = entries(o, t, static_cast<leaf_t>(leaf));
                     if (slice.n == 0) continue;
                     const auto leaf_ranks = ranks.view().subspan(slice.begin, slice.n);
-                    counts.ends[slice.leaf] = {leaf_ranks.front(), leaf_ranks.back()};
                     count_below(counts.edges[o], leaf_ranks, &below[slice.leaf * n_buckets]);
                     if (!fine) continue;
                     count_below(counts.fine_edges[o], leaf_ranks,
@@ -65,10 +63,12 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
             };
         };
         parallel_for(n_outputs() * n_trees(), n_threads, make_worker, interruption);
+        use_large_pages(below.data(), below.size() * sizeof(Count));
     };
     const bool narrow = max_leaf_size_ <= std::numeric_limits<std::uint8_t>::max();
-    if (!narrow) counts.below = std::vector<std::uint16_t>();
+    if (!narrow) counts.below = Lines<std::uint16_t>();
     std::visit(count, arrays_.ranks, counts.below);
+    use_large_pages(counts.fine_below.data(), counts.fine_below.size() * sizeof(std::uint16_t));
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <variant>
 
 namespace hdicore {
@@ -76,7 +75,7 @@ void BucketMerge::add_large(const BucketEdges& edges, const Count* below, Accumu
 
 PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
                               const Request& request) noexcept {
-    const RankBounds outermost = bounds(slices);
+    const RankBounds outermost = accumulator.bounds(slices);
     sum_buckets(output, slices, outermost, accumulator.kernels());
     marked_.fill(false);
     mark(masses_, request, marked_);
@@ -110,22 +109,13 @@ PartialPmf BucketMerge::merge(Accumulator& accumulator, std::size_t output, RowS
                                     max_abs);
 }
 
-RankBounds BucketMerge::bounds(RowSlices slices) const noexcept {
-    RankBounds found{std::numeric_limits<rank_t>::max(), 0};
-    for (const EntrySlice& slice : slices) {
-        found.first = std::min(found.first, counts_.ends[slice.leaf].first);
-        found.last = std::max(found.last, counts_.ends[slice.leaf].last);
-    }
-    return found;
-}
-
 void BucketMerge::sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
                               const Kernels& kernels) noexcept {
     for (std::size_t l = 0; l < slices.size(); ++l) {
         entry_mass_[l] = whole_tree / static_cast<double>(slices[l].n);
     }
     std::visit(
-        [&]<class Count>(const std::vector<Count>& below) {
+        [&]<class Count>(const Lines<Count>& below) {
             static_assert(BucketMasses::block == sum_block);
             const auto sum = [&](std::size_t b, float* sums) {
                 kernels.sum_counts<Count>()(below.data() + b, n_buckets, slices, entry_mass_.data(),

@@ -25,7 +25,6 @@ class BucketMerge {
                      const Request& request) noexcept;
 
   private:
-    RankBounds bounds(RowSlices slices) const noexcept;
     void sum_buckets(std::size_t output, RowSlices slices, RankBounds bounds,
                      const Kernels& kernels) noexcept;
     // Replaces the marked buckets by fine ones, and marks those that may hold the answers.

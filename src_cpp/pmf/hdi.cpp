@@ -39,20 +39,26 @@ class Sweep {
           needed_(needed),
           n_starts_(steps.n_up_to(steps.total() - needed)) {}
 
-    // Calls visit(i, j) for each window that is no wider than `limit`, and for some others. The
-    // call may lower the limit.
+    // Calls visit(i, j) for each window that ends outside gaps and is no wider than `limit`, and
+    // for some others. The call may lower the limit.
     //
     // A window that starts behind i ends at j or beyond: it is at least as wide as from its start
-    // to j, rounding included. Starts for which that exceeds the limit are passed by.
+    // to j, rounding included. Starts for which that exceeds the limit are passed by, and so are
+    // those whose windows end in one gap.
     template <class Visit>
     void visit_within(const double& limit, const Visit& visit) const noexcept {
         std::size_t j = 0;
         for (std::size_t i = 0; i < n_starts_;) {
             j = end_of(i, j);
-            visit(i, j);
             const double end = values_[j];
-            // No start is passed by if the end lies in a gap, where it is NaN; those in gaps stop
-            // or not, and are never ends.
+            if (std::isnan(end)) {
+                const mass_t upto = cumulative_[j + 1] - needed_;
+                i = first_not(i + 1, n_starts_,
+                              [&](std::size_t k) { return cumulative_[k] <= upto; });
+                continue;
+            }
+            visit(i, j);
+            // Starts in gaps, which are NaN, stop or not.
             i = first_not(i + 1, n_starts_,
                           [&](std::size_t k) { return end - values_[k] > limit; });
         }
