@@ -79,12 +79,19 @@ class TrainingRows:
         return weights * self.sample_weight
 
     def blocks(
-        self, forest: Forest, leaves: NDArray[np.int32] | None = None, n_threads: int = 0
+        self,
+        forest: Forest,
+        leaves: NDArray[np.int32] | None = None,
+        n_threads: int = 0,
+        *,
+        counted: bool = True,
     ) -> Iterator[TreeBlock]:
         """Yield some trees at a time, which take little memory beside an index of all.
 
-        The rows are routed, unless their `leaves` (n, n_trees) are given.
+        The rows are routed, unless their `leaves` (n, n_trees) are given. Unless they are to be
+        `counted`, counts are None.
         """
+        bags = self.bags if counted else None
         n_trees = forest.n_trees
         few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
         at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
@@ -98,7 +105,7 @@ class TrainingRows:
                 own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
             else:
                 own = leaves[:, first:last]
-            counts = None if self.bags is None else self.bags.of_trees(first, last)
+            counts = None if bags is None else bags.of_trees(first, last)
             yield TreeBlock(first, own, counts)
 
     def index(
@@ -123,7 +130,8 @@ class TrainingRows:
         checks = [] if check is None else [check]
 
         def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
-            for block in self.blocks(forest, leaves, n_threads):
+            counted = bool(checks) or weights != "all"
+            for block in self.blocks(forest, leaves, n_threads, counted=counted):
                 for check in checks:
                     check(block)
                 yield block.leaves, _counted(block.counts, weights)

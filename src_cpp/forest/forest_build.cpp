@@ -1,6 +1,7 @@
 // forest/forest_build.cpp: checks decision trees as scikit-learn stores them, and lays them out
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -26,6 +27,9 @@ float float_at_most(double t) noexcept {
     return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -infinity) : nearest;
 }
 
+// Four whole levels, and four cache lines of narrow nodes.
+constexpr std::size_t pairs_of_run = 15;
+
 // A node of a tree to visit, and where it goes in the new layout.
 struct Visit {
     std::size_t old;
@@ -42,16 +46,16 @@ struct TreeWalk {
     std::vector<bool> reached;  // (n_nodes,)
 };
 
-// Writes tree `t` to `nodes`, in the order described at NarrowNode, and its leaves to `leaf_nodes`.
+// Writes tree `t` to `nodes`, in the order described at NarrowNode, but numbers each leaf as `in`
+// does.
 template <class Node>
-void lay_out_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, TreeWalk& walk,
-                  Node* nodes, std::int32_t* leaf_nodes, Interruption& interruption) {
+void place_nodes(const TreeColumns& in, std::size_t t, std::size_t n_features, TreeWalk& walk,
+                 Node* nodes, Interruption& interruption) {
     const std::size_t n = in.n_nodes;
     auto& [pending, reached] = walk;
     reached.assign(n, false);
     reached[0] = true;
     std::uint32_t placed = 1;
-    std::uint32_t n_leaves = 0;
 
     const auto reach = [&](std::int64_t child, std::size_t parent) {
         if (child < 0 || child >= static_cast<std::int64_t>(n)) {
@@ -66,16 +70,14 @@ void lay_out_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, 
         return static_cast<std::size_t>(child);
     };
 
-    Visit* top = pending.get();
-    *top++ = {0, 0};
-    while (top != pending.get()) {
-        const auto [old, now] = *--top;
+    // Returns whether the node splits.
+    const auto place = [&](const Visit& visit) {
+        const auto [old, now] = visit;
         const std::int64_t left = in.children_left[old];
         const std::int64_t right = in.children_right[old];
         if (left == -1 && right == -1) {
-            leaf_nodes[n_leaves] = static_cast<std::int32_t>(old);
-            nodes[now] = Node::at_leaf(now, n_leaves++);
-            continue;
+            nodes[now] = Node::at_leaf(now, static_cast<std::uint32_t>(old));
+            return false;
         }
         const std::int64_t feature = in.feature[old];
         const double threshold = in.threshold[old];
@@ -86,18 +88,51 @@ void lay_out_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, 
         if (std::isnan(threshold)) {
             refuse_tree(t, "node " + std::to_string(old) + " has the threshold NaN");
         }
-        const std::size_t left_child = reach(left, old);
-        const std::size_t right_child = reach(right, old);
         nodes[now] =
             Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
                         placed, in.missing_go_to_left[old] != 0);
-        *top++ = {right_child, placed + 1};
-        *top++ = {left_child, placed};
-        placed += 2;
-        if (placed % 65536 == 1) interruption.check();
+        return true;
+    };
+
+    Visit* top = pending.get();
+    *top++ = {0, 0};
+    while (top != pending.get()) {
+        std::array<Visit, 2 * pairs_of_run + 1> run{*--top};
+        std::size_t next = 0;
+        std::size_t end = 1;
+        while (next < end && end < run.size()) {
+            const Visit visit = run[next++];
+            if (!place(visit)) continue;
+            const std::size_t left = reach(in.children_left[visit.old], visit.old);
+            const std::size_t right = reach(in.children_right[visit.old], visit.old);
+            run[end++] = {left, placed};
+            run[end++] = {right, placed + 1};
+            placed += 2;
+            if (placed % 65536 == 1) interruption.check();
+        }
+        while (end > next) *top++ = run[--end];
     }
     if (placed != n) {
         refuse_tree(t, "has " + std::to_string(n - placed) + " nodes that no path reaches");
+    }
+}
+
+// Numbers the leaves from left to right, and writes the numbers they had to `leaf_nodes`.
+template <class Node>
+void number_leaves(TreeWalk& walk, Node* nodes, std::int32_t* leaf_nodes) {
+    std::uint32_t n_leaves = 0;
+    Visit* top = walk.pending.get();
+    (top++)->now = 0;
+    while (top != walk.pending.get()) {
+        const std::uint32_t at = (--top)->now;
+        const Node node = nodes[at];
+        if (node.left() != at) {
+            (top++)->now = node.left() + 1;
+            (top++)->now = node.left();
+            continue;
+        }
+        leaf_nodes[n_leaves] = static_cast<std::int32_t>(node.leaf());
+        nodes[at] = Node::at_leaf(at, n_leaves++);
     }
 }
 
@@ -176,8 +211,9 @@ void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
     const auto make_worker = [&]() -> Worker {
         const auto walk = std::make_shared<TreeWalk>(largest_tree(trees));
         return [&, walk](std::size_t t) {
-            lay_out_tree(trees[t], t, n_features_, *walk, nodes.data() + tree_offsets_[t],
-                         leaf_nodes.data() + first_leaf[t], interruption);
+            Node* tree = nodes.data() + tree_offsets_[t];
+            place_nodes(trees[t], t, n_features_, *walk, tree, interruption);
+            number_leaves(*walk, tree, leaf_nodes.data() + first_leaf[t]);
         };
     };
     parallel_for(n_trees(), n_threads, make_worker, interruption);

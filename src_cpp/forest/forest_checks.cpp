@@ -32,31 +32,43 @@ bool is_split(const Node& node, std::uint32_t n, std::size_t n_features) {
            node == Node::inner(node.key, node.feature(), node.left(), node.nan_left());
 }
 
-// The layout leaves no freedom: walking a tree from left to right, the k-th split met has the
-// children 2k + 1 and 2k + 2 and the k-th leaf met has the number k. So one pass proves each tree
-// whole, finite and in range. `pending` is scratch memory for n / 2 + 2 nodes.
+// Scratch memory of one thread, for trees of up to n nodes.
+struct TreeCheck {
+    explicit TreeCheck(std::size_t n) : pending(n / 2 + 2) { reached.reserve(n); }
+
+    std::vector<std::uint32_t> pending;
+    std::vector<bool> reached;  // (n_nodes,)
+};
+
+// Walks a tree from left to right: the k-th leaf met has the number k, children lie behind their
+// parent, and no node is met twice. So one pass proves a tree whole, finite and in range.
 template <class Node>
 void check_tree(const Node* tree, std::size_t t, std::uint32_t n, std::size_t n_features,
-                std::uint32_t* pending, Interruption& interruption) {
-    std::uint32_t placed = 1;
+                TreeCheck& check, Interruption& interruption) {
+    auto& [pending, reached] = check;
+    reached.assign(n, false);
+    std::uint32_t n_reached = 1;
     std::uint32_t n_leaves = 0;
-    std::uint32_t* top = pending;
+    std::uint32_t* top = pending.data();
     *top++ = 0;
-    while (top != pending) {
+    while (top != pending.data()) {
         const std::uint32_t at = *--top;
         const Node& node = tree[at];
-        if (placed % 65536 == 1) interruption.check();
-        if (node.left() == at && is_leaf(node, at, n_leaves)) {
+        const std::uint32_t left = node.left();
+        if (n_reached % 65536 == 1) interruption.check();
+        if (left == at && is_leaf(node, at, n_leaves)) {
             ++n_leaves;
-        } else if (node.left() == placed && is_split(node, n, n_features)) {
-            *top++ = placed + 1;
-            *top++ = placed;
-            placed += 2;
+        } else if (left > at && is_split(node, n, n_features) && !reached[left] &&
+                   !reached[left + 1]) {
+            reached[left] = reached[left + 1] = true;
+            *top++ = left + 1;
+            *top++ = left;
+            n_reached += 2;
         } else {
             refuse_tree(t, damaged_node(at));
         }
     }
-    if (placed != n) refuse_tree(t, "is damaged: it has nodes that no path reaches");
+    if (n_reached != n) refuse_tree(t, "is damaged: it has nodes that no path reaches");
 }
 
 }  // namespace
@@ -149,12 +161,10 @@ void Forest::check_trees(const Array<Node>& nodes, unsigned n_threads,
         first_leaf.push_back(first_leaf[t] + n_leaves(t));
     }
     const auto make_worker = [&]() -> Worker {
-        const auto pending =
-            std::make_shared<std::vector<std::uint32_t>>(static_cast<std::size_t>(largest) / 2 + 2);
-        return [&, pending](std::size_t t) {
+        const auto check = std::make_shared<TreeCheck>(static_cast<std::size_t>(largest));
+        return [&, check](std::size_t t) {
             const auto n = static_cast<std::uint32_t>(tree_offsets_[t + 1] - tree_offsets_[t]);
-            check_tree(nodes.data() + tree_offsets_[t], t, n, n_features_, pending->data(),
-                       interruption);
+            check_tree(nodes.data() + tree_offsets_[t], t, n, n_features_, *check, interruption);
             for (std::size_t k = first_leaf[t]; k < first_leaf[t + 1]; ++k) {
                 const std::int32_t id = leaf_nodes_[k];
                 if (id >= 0 && static_cast<std::uint32_t>(id) < n) continue;

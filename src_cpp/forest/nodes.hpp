@@ -10,10 +10,12 @@
 
 namespace hdicore {
 
-// Nodes of a tree are ordered so that siblings are neighbours and every subtree is one run of
-// memory: a node's children, then all below the left child, then all below the right one. One step
-// down is `left + goes_right`. A leaf is its own left child, and its key lies above every row's, so
-// that walking on from it stays at it. Leaves are numbered from left to right.
+// Siblings are neighbours and lie behind their parent. One step down is `left + goes_right`. A leaf
+// is its own left child, and its key lies above every row's, so that walking on from it stays at
+// it. Leaves are numbered from left to right.
+//
+// A new forest's nodes are ordered for the cache: a subtree begins with a run of up to 15 pairs of
+// siblings, breadth first, behind which come the subtrees below it, from left to right.
 
 // 8 bytes, for trees of fewer than 2^21 nodes on at most 256 features.
 struct NarrowNode {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "check.hpp"
 #include "forest/forest.hpp"
@@ -192,6 +193,54 @@ void what_is_no_forest_is_refused() {
     refuse("at least one tree", [](Trees& t) { t.offsets.clear(); });
 }
 
+// As files may hold: those of earlier versions have another order.
+void any_order_of_siblings_behind_their_parent_is_read() {
+    Random random(6);
+    for (int round = 0; round < 100; ++round) {
+        const Trees trees = random_trees(random, 1, 60);
+        const Forest forest(trees.arrays());
+        const auto& from = std::get<Array<NarrowNode>>(forest.nodes());
+        std::vector<NarrowNode> nodes(from.size());
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> pending{{0, 0}};
+        std::uint32_t placed = 1;
+        while (!pending.empty()) {
+            std::swap(pending[below(random, pending.size())], pending.back());
+            const auto [old, now] = pending.back();
+            pending.pop_back();
+            const NarrowNode node = from[old];
+            if (node.left() == old) {
+                nodes[now] = NarrowNode::at_leaf(now, node.leaf());
+                continue;
+            }
+            nodes[now] = NarrowNode::inner(node.key, node.feature(), placed, node.nan_left());
+            pending.push_back({node.left(), placed});
+            pending.push_back({node.left() + 1, placed + 1});
+            placed += 2;
+        }
+        const Nodes shuffled = Array(std::move(nodes));
+        const auto rows = random_rows(random, 3 * (1 + below(random, 40)));
+        check_routing(Forest(shuffled, forest.tree_offsets(), forest.leaf_nodes(), 3), trees, rows);
+        check_routing(Forest(shuffled, forest.tree_offsets(), forest.leaf_nodes(), 3, "file"),
+                      trees, rows);
+    }
+}
+
+void nodes_met_twice_are_refused() {
+    const auto split = [](std::uint32_t left) { return NarrowNode::inner(5, 0, left, false); };
+    const auto forest_of = [](std::vector<NarrowNode> nodes) {
+        return Forest(Array(std::move(nodes)), Array(std::vector<offset_t>{0, 7}),
+                      Array(std::vector<std::int32_t>{0, 1, 2, 3}), 1);
+    };
+    const auto leaf = [](std::uint32_t at, std::uint32_t k) { return NarrowNode::at_leaf(at, k); };
+    forest_of({split(1), split(3), split(5), leaf(3, 0), leaf(4, 1), leaf(5, 2), leaf(6, 3)});
+    CHECK_REFUSED(
+        forest_of({split(1), split(3), split(4), leaf(3, 0), leaf(4, 1), leaf(5, 2), leaf(6, 3)}),
+        "damaged at node 2");
+    CHECK_REFUSED(
+        forest_of({split(1), split(3), split(3), leaf(3, 0), leaf(4, 1), leaf(5, 2), leaf(6, 3)}),
+        "damaged at node 2");
+}
+
 void damaged_layouts_are_refused_or_route_safely(bool wide) {
     Random random(3);
     Trees trees = random_trees(random, 3, 6);
@@ -261,6 +310,8 @@ int main() {
     extreme_thresholds_route_as_a_walk();
     rows_are_cast_and_infinity_refused();
     what_is_no_forest_is_refused();
+    any_order_of_siblings_behind_their_parent_is_read();
+    nodes_met_twice_are_refused();
     damaged_layouts_are_refused_or_route_safely(false);
     damaged_layouts_are_refused_or_route_safely(true);
     return check::finish();
