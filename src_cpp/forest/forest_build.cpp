@@ -37,25 +37,30 @@ struct Visit {
 };
 
 // Scratch memory of one thread, for trees of up to n nodes.
+template <class Node>
 struct TreeWalk {
-    explicit TreeWalk(std::size_t n) : pending(std::make_unique_for_overwrite<Visit[]>(n / 2 + 2)) {
+    explicit TreeWalk(std::size_t n)
+        : pending(std::make_unique_for_overwrite<Visit[]>(n / 2 + 2)),
+          nodes(std::make_unique_for_overwrite<Node[]>(n)) {
         reached.reserve(n);
     }
     // Each split visited, of which there are less than n / 2, adds one.
     std::unique_ptr<Visit[]> pending;
-    std::vector<bool> reached;  // (n_nodes,)
+    std::unique_ptr<Node[]> nodes;  // (n_nodes,)
+    std::vector<bool> reached;      // (n_nodes,)
 };
 
-// Writes tree `t` to `nodes`, in the order described at NarrowNode, but numbers each leaf as `in`
-// does.
+// Checks tree `t` and writes it to walk.nodes, depth first, as scikit-learn mostly has it, and the
+// old number of each leaf to `leaf_nodes`.
 template <class Node>
-void place_nodes(const TreeColumns& in, std::size_t t, std::size_t n_features, TreeWalk& walk,
-                 Node* nodes, Interruption& interruption) {
+void read_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, TreeWalk<Node>& walk,
+               std::int32_t* leaf_nodes, Interruption& interruption) {
     const std::size_t n = in.n_nodes;
-    auto& [pending, reached] = walk;
+    auto& [pending, nodes, reached] = walk;
     reached.assign(n, false);
     reached[0] = true;
     std::uint32_t placed = 1;
+    std::uint32_t n_leaves = 0;
 
     const auto reach = [&](std::int64_t child, std::size_t parent) {
         if (child < 0 || child >= static_cast<std::int64_t>(n)) {
@@ -70,14 +75,16 @@ void place_nodes(const TreeColumns& in, std::size_t t, std::size_t n_features, T
         return static_cast<std::size_t>(child);
     };
 
-    // Returns whether the node splits.
-    const auto place = [&](const Visit& visit) {
-        const auto [old, now] = visit;
+    Visit* top = pending.get();
+    *top++ = {0, 0};
+    while (top != pending.get()) {
+        const auto [old, now] = *--top;
         const std::int64_t left = in.children_left[old];
         const std::int64_t right = in.children_right[old];
         if (left == -1 && right == -1) {
-            nodes[now] = Node::at_leaf(now, static_cast<std::uint32_t>(old));
-            return false;
+            leaf_nodes[n_leaves] = static_cast<std::int32_t>(old);
+            nodes[now] = Node::at_leaf(now, n_leaves++);
+            continue;
         }
         const std::int64_t feature = in.feature[old];
         const double threshold = in.threshold[old];
@@ -88,51 +95,45 @@ void place_nodes(const TreeColumns& in, std::size_t t, std::size_t n_features, T
         if (std::isnan(threshold)) {
             refuse_tree(t, "node " + std::to_string(old) + " has the threshold NaN");
         }
+        const std::size_t left_child = reach(left, old);
+        const std::size_t right_child = reach(right, old);
         nodes[now] =
             Node::inner(key_of(float_at_most(threshold)), static_cast<std::uint32_t>(feature),
                         placed, in.missing_go_to_left[old] != 0);
-        return true;
-    };
-
-    Visit* top = pending.get();
-    *top++ = {0, 0};
-    while (top != pending.get()) {
-        std::array<Visit, 2 * pairs_of_run + 1> run{*--top};
-        std::size_t next = 0;
-        std::size_t end = 1;
-        while (next < end && end < run.size()) {
-            const Visit visit = run[next++];
-            if (!place(visit)) continue;
-            const std::size_t left = reach(in.children_left[visit.old], visit.old);
-            const std::size_t right = reach(in.children_right[visit.old], visit.old);
-            run[end++] = {left, placed};
-            run[end++] = {right, placed + 1};
-            placed += 2;
-            if (placed % 65536 == 1) interruption.check();
-        }
-        while (end > next) *top++ = run[--end];
+        *top++ = {right_child, placed + 1};
+        *top++ = {left_child, placed};
+        placed += 2;
+        if (placed % 65536 == 1) interruption.check();
     }
     if (placed != n) {
         refuse_tree(t, "has " + std::to_string(n - placed) + " nodes that no path reaches");
     }
 }
 
-// Numbers the leaves from left to right, and writes the numbers they had to `leaf_nodes`.
+// Moves a tree from walk.nodes to `nodes`, in the order described at NarrowNode.
 template <class Node>
-void number_leaves(TreeWalk& walk, Node* nodes, std::int32_t* leaf_nodes) {
-    std::uint32_t n_leaves = 0;
+void cut_into_runs(const TreeWalk<Node>& walk, Node* nodes) {
+    std::uint32_t placed = 1;
     Visit* top = walk.pending.get();
-    (top++)->now = 0;
+    *top++ = {0, 0};
     while (top != walk.pending.get()) {
-        const std::uint32_t at = (--top)->now;
-        const Node node = nodes[at];
-        if (node.left() != at) {
-            (top++)->now = node.left() + 1;
-            (top++)->now = node.left();
-            continue;
+        std::array<Visit, 2 * pairs_of_run + 1> run;
+        run[0] = *--top;
+        std::size_t next = 0;
+        std::size_t end = 1;
+        while (next < end && end < run.size()) {
+            const auto [old, now] = run[next++];
+            const Node node = walk.nodes[old];
+            if (node.left() == old) {
+                nodes[now] = Node::at_leaf(now, node.leaf());
+                continue;
+            }
+            nodes[now] = Node::inner(node.key, node.feature(), placed, node.nan_left());
+            run[end++] = {node.left(), placed};
+            run[end++] = {node.left() + 1, placed + 1};
+            placed += 2;
         }
-        leaf_nodes[n_leaves] = static_cast<std::int32_t>(node.leaf());
-        nodes[at] = Node::at_leaf(at, n_leaves++);
+        while (end > next) *top++ = run[--end];
     }
 }
 
@@ -209,11 +210,11 @@ void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
     std::vector<Node> nodes(static_cast<std::size_t>(tree_offsets_[n_trees()]));
     std::vector<std::int32_t> leaf_nodes(first_leaf.back());
     const auto make_worker = [&]() -> Worker {
-        const auto walk = std::make_shared<TreeWalk>(largest_tree(trees));
+        const auto walk = std::make_shared<TreeWalk<Node>>(largest_tree(trees));
         return [&, walk](std::size_t t) {
-            Node* tree = nodes.data() + tree_offsets_[t];
-            place_nodes(trees[t], t, n_features_, *walk, tree, interruption);
-            number_leaves(*walk, tree, leaf_nodes.data() + first_leaf[t]);
+            read_tree(trees[t], t, n_features_, *walk, leaf_nodes.data() + first_leaf[t],
+                      interruption);
+            cut_into_runs(*walk, nodes.data() + tree_offsets_[t]);
         };
     };
     parallel_for(n_trees(), n_threads, make_worker, interruption);
