@@ -56,6 +56,23 @@ def test_each_set_is_counted_where_it_matters(counting):
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("aarch64-linux-gnu-g++", "qemu-aarch64", "cc"))),
+    reason="no cross-compiler for aarch64, or no qemu-aarch64, found",
+)
+def test_another_machine_is_counted_under_qemu(counting, tmp_path):
+    aarch64 = counting.MACHINES["aarch64"]
+    program = counting.build(ROOT, tmp_path, ["-std=c++20", "-O1"], machine=aarch64)
+    counts = [
+        counting.count(program, "leaves_hdi", 50, name, aarch64)
+        for name in ("portable", "neon", "neon")
+    ]
+    assert counts[1] == counts[2]
+    assert counts[0].instructions > counts[1].instructions > 500 * 20 * 50
+    assert counts[0].checksum == counts[1].checksum
+
+
 def test_a_missing_valgrind_is_said_in_one_sentence(counting, monkeypatch, capsys):
     monkeypatch.setattr(counting.shutil, "which", lambda name: None)
     assert counting.main([]) == 2

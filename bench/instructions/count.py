@@ -1,12 +1,13 @@
 """Count the engine's instructions, stage by stage, and compare two commits by them.
 
-    python bench/instructions/count.py [-o FILE]
+    python bench/instructions/count.py [--machine aarch64] [-o FILE]
     python bench/instructions/count.py --compare REV_A [REV_B] [--tolerance PERCENT] [-o FILE]
 
-The driver beside this file runs one stage of the engine on one fixed case under callgrind, and only
-that stage is counted. A comparison builds the engine of each commit with the driver of the same
-commit; `WORKTREE`, the default of REV_B, means the files as they stand. It exits with 1 if any
-count rose by more than the tolerance, and with 2 if nothing could be counted.
+The driver beside this file runs one stage of the engine on one fixed case under callgrind, or that
+of another machine under qemu, and only this stage is counted. A comparison builds the engine of
+each commit with the driver of the same commit; `WORKTREE`, the default of REV_B, means the files as
+they stand. It exits with 1 if any count rose by more than the tolerance, and with 2 if nothing
+could be counted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 from rich.console import Console
 from rich.table import Table
@@ -32,10 +34,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STAGES = ("lay_out", "route", "build", "mean", "hdi", "hdi5", "quantiles", "leaves_hdi")
 LEAF_SIZES = (1, 5, 50)
-INSTRUCTION_SETS = ("portable", "avx2")  # valgrind runs no other
 SAME_WITH_ALL = ("lay_out", "route", "build")  # stages that merge nothing
 FLAGS = ("-std=c++20", "-O3")
 WORKTREE = "WORKTREE"
+PLUGIN_LOCK = Lock()
+# A finished run, and the match of its number of instructions.
+Counted = tuple[subprocess.CompletedProcess[str], re.Match[str] | None]
 
 
 class CannotCountError(Exception):
@@ -74,8 +78,8 @@ def compiler() -> str:
     return needed_tool("A C++ compiler (c++ or $CXX)", os.environ.get("CXX") or shutil.which("c++"))
 
 
-def valgrind() -> str:
-    return needed_tool("valgrind", shutil.which("valgrind"))
+def program_of(name: str) -> str:
+    return needed_tool(name, shutil.which(name))
 
 
 def in_parallel(work: Callable, items: Sequence) -> list:
@@ -83,9 +87,82 @@ def in_parallel(work: Callable, items: Sequence) -> list:
         return list(pool.map(work, items))
 
 
-def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WORKTREE) -> Path:
+def under_callgrind(program: Path, *arguments: str, **options: object) -> Counted:
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder) / "profile"
+        done = run(
+            program_of("valgrind"),
+            "--quiet",
+            "--tool=callgrind",
+            "--toggle-collect=counted_work",
+            f"--callgrind-out-file={profile}",
+            program,
+            *arguments,
+            **options,
+        )
+        text = profile.read_text() if profile.exists() else ""
+    return done, re.search(r"^totals: (\d+)$", text, re.MULTILINE)
+
+
+def under_qemu(program: Path, *arguments: str, **options: object) -> Counted:
+    """Count by a plugin, which is compiled beside the program when it is first needed."""
+    listing = run("aarch64-linux-gnu-objdump", "--disassemble=counted_work", program).stdout
+    addresses = re.search(
+        r"^0*(\w+) <counted_work>:$.*?^ *(\w+):[^\n]*\tret$", listing, re.MULTILINE | re.DOTALL
+    )
+    if addresses is None:
+        raise CannotCountError("objdump saw no counted_work.")
+    start, stop = addresses.groups()
+    plugin = f"{qemu_plugin(program.parent)},start={start},stop={stop}"
+    done = run(program_of("qemu-aarch64"), "-plugin", plugin, program, *arguments, **options)
+    return done, re.search(r"^instructions: (\d+)$", done.stderr, re.MULTILINE)
+
+
+def qemu_plugin(folder: Path) -> Path:
+    with PLUGIN_LOCK:
+        plugin = folder / "counter.so"
+        if not plugin.exists():
+            source = HERE / "qemu_counter.c"
+            done = run(program_of("cc"), "-shared", "-fPIC", "-O2", source, "-o", plugin)
+            if done.returncode:
+                raise CannotCountError(f"qemu's plugin does not build: {done.stderr.strip()}")
+    return plugin
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How the driver is built and counted."""
+
+    compiler: Callable[[], str]
+    link_flags: tuple[str, ...]
+    runner: str  # the program that counts
+    count: Callable[..., Counted]  # takes the driver and its arguments
+    instruction_sets: tuple[str, ...]
+
+
+MACHINES = {
+    # valgrind runs no wider set.
+    "native": Machine(compiler, (), "valgrind", under_callgrind, ("portable", "avx2")),
+    "aarch64": Machine(
+        lambda: program_of("aarch64-linux-gnu-g++"),
+        ("-static",),
+        "qemu-aarch64",
+        under_qemu,
+        ("portable", "neon"),
+    ),
+}
+NATIVE = MACHINES["native"]
+
+
+def build(
+    tree: Path,
+    folder: Path,
+    flags: Sequence[str] = FLAGS,
+    name: str = WORKTREE,
+    machine: Machine = NATIVE,
+) -> Path:
     """Compile the engine of `tree` and its driver into a program in `folder`."""
-    cxx = compiler()
+    cxx = machine.compiler()
     sources = [
         *sorted((tree / "src_cpp").rglob("*.cpp")),
         tree / HERE.relative_to(ROOT) / "driver.cpp",
@@ -99,7 +176,7 @@ def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WO
 
     steps = in_parallel(lambda pair: compile_one(*pair), [*zip(sources, objects, strict=True)])
     if not any(step.returncode for step in steps):
-        steps = [run(cxx, "-pthread", *objects, "-o", program)]
+        steps = [run(cxx, "-pthread", *machine.link_flags, *objects, "-o", program)]
     for step in steps:
         if step.returncode:
             lines = step.stderr.splitlines() or [f"{cxx} failed without a message"]
@@ -109,29 +186,25 @@ def build(tree: Path, folder: Path, flags: Sequence[str] = FLAGS, name: str = WO
 
 
 def count(
-    program: Path, stage: str, leaf_size: int, instruction_set: str = INSTRUCTION_SETS[0]
+    program: Path,
+    stage: str,
+    leaf_size: int,
+    instruction_set: str = "portable",
+    machine: Machine = NATIVE,
 ) -> Count:
-    """Run one stage of the built driver under callgrind."""
-    with tempfile.TemporaryDirectory() as folder:
-        profile = Path(folder) / "profile"
-        done = run(
-            valgrind(),
-            "--quiet",
-            "--tool=callgrind",
-            "--toggle-collect=counted_work",
-            f"--callgrind-out-file={profile}",
-            program,
-            stage,
-            str(leaf_size),
-            # Else the first call of a library's function would count the search for it too.
-            env=os.environ | {"LD_BIND_NOW": "1", "HDICORE_INSTRUCTIONS": instruction_set},
-        )
-        if done.returncode:
-            last = (done.stderr.splitlines() or ["no message"])[-1]
-            raise CannotCountError(f"Stage {stage}, leaf size {leaf_size}, failed: {last}")
-        found = re.search(r"^totals: (\d+)$", profile.read_text(), re.MULTILINE)
+    """Run one stage of the built driver, and count its instructions."""
+    done, found = machine.count(
+        program,
+        stage,
+        str(leaf_size),
+        # Else the first call of a library's function would count the search for it too.
+        env=os.environ | {"LD_BIND_NOW": "1", "HDICORE_INSTRUCTIONS": instruction_set},
+    )
+    if done.returncode:
+        last = (done.stderr.splitlines() or ["no message"])[-1]
+        raise CannotCountError(f"Stage {stage}, leaf size {leaf_size}, failed: {last}")
     if found is None or int(found[1]) == 0:
-        raise CannotCountError(f"callgrind saw no counted_work in stage {stage}.")
+        raise CannotCountError(f"{machine.runner} saw no counted_work in stage {stage}.")
     return Count(stage, leaf_size, instruction_set, int(found[1]), **json.loads(done.stdout))
 
 
@@ -148,12 +221,15 @@ def cases_of(
 
 
 def count_all(
-    tree: Path, cases: Sequence[tuple[str, int, str]], name: str = WORKTREE
+    tree: Path,
+    cases: Sequence[tuple[str, int, str]],
+    name: str = WORKTREE,
+    machine: Machine = NATIVE,
 ) -> list[Count]:
-    valgrind()  # known to be missing before anything is compiled
+    program_of(machine.runner)  # known to be missing before anything is compiled
     with tempfile.TemporaryDirectory() as folder:
-        program = build(tree, Path(folder), name=name)
-        return in_parallel(lambda case: count(program, *case), cases)
+        program = build(tree, Path(folder), name=name, machine=machine)
+        return in_parallel(lambda case: count(program, *case, machine=machine), cases)
 
 
 def git(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -188,11 +264,11 @@ def checked_out(commit: str) -> Iterator[Path]:
             git("worktree", "remove", "--force", tree)
 
 
-def report() -> dict[str, object]:
+def report(machine: Machine) -> dict[str, object]:
     """Name what the counts depend on beside the engine."""
     return {
-        "compiler": run(compiler(), "--version").stdout.splitlines()[0],
-        "valgrind": run(valgrind(), "--version").stdout.strip(),
+        "compiler": run(machine.compiler(), "--version").stdout.splitlines()[0],
+        machine.runner: run(program_of(machine.runner), "--version").stdout.splitlines()[0],
         "flags": FLAGS,
     }
 
@@ -240,17 +316,19 @@ def write(path: Path | None, content: dict[str, object]) -> None:
         raise CannotCountError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def compare(options: argparse.Namespace, cases: Sequence[tuple[str, int, str]]) -> int:
+def compare(
+    options: argparse.Namespace, cases: Sequence[tuple[str, int, str]], machine: Machine
+) -> int:
     names = [*options.compare, WORKTREE][:2]
     commits = [commit_of(name) for name in names]
     both = []
     for name, commit in zip(names, commits, strict=True):
         with checked_out(commit) as tree:
-            both.append(count_all(tree, cases, name))
+            both.append(count_all(tree, cases, name, machine))
     pairs = list(zip(*both, strict=True))
     Console().print(compared(names, pairs, options.tolerance))
     counts = [list(map(asdict, found)) for found in both]
-    write(options.output, report() | {"commits": commits, "counts": counts})
+    write(options.output, report(machine) | {"commits": commits, "counts": counts})
 
     changed = sum(before.checksum != after.checksum for before, after in pairs)
     if changed:
@@ -268,18 +346,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tolerance", type=float, default=2, help="rise to accept, in percent")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     parser.add_argument("--leaf-sizes", nargs="+", type=int, default=LEAF_SIZES)
-    parser.add_argument("--instructions", nargs="+", default=INSTRUCTION_SETS, metavar="SET")
+    parser.add_argument("--machine", choices=MACHINES, default="native")
+    parser.add_argument("--instructions", nargs="+", metavar="SET")
     parser.add_argument("-o", "--output", type=Path, help="JSON file to write")
     options = parser.parse_args(arguments)
     if options.compare and len(options.compare) > 2:
         parser.error("--compare takes one commit or two")
-    cases = cases_of(options.stages, options.leaf_sizes, options.instructions)
+    machine = MACHINES[options.machine]
+    instruction_sets = options.instructions or machine.instruction_sets
+    cases = cases_of(options.stages, options.leaf_sizes, instruction_sets)
     try:
         if options.compare:
-            return compare(options, cases)
-        counts = count_all(ROOT, cases)
+            return compare(options, cases, machine)
+        counts = count_all(ROOT, cases, machine=machine)
         Console().print(table_of(counts, options.leaf_sizes))
-        write(options.output, report() | {"counts": list(map(asdict, counts))})
+        write(options.output, report(machine) | {"counts": list(map(asdict, counts))})
     except CannotCountError as error:
         print(f"count.py: {error}", file=sys.stderr)
         return 2

@@ -44,8 +44,7 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
         if (fine) counts.fine_edges.emplace_back(atoms(o), n_fine_buckets);
     }
     if (fine) counts.fine_below.resize(n_rows * n_fine_buckets);
-    const auto count = [&]<class Ranks, class Count>(const Ranks& ranks,
-                                                     Lines<Count>& below) {
+    const auto count = [&]<class Ranks, class Count>(const Ranks& ranks, Lines<Count>& below) {
         below.resize(n_rows * n_buckets);
         const auto make_worker = [&]() -> Worker {
             return [&](std::size_t block) {
