@@ -57,10 +57,8 @@ def test_each_set_is_counted_where_it_matters(counting):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(shutil.which, ("aarch64-linux-gnu-g++", "qemu-aarch64", "cc"))),
-    reason="no cross-compiler for aarch64, or no qemu-aarch64, found",
-)
+@pytest.mark.cross
+@pytest.mark.skipif(os.environ.get("HDICORE_CROSS") != "all", reason="nox -s cross runs it")
 def test_another_machine_is_counted_under_qemu(counting, tmp_path):
     aarch64 = counting.MACHINES["aarch64"]
     program = counting.build(ROOT, tmp_path, ["-std=c++20", "-O1"], machine=aarch64)
