@@ -112,7 +112,6 @@ def cross(session: nox.Session) -> None:
     if missing:
         session.run("apt-get", "install", "-y", *missing, external=True)
     install(session)
-    session.install("rich")  # of bench/instructions
     session.install("--group", "engine")
     session.run("pytest", "-m", "cross", *session.posargs, env={"HDICORE_CROSS": "all"})
 

@@ -56,19 +56,37 @@ def test_each_set_is_counted_where_it_matters(counting):
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.cross
-@pytest.mark.skipif(os.environ.get("HDICORE_CROSS") != "all", reason="nox -s cross runs it")
-def test_another_machine_is_counted_under_qemu(counting, tmp_path):
-    aarch64 = counting.MACHINES["aarch64"]
-    program = counting.build(ROOT, tmp_path, ["-std=c++20", "-O1"], machine=aarch64)
-    counts = [
-        counting.count(program, "leaves_hdi", 50, name, aarch64)
-        for name in ("portable", "neon", "neon")
-    ]
-    assert counts[1] == counts[2]
-    assert counts[0].instructions > counts[1].instructions > 500 * 20 * 50
-    assert counts[0].checksum == counts[1].checksum
+LOOP = """
+#include <stdlib.h>
+__attribute__((noinline)) void counted_work(long n) {
+    for (long i = 0; i < n; ++i) __asm__ volatile("");
+}
+int main(int n_arguments, char** arguments) {
+    for (long i = 0; i < 1000000; ++i) __asm__ volatile("");
+    counted_work(strtol(arguments[n_arguments - 1], NULL, 10));
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(
+    not all(
+        map(shutil.which, ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump", "qemu-aarch64"))
+    ),
+    reason="no compiler, or no emulator, for aarch64 found",
+)
+def test_the_plugin_of_qemu_counts_the_counted_work_alone(counting, tmp_path):
+    source, program = tmp_path / "loop.c", tmp_path / "loop"
+    source.write_text(LOOP)
+    counting.run("aarch64-linux-gnu-gcc", "-O1", "-static", source, "-o", program, check=True)
+    counting.build_plugin(tmp_path)
+    counts = []
+    for n in (1000, 2000, 3000):
+        done, found = counting.under_qemu(program, str(n))
+        assert done.returncode == 0
+        counts.append(int(found[1]))
+    assert 1000 < counts[0] < 10_000  # and not the loop before
+    assert counts[1] - counts[0] == counts[2] - counts[1] >= 1000
 
 
 def test_a_missing_valgrind_is_said_in_one_sentence(counting, monkeypatch, capsys):

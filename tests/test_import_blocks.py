@@ -43,6 +43,21 @@ def test_blocks_write_the_same_file(forest, weights, monkeypatch, tmp_path):
     assert files[0] == files[1]
 
 
+@pytest.mark.parametrize(("weights", "n_passes"), [("all", 1), ("inbag", 2)])
+def test_bags_are_drawn_no_more_often_than_they_are_read(weights, n_passes, monkeypatch):
+    drawn = []
+    of_trees = RedrawnBags.of_trees
+    monkeypatch.setattr(
+        RedrawnBags,
+        "of_trees",
+        lambda self, first, last: drawn.extend(range(first, last)) or of_trees(self, first, last),
+    )
+    tied = np.round(Y)  # takes two passes over the trees
+    model = FORESTS["forest"].fit(X, tied)
+    HDIForestRegressor.from_forest(model, X, tied, weights=weights)
+    assert sorted(drawn) == sorted(list(range(24)) * n_passes)
+
+
 def test_leaves_of_few_trees_exist_at_once(forest, monkeypatch):
     monkeypatch.setattr(fitted, "_BLOCK_BYTES", 0)
     sizes = []

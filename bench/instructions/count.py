@@ -25,7 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Lock
 
 from rich.console import Console
 from rich.table import Table
@@ -37,7 +36,7 @@ LEAF_SIZES = (1, 5, 50)
 SAME_WITH_ALL = ("lay_out", "route", "build")  # stages that merge nothing
 FLAGS = ("-std=c++20", "-O3")
 WORKTREE = "WORKTREE"
-PLUGIN_LOCK = Lock()
+PLUGIN = "counter.so"
 # A finished run, and the match of its number of instructions.
 Counted = tuple[subprocess.CompletedProcess[str], re.Match[str] | None]
 
@@ -105,28 +104,25 @@ def under_callgrind(program: Path, *arguments: str, **options: object) -> Counte
 
 
 def under_qemu(program: Path, *arguments: str, **options: object) -> Counted:
-    """Count by a plugin, which is compiled beside the program when it is first needed."""
-    listing = run("aarch64-linux-gnu-objdump", "--disassemble=counted_work", program).stdout
+    """Count by the plugin beside the program."""
+    objdump = program_of("aarch64-linux-gnu-objdump")
+    listing = run(objdump, "--disassemble=counted_work", program).stdout
     addresses = re.search(
         r"^0*(\w+) <counted_work>:$.*?^ *(\w+):[^\n]*\tret$", listing, re.MULTILINE | re.DOTALL
     )
     if addresses is None:
         raise CannotCountError("objdump saw no counted_work.")
     start, stop = addresses.groups()
-    plugin = f"{qemu_plugin(program.parent)},start={start},stop={stop}"
+    plugin = f"{program.parent / PLUGIN},start={start},stop={stop}"
     done = run(program_of("qemu-aarch64"), "-plugin", plugin, program, *arguments, **options)
     return done, re.search(r"^instructions: (\d+)$", done.stderr, re.MULTILINE)
 
 
-def qemu_plugin(folder: Path) -> Path:
-    with PLUGIN_LOCK:
-        plugin = folder / "counter.so"
-        if not plugin.exists():
-            source = HERE / "qemu_counter.c"
-            done = run(program_of("cc"), "-shared", "-fPIC", "-O2", source, "-o", plugin)
-            if done.returncode:
-                raise CannotCountError(f"qemu's plugin does not build: {done.stderr.strip()}")
-    return plugin
+def build_plugin(folder: Path) -> None:
+    flags = ("-shared", "-fPIC", "-O2")
+    done = run(program_of("cc"), *flags, HERE / "qemu_counter.c", "-o", folder / PLUGIN)
+    if done.returncode:
+        raise CannotCountError(f"qemu's plugin does not build: {done.stderr.strip()}")
 
 
 @dataclass(frozen=True)
@@ -138,6 +134,7 @@ class Machine:
     runner: str  # the program that counts
     count: Callable[..., Counted]  # takes the driver and its arguments
     instruction_sets: tuple[str, ...]
+    prepare: Callable[[Path], None] = lambda folder: None  # builds what `count` needs beside it
 
 
 MACHINES = {
@@ -149,6 +146,7 @@ MACHINES = {
         "qemu-aarch64",
         under_qemu,
         ("portable", "neon"),
+        build_plugin,
     ),
 }
 NATIVE = MACHINES["native"]
@@ -163,6 +161,7 @@ def build(
 ) -> Path:
     """Compile the engine of `tree` and its driver into a program in `folder`."""
     cxx = machine.compiler()
+    machine.prepare(folder)
     sources = [
         *sorted((tree / "src_cpp").rglob("*.cpp")),
         tree / HERE.relative_to(ROOT) / "driver.cpp",

@@ -225,6 +225,33 @@ void any_order_of_siblings_behind_their_parent_is_read() {
     }
 }
 
+// A complete tree of six levels of splits, numbered breadth first.
+void subtrees_begin_with_runs_of_four_levels() {
+    constexpr std::int64_t n_splits = 63;
+    Trees trees;
+    for (std::int64_t i = 0; i < 2 * n_splits + 1; ++i) {
+        const bool splits = i < n_splits;
+        trees.left.push_back(splits ? 2 * i + 1 : -1);
+        trees.right.push_back(splits ? 2 * i + 2 : -1);
+        trees.feature.push_back(splits ? 0 : -2);
+        trees.threshold.push_back(0);
+        trees.missing_left.push_back(0);
+    }
+    trees.offsets.push_back(2 * n_splits + 1);
+    const Forest forest(trees.arrays());
+    const auto& nodes = std::get<Array<NarrowNode>>(forest.nodes());
+    for (std::uint32_t i = 0; i < 15; ++i) CHECK(nodes[i].left() == 2 * i + 1);
+    // The 16 subtrees below have three pairs each.
+    for (std::uint32_t k = 0; k < 16; ++k) {
+        const std::uint32_t begin = 31 + 6 * k;
+        CHECK(nodes[15 + k].left() == begin);
+        CHECK(nodes[begin].left() == begin + 2 && nodes[begin + 1].left() == begin + 4);
+    }
+    for (std::size_t k = 0; k <= n_splits; ++k) {
+        CHECK(forest.leaf_nodes()[k] == n_splits + static_cast<std::int64_t>(k));
+    }
+}
+
 void nodes_met_twice_are_refused() {
     const auto split = [](std::uint32_t left) { return NarrowNode::inner(5, 0, left, false); };
     const auto forest_of = [](std::vector<NarrowNode> nodes) {
@@ -311,6 +338,7 @@ int main() {
     rows_are_cast_and_infinity_refused();
     what_is_no_forest_is_refused();
     any_order_of_siblings_behind_their_parent_is_read();
+    subtrees_begin_with_runs_of_four_levels();
     nodes_met_twice_are_refused();
     damaged_layouts_are_refused_or_route_safely(false);
     damaged_layouts_are_refused_or_route_safely(true);

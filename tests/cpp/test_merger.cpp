@@ -146,6 +146,11 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
         }
         const LeafIndex index(rows.rows(), false, 1);
         CHECK(index.bucket_counts().has_value());
+        std::visit(
+            [](const auto& below) {
+                CHECK(reinterpret_cast<std::uintptr_t>(below.data()) % 64 == 0);
+            },
+            index.bucket_counts()->below);
         CHECK((index.max_leaf_size() > max_tabulated_leaf) == (fine || one_is_large));
         CHECK(index.bucket_counts()->fine_edges.empty() == !fine);
         for (const Kernels* kernels : available_kernels()) {
