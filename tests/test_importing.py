@@ -63,8 +63,11 @@ FORESTS = {
         DecisionTreeRegressor(), 20, max_samples=0.7, bootstrap=False, random_state=0
     ),
 }
-# scikit-learn warns about sample_weight in bagging without replacement.
-pytestmark = pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight")
+pytestmark = [
+    # scikit-learn warns about sample_weight in bagging without replacement.
+    pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight"),
+    pytest.mark.filterwarnings("ignore:the forest (has monotonic|averages the medians)"),
+]
 PREDICTS_MEANS = [
     name for name in FORESTS if "monotonic" not in name and "absolute_error" not in name
 ]

@@ -17,6 +17,8 @@ WEIGHT = np.where(RNG.random(N) < 0.1, 0.0, np.exp(2 * RNG.normal(size=N)))
 ORDER = np.append(0, 1 + RNG.permutation(N - 1))  # the first row stays where it is
 REFUSED = "y is not the target this forest was fitted on"
 
+pytestmark = pytest.mark.filterwarnings("ignore:the forest (has monotonic|averages the medians)")
+
 
 def outlier(size):
     return np.append(size, BASE[1:])

@@ -134,7 +134,7 @@ class Machine:
     runner: str  # the program that counts
     count: Callable[..., Counted]  # takes the driver and its arguments
     instruction_sets: tuple[str, ...]
-    prepare: Callable[[Path], None] = lambda folder: None  # builds what `count` needs beside it
+    prepare: Callable[[Path], None] = lambda _folder: None  # builds what `count` needs beside it
 
 
 MACHINES = {

@@ -49,6 +49,14 @@ class BaseForestModel(TablesOut, BaseEstimator):
         return self._fitted.n_training_rows
 
     @property
+    def predict_matches_forest_(self) -> bool:
+        """Whether `predict` must give the forest's own predictions, up to rounding."""
+        matches = self._fitted.matches_forest
+        if matches is None:
+            raise AttributeError("this model has no predict_matches_forest_: its file is older")
+        return matches
+
+    @property
     def preprocessing_(self) -> Pipeline:
         """The fitted steps before the forest; absent if there are none."""
         if self._steps is None:

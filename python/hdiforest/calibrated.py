@@ -58,7 +58,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         mean: Any = None,
-        kinds: Sequence[BaseKind] = DEFAULT_KINDS,
+        kinds: Sequence[BaseKind] | None = None,
         clip: bool = True,
         objective: Objective = "width",
         confidence: float | None = None,
@@ -94,8 +94,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
             six times, in five folds and on all training rows, as arrays without names. Needs
             ``weights="all"``.
-        kinds : sequence of str, default=("hdi", "equal_tailed")
-            Kinds of intervals to choose among; "smoothed_hdi" is the third. With it, intervals of
+        kinds : sequence of str, optional
+            Kinds of intervals to choose among: by default "hdi" and "equal_tailed", and with
+            ``weights="monotonic"`` the latter alone, so that the ends of calibrated intervals are
+            monotonic, too. "smoothed_hdi" is the third. With it, intervals of
             the paper's data are 0.3 to 1.5 % narrower at 0.9, with interval scores within 1 %,
             and the calibration takes a sixth longer.
         clip : bool, default=True
@@ -137,6 +139,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted = self._require_fitted()
+        if kinds is None:
+            kinds = ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
         _check_arguments(fitted, method, coverage, kinds, objective, mean, max_rows)
         _check_rows_and_folds(method, X, y, groups, confidence)
         settings = Settings(
@@ -316,6 +320,8 @@ def _check_arguments(
     check_names("kinds", kinds, KINDS)
     check_name("objective", objective, OBJECTIVES)
     check_mean(mean, fitted.training_rows)
+    if method == "jackknife+" and fitted.weights == "monotonic":
+        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
     if mean is not None and fitted.weights != "all":
         raise ValueError(f"mean must be None with weights={fitted.weights!r}")
     if not isinstance(max_rows, int | np.integer) or max_rows < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -112,7 +113,9 @@ def cross_fitted(
     for fit, held_out in folds:
         model = new_model()
         own_weights = None if weights is None else weights[fit]
-        model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
+            model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
         forest = calibrated_if_possible(model._fitted, settings, n_threads)
         if _has_infinite_pads(forest):
             forest = forest.uncalibrated()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -23,11 +24,13 @@ from hdiforest.calibrating import calibrated_by_default
 from hdiforest.coded_steps import with_coding
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.nesting import layers, pipelines
+from hdiforest.out_of_bag import callers_level
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
+from hdiforest.sklearn_forest import other_mean
 from hdiforest.stored import StoredForest
-from hdiforest.training import Training, imported, trained
+from hdiforest.training import Training, imported, matches_forest, trained
 
 
 class HDIForestRegressor(
@@ -54,10 +57,14 @@ class HDIForestRegressor(
         `calibrate` does without arguments: of the forests that were compared it has the narrowest
         calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model
         that was loaded from a file, a description of its forest.
-    weights : {"all", "inbag", "oob"}, default="all"
+    weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
-        tree's bootstrap drew it (then `predict` equals the forest's), or only those that the tree
-        did not see.
+        tree's bootstrap drew it, or only those that the tree did not see. With "inbag" `predict`
+        equals the forest's, if that is a mean of targets: not with monotonic constraints, with
+        ``criterion="absolute_error"`` or with a transformed target. "monotonic" is for forests
+        with ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
+        constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
+        "smoothed_hdi" are then monotonic, too.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -76,6 +83,9 @@ class HDIForestRegressor(
         The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration or CrossCalibration
         What `calibrate` chose, or `fit` without an `estimator`; absent before.
+    predict_matches_forest_ : bool
+        Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
+        leaves predict means of y, and `weights` count rows as its trees drew them.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -164,7 +174,7 @@ class HDIForestRegressor(
             Their targets.
         sample_weight : (n,) array, optional
             Their weights, if the forest was fitted with weights.
-        weights : {"all", "inbag", "oob"}, default="all"
+        weights : {"all", "inbag", "oob", "monotonic"}, default="all"
             See the class.
         n_jobs : int, default=None
             See the class.
@@ -173,6 +183,12 @@ class HDIForestRegressor(
         -------
         HDIForestRegressor
             A fitted model.
+
+        Warns
+        -----
+        UserWarning
+            If the forest does not predict the mean of the rows in its leaves, as with
+            ``monotonic_cst`` and ``criterion="absolute_error"``.
 
         Raises
         ------
@@ -208,6 +224,11 @@ class HDIForestRegressor(
         ValueError
             If an argument is out of range, a frozen forest was fitted on other rows, or the model
             was loaded from a file and has no forest to fit.
+
+        Warns
+        -----
+        UserWarning
+            As `from_forest`.
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
@@ -221,6 +242,8 @@ class HDIForestRegressor(
         training = trained(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
         fitted = self._import(training)
+        if self.weights != "monotonic" and (reason := other_mean(training.forest)) is not None:
+            warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())
         self._fitted = fitted
@@ -241,6 +264,7 @@ class HDIForestRegressor(
         return FittedForest(
             scorer=Scorer(forest, index),
             weights=self.weights,
+            matches_forest=matches_forest(training, self.weights, rows),
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,
             feature_names=None if self._steps else getattr(self, "feature_names_in_", None),

@@ -17,14 +17,17 @@ from hdiforest.coding import TableCoding
 from hdiforest.jackknife import Jackknife
 from hdiforest.text import alternatives
 
-Weighting = Literal["all", "inbag", "oob"]
+Weighting = Literal["all", "inbag", "oob", "monotonic"]
 # What each mode of weighting counts in a leaf.
 WEIGHTINGS: dict[Weighting, str] = {
     "all": "all training rows of a leaf",
     "inbag": "training rows as often as the tree drew them",
     "oob": "training rows that the tree did not see",
+    "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
 }
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
+# By these a leaf counts a row only if its tree drew the row.
+IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
 
 
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
@@ -78,6 +81,14 @@ class TrainingRows:
             return weights
         return weights * self.sample_weight
 
+    def drawn(self, block: TreeBlock) -> NDArray[np.unsignedinteger]:
+        """How often some trees drew each row, (n, k), without rows that have no weight."""
+        counts = block.counts
+        if counts is None:
+            counts = np.ones(block.leaves.shape, dtype=np.uint8)
+        has_weight = self.has_weight
+        return counts if has_weight.all() else counts * has_weight[:, None]
+
     def blocks(
         self,
         forest: Forest,
@@ -125,7 +136,7 @@ class TrainingRows:
         with each block of trees.
         """
         sample_weight = self.sample_weight
-        if weights == "inbag" and not self.counts_are_weighted:
+        if weights in IN_BAG and not self.counts_are_weighted:
             sample_weight = None
         checks = [] if check is None else [check]
 
@@ -151,7 +162,7 @@ def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> 
     """How often an index counts rows that were drawn so often; None: once."""
     if counts is None or weights == "all":
         return None
-    return counts if weights == "inbag" else counts == 0
+    return counts if weights in IN_BAG else counts == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +180,8 @@ class FittedForest:
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
     coding: TableCoding | None = None  # None: rows are the features themselves
+    # Whether the means are the predictions of the scikit-learn forest; None: not known.
+    matches_forest: bool | None = None
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.

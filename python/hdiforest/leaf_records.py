@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from hdiforest.monotonic import leaf_bounds
+
 Floats = NDArray[np.floating[Any]]
 
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
@@ -198,10 +200,7 @@ class _Means:
         return Bounds(self._clipped(low, size, -1), self._clipped(high, size, 1))
 
     def _clipped(self, values: Floats, size: Floats, side: int) -> Floats:
-        """Clip values of leaves as constraints do, at ends moved to a side by their rounding.
-
-        A split on a constrained feature bounds both its sides by the middle of their means.
-        """
+        """Clip values of leaves as constraints do, at ends moved to a side by their rounding."""
         tree, record = self.tree, self.tree.record
         weight = tree.sums(tree.weight)
         mean = tree.sums(tree.weight * self.mean) / weight
@@ -211,19 +210,8 @@ class _Means:
             record.n_node_samples[tree.parent], of_nodes[tree.parent], of_nodes, total, np.abs(mean)
         )
         moved = mean + side * error
-        signs = np.asarray(self.member.monotonic_cst)
-        lower = np.full(record.node_count, -np.inf)
-        upper = np.full(record.node_count, np.inf)
-        for inner in tree.levels:
-            left, right = tree.left[inner], tree.right[inner]
-            sign = signs[record.feature[inner]]
-            middle = (moved[left] + moved[right]) / 2
-            lower[left] = np.where(sign < 0, middle, lower[inner])
-            upper[left] = np.where(sign > 0, middle, upper[inner])
-            lower[right] = np.where(sign > 0, middle, lower[inner])
-            upper[right] = np.where(sign < 0, middle, upper[inner])
-        leaves = tree.leaf_nodes
-        clipped: Floats = np.clip(values, lower[leaves], upper[leaves])
+        bounds = leaf_bounds(record, self.member.monotonic_cst, tree.leaf_nodes, moved)
+        clipped: Floats = np.clip(values, *bounds)
         return clipped
 
     def impurities(self) -> Bounds:

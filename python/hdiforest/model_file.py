@@ -54,6 +54,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         "allow_nan": fitted.allow_nan,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
         "folds": folds,
+        **({} if fitted.matches_forest is None else {"matches_forest": fitted.matches_forest}),
         "coding": None if fitted.coding is None else fitted.coding.facts(),
         **own_facts,
     }
@@ -227,13 +228,14 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> 
     )
     scorer = Scorer(forest, index)
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
-    if max(map(len, atoms)) > facts["n_training_rows"]:
+    moved = facts["weights"] == "monotonic"
+    if not moved and max(map(len, atoms)) > facts["n_training_rows"]:
         raise ValueError("leaves hold more distinct targets than there were training rows")
     training, rows, check_rows = groups["training"], None, None
     if training:
         check_training_shapes(training, facts, forest.n_trees, len(atoms))
         rows = TrainingRows.from_arrays(training, facts["counts_are_weighted"])
-        check_rows = cache(partial(_check_rows, training, facts["allow_nan"], atoms, source))
+        check_rows = cache(partial(_check_rows, training, facts["allow_nan"], moved, atoms, source))
         if source is None:
             check_rows()
     names = facts["feature_names"]
@@ -245,14 +247,19 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> 
         feature_names=None if names is None else np.array(names, dtype=object),
         training_rows=rows,
         check_rows=check_rows,
+        matches_forest=facts.get("matches_forest"),
     )
 
 
 def _check_rows(
-    training: Tensors, allow_nan: bool, atoms: list[NDArray[np.float64]], source: str | None
+    training: Tensors,
+    allow_nan: bool,
+    moved: bool,
+    atoms: list[NDArray[np.float64]],
+    source: str | None,
 ) -> None:
     try:
-        check_training_values(training, atoms, allow_nan=allow_nan)
+        check_training_values(training, atoms, allow_nan=allow_nan, moved=moved)
     except ValueError as error:
         raise ValueError(str(error) if source is None else f"{source}: {error}") from None
 

@@ -102,6 +102,7 @@ ADDED_FACTS = {
     "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
     "mean": Fact("null, or a share and a baseline", _is_mean),
     "folds": Fact("a list of the facts of each fold's forest", _are_folds),
+    "matches_forest": Fact("true or false", _is_flag, required=False),
 }
 ADDED_TENSORS = {
     **{
@@ -199,7 +200,11 @@ def check_training_shapes(
 
 
 def check_training_values(
-    arrays: Mapping[str, NDArray[Any]], atoms: list[NDArray[np.float64]], *, allow_nan: bool
+    arrays: Mapping[str, NDArray[Any]],
+    atoms: list[NDArray[np.float64]],
+    *,
+    allow_nan: bool,
+    moved: bool,
 ) -> None:
     """Check the values of training rows, whose shapes have been checked, against the index.
 
@@ -211,6 +216,8 @@ def check_training_values(
         Distinct targets of each output of the index.
     allow_nan : bool
         Whether X may hold missing values.
+    moved : bool
+        Whether leaves hold targets that were moved, within the range of all.
 
     Raises
     ------
@@ -222,7 +229,8 @@ def check_training_values(
     if not np.isfinite(arrays["y"]).all():
         raise ValueError("training.y must be finite")
     for own, target in zip(atoms, arrays["y"].reshape(len(arrays["y"]), -1).T, strict=True):
-        if not np.isin(own, target).all():
+        inside = own[[0, -1]].clip(target.min(), target.max()) == own[[0, -1]]
+        if not (inside.all() if moved else np.isin(own, target).all()):
             raise ValueError("training.y lacks targets that leaves hold")
     if "sample_weight" in arrays:
         weights = arrays["sample_weight"]

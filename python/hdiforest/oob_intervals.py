@@ -13,7 +13,7 @@ from hdicore import LeafIndex
 from hdiforest.calibration import Base
 from hdiforest.centred import CentredForest
 from hdiforest.conditional import Kind
-from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
 from hdiforest.oob_centres import OutOfBagCentres
 from hdiforest.stacked import Stacking
 
@@ -139,11 +139,17 @@ class OutOfBagIntervals:
     def _raw(
         self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
     ) -> Array:
-        weights, forest = self._fitted.weights, self._fitted.scorer.forest
-        own = weights != "inbag"  # whether a row lies in leaves that count it
-        index: LeafIndex = self.rows.index(
-            forest, self.leaves, weights, keep_row_weights=own, n_threads=self._n_threads
-        )
+        weights, scorer = self._fitted.weights, self._fitted.scorer
+        own = weights not in IN_BAG  # whether a row lies in leaves that count it
+        index: LeafIndex = scorer.index
+        if own:
+            index = self.rows.index(
+                scorer.forest,
+                self.leaves,
+                weights,
+                keep_row_weights=True,
+                n_threads=self._n_threads,
+            )
         leaves = self.leaves[chosen]
         counts = cast("NDArray[np.unsignedinteger]", self.counts)
         leaves[counts[chosen] > 0] = -1

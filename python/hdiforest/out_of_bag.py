@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from hdicore import LeafIndex
 from hdiforest.base import BaseForestModel
 from hdiforest.conditional import Interpolation, Kind
-from hdiforest.fitted import FittedForest, TrainingRows
+from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
 from hdiforest.output import Output, bound, ends_of_kind, mean_and_intervals
 from hdiforest.result_names import interval_names, quantile_names
 
@@ -252,9 +252,9 @@ def _index_and_own_rows(
 ) -> tuple[LeafIndex, NDArray[np.intp] | None]:
     """Return the index to read, and which of its rows each training row must leave out.
 
-    With ``weights="inbag"`` no leaf of a tree that did not draw a row counts the row.
+    If leaves count drawn rows only, none of a tree that did not draw a row counts the row.
     """
-    leave_out = None if fitted.weights == "inbag" else np.arange(len(leaves))
+    leave_out = None if fitted.weights in IN_BAG else np.arange(len(leaves))
     if leave_out is None and targets is None:
         return fitted.scorer.index, None
     index = rows.index(
@@ -276,11 +276,11 @@ def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
             f"{n_empty} of {len(empty)} training rows have no out-of-bag {result}, because "
             "no tree that did not see them has another row to show; use more trees",
             UserWarning,
-            stacklevel=_callers_level(),
+            stacklevel=callers_level(),
         )
 
 
-def _callers_level() -> int:
+def callers_level() -> int:
     """Return the `stacklevel` of the code that called this package, for who asks."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__package__") == __package__:

@@ -59,6 +59,7 @@ def fitted_state(fitted: FittedForest) -> State:
     added = {
         "_calibration": calibration,
         "_coding": None if fitted.coding is None else fitted.coding.facts(),
+        "_matches_forest": fitted.matches_forest,
     }
     return {
         "scorer_": {
@@ -104,6 +105,7 @@ def pop_fitted(state: State) -> FittedForest:
         if rows is None
         else TrainingRows.from_arrays(rows, rows["counts_are_weighted"]),
         coding=coding,
+        matches_forest=state.pop("_matches_forest", None),
         **calibration,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from hdicore import Forest, LeafIndex
 from hdiforest.bags import Bags, RedrawnBags
 from hdiforest.fitted import TrainingRows, TreeBlock, Weighting
 from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
+from hdiforest.monotonic import clipped_index, leaf_bounds
 from hdiforest.text import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
@@ -129,7 +130,8 @@ def import_forest(
         If the estimator is not understood or not fitted, the number of rows is not that of its
         fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
         sample_weight than those of the fit. See `hdiforest.leaf_records.disagreement` for what
-        statistics cannot tell. If `weights` is "oob", and every tree was fitted on all rows.
+        statistics cannot tell. If `weights` is "oob", and every tree was fitted on all rows; or
+        "monotonic", and the forest has no constraints, or none in the unit of y.
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -149,6 +151,8 @@ def import_forest(
             "weights='oob' needs a forest whose trees leave rows out; every tree of this one was "
             "fitted on all rows"
         )
+    if weights == "monotonic":
+        _require_constraints(grown, transformed=not np.array_equal(seen.ravel(), y.ravel()))
     forest = _as_forest(grown, n_features, n_threads)
 
     refusals = []
@@ -156,13 +160,79 @@ def import_forest(
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         check = _LeafCheck(members, forest, rows, seen, rule)
         try:
-            index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
+            if weights == "monotonic":
+                index = _monotonic_index(members, forest, rows, check, n_threads)
+            else:
+                index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
         except Refusal as refusal:
             refusals.append(refusal)
         else:
             return forest, rows, index
     most_exact = max(refusals, key=lambda each: each.check)
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
+
+
+def other_mean(estimator: Any) -> str | None:
+    """Say how a fitted forest predicts if not by the means of its leaves; None if so.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not understood.
+    """
+    members = _grown_forest(estimator).members
+    if any(_has_constraints(member) for member in members):
+        return (
+            "has monotonic constraints, which clip its own predictions; those of this model need "
+            "not be monotonic, unless it is made with weights='monotonic'"
+        )
+    if any(member.criterion == "absolute_error" for member in members):
+        return (
+            "averages the medians of its leaves (criterion='absolute_error'); predict returns the "
+            "mean of the training rows in them"
+        )
+    return None
+
+
+def _has_constraints(member: Any) -> bool:
+    return member.monotonic_cst is not None and bool(np.any(member.monotonic_cst))
+
+
+def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
+    """Refuse a forest whose leaves have no bounds in the unit of y, or not those of one order."""
+    wanted = "weights='monotonic' needs a forest with "
+    if not any(_has_constraints(member) for member in grown.members):
+        raise ValueError(f"{wanted}monotonic_cst; this one was fitted without")
+    n_features = len(grown.members[0].monotonic_cst)
+    if grown.features is not None and any(
+        not np.array_equal(own, np.arange(n_features)) for own in grown.features
+    ):
+        raise ValueError(f"{wanted}trees that see all features in one order; bagged ones do not")
+    if transformed:
+        raise ValueError(f"{wanted}leaves in the unit of y; this one was fitted on a transform")
+
+
+def _monotonic_index(
+    members: list[Any],
+    forest: Forest,
+    rows: TrainingRows,
+    check: Callable[[TreeBlock], None],
+    n_threads: int,
+) -> LeafIndex:
+    """Return the index of `clipped_index`, after checking the leaves of all trees."""
+    leaf_nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+    bounds = [
+        leaf_bounds(member.tree_, member.monotonic_cst, own)
+        for member, own in zip(members, leaf_nodes, strict=True)
+    ]
+
+    def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
+        for block in rows.blocks(forest, n_threads=n_threads):
+            check(block)
+            yield block, rows.drawn(block)
+
+    weights = rows.sample_weight if rows.counts_are_weighted else None
+    return clipped_index(forest, rows.y, drawn(), bounds, n_threads, sample_weight=weights)
 
 
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:

@@ -59,7 +59,7 @@ def fit_table(
         Columns that name the rows: no features, and kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
-    weights : {"all", "inbag", "oob"}, default="all"
+    weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         See `HDIForestRegressor`.
     n_jobs : int, default=None
         See `HDIForestRegressor`.

@@ -26,7 +26,7 @@ from hdiforest.nesting import (
 )
 from hdiforest.recorded_fit import fit_recorded
 from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows
-from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest
+from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest, other_mean
 from hdiforest.table_steps import (
     TableSteps,
     dense_rows,
@@ -172,6 +172,18 @@ def imported(
                 "training rows, as TargetEncoder does: give them a random_state, or fit the whole "
                 "by HDIForestRegressor(estimator=...)"
             ) from None
+
+
+def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -> bool:
+    """Whether means of leaves that weigh rows so are the predictions of the scikit-learn forest."""
+    counts_draws = weights == "inbag" or (weights == "all" and rows.bags is None)
+    parts = layers(training.estimator, fitted=True)
+    return (
+        counts_draws
+        and other_mean(training.forest) is None
+        and transformed_targets(parts, training.y) is training.y
+        and type(training.forest).__module__.startswith("sklearn.")  # others may predict otherwise
+    )
 
 
 def _copied(table: Any) -> Any:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
 from hdiforest.fitted import TrainingRows, TreeBlock
+from hdiforest.monotonic import Bounds, clipped_index
 from hdiforest.quantile_forest.arguments import INTEGERS, NUMBERS
-from hdiforest.quantile_forest.monotonic import Bounds, clipped_index
 
 Counts = NDArray[np.unsignedinteger]
 # "samples": all samples of a query weigh alike. "leaves": all leaves of a query do, whatever their
@@ -69,7 +69,9 @@ class LeafSamples:
         if weighing == "rows":
             y = np.arange(len(y), dtype=np.float64)
         elif self.bounds is not None:
-            return clipped_index(self.forest, y, self.kept(n_threads), self.bounds, n_threads)
+            return clipped_index(
+                self.forest, y, self.kept(n_threads), self.bounds, n_threads, pooled=True
+            )
 
         def blocks() -> Iterator[tuple[NDArray[np.int32], Counts]]:
             return ((block.leaves, counts) for block, counts in self.kept(n_threads))
@@ -78,21 +80,13 @@ class LeafSamples:
             blocks, y, self.forest.n_leaves, pooled=weighing == "samples", n_threads=n_threads
         )
 
-    def drawn(self, block: TreeBlock) -> Counts:
-        """How often some trees drew each row, (n, k), without rows that have no weight."""
-        counts = block.counts
-        if counts is None:
-            counts = np.ones(block.leaves.shape, dtype=np.uint8)
-        has_weight = self.rows.has_weight
-        return counts if has_weight.all() else counts * has_weight[:, None]
-
     def kept(self, n_threads: int) -> Iterator[tuple[TreeBlock, Counts]]:
         """Yield some trees at a time, and how often their leaves keep each row, (n, k).
 
         The same at every call.
         """
         for block in self.rows.blocks(self.forest, n_threads=n_threads):
-            counts = self.drawn(block)
+            counts = self.rows.drawn(block)
             if self.limit is not None:
                 seeds = self.seeds[block.first :]
                 counts = _limited(block.leaves, counts, self.limit, seeds)
