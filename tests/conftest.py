@@ -69,7 +69,7 @@ def wheel(built_once):
 def build_wheel(folder):
     """Build it, and unpack it in the folder "target"."""
     leave = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
-    for name in ("hdicore", "python", "src_cpp"):
+    for name in ("hdicore", "licenses", "python", "src_cpp"):
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=leave)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "source")

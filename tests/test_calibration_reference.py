@@ -25,9 +25,14 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def load(name):
-    with zipfile.ZipFile(ROOT / "bench" / "data" / "sets.zip") as sets:
-        (member,) = [entry for entry in sets.namelist() if entry.startswith(f"{name}.")]
-        text = sets.read(member)
+    folder = ROOT / "bench" / "data"
+    if name == "boston":
+        if not (folder / "boston.csv").exists():
+            pytest.skip("source distributions do not have this set")
+        text = (folder / "boston.csv").read_bytes()
+    else:
+        with zipfile.ZipFile(folder / "sets.zip") as sets:
+            text = sets.read(f"{name}.csv")
     table = np.genfromtxt(io.BytesIO(text), delimiter=",", skip_header=1)
     return table[:, :-1], table[:, -1]
 

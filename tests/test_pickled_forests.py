@@ -36,6 +36,7 @@ def test_there_are_forests_of_both_meanings_of_weights():
     assert [path.stem for path in FILES] == ["forests_1.6.1", "forests_1.8.0"]
 
 
+@pytest.mark.filterwarnings("ignore:the forest (has monotonic|averages the medians)")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_mean_is_what_the_forest_predicted_then(path, kind):

@@ -4,6 +4,7 @@ import re
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ def test_the_wheel_holds_what_users_need_and_no_sources(wheel):
     files = "__init__.py __init__.pxd _core.pyi _reference.py py.typed"
     assert {f"hdicore/{name}" for name in files.split()} <= names
     assert {"hdiforest/__init__.py", "hdiforest/py.typed"} <= names
-    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+    licences = {name.partition(".dist-info/licenses/")[2] for name in names}
+    assert {"LICENSE", "licenses/pybind11.txt", "licenses/concrete.txt"} <= licences
     user_layer = ROOT / "python"
     modules = {path.relative_to(user_layer).as_posix() for path in user_layer.rglob("*.py")}
     assert modules | {"hdiforest/command/data/concrete.csv.gz"} <= names
@@ -68,13 +70,33 @@ def test_the_source_distribution_holds_all_but_the_results_of_the_paper(tmp_path
         names = {name.partition("/")[2] for name in opened.getnames()}
     needed = (
         "setup.py",
+        "licenses/pybind11.txt",
         "src_cpp/scoring/scorer.cpp",
         "tests/fuzz/corpus.txt",
         "bench/paper/run.py",
     )
     assert names.issuperset(needed)
-    unwanted = re.compile(r"bench/paper/results|\.(so|pyd|pyc)$|__pycache__")
+    unwanted = re.compile(r"bench/paper/results|boston\.csv|\.(so|pyd|pyc)$|__pycache__")
     assert not [name for name in names if unwanted.search(name)]
+
+
+def test_the_data_sets_of_source_distributions_have_a_licence():
+    with zipfile.ZipFile(ROOT / "bench" / "data" / "sets.zip") as sets:
+        names = {name.removesuffix(".csv") for name in sets.namelist()}
+    table = (ROOT / "bench" / "data" / "README.md").read_text()
+    sources = dict(re.findall(r"^\| (\w+) \|.*\| ([^|]*) \|$", table, re.MULTILINE))
+    assert len(names) == 10
+    assert all("UCI" in sources[name] for name in names)
+    assert "The UCI sets are CC BY 4.0" in table
+
+
+def test_the_notice_of_pybind11_is_its_own():
+    pytest.importorskip("pybind11")
+    pybind11 = distribution("pybind11")
+    (path,) = (path for path in pybind11.files if path.name == "LICENSE")
+    notice = (ROOT / "licenses" / "pybind11.txt").read_text().partition("licence:\n\n")[2]
+    assert notice.startswith("Copyright")
+    assert path.read_text().startswith(notice)
 
 
 def test_the_configuration_is_valid():

@@ -69,8 +69,9 @@ class ConditionalDistributions(TablesOut, ABC):
 
         Notes
         -----
-        Equal to the prediction of a scikit-learn forest only with ``weights="inbag"`` and a
-        criterion whose leaves predict means.
+        Equal to the prediction of a scikit-learn forest only with ``weights="inbag"``, and not with
+        ``monotonic_cst``, ``criterion="absolute_error"`` or a transformed target: see the attribute
+        ``predict_matches_forest_``.
         """
         return self._as_output(output or "numpy", "prediction", lambda: self._query(X, "mean"), X)
 

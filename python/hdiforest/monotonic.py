@@ -58,40 +58,55 @@ def clipped_index(
 ) -> LeafIndex:
     """Return an index of targets (n,) that are moved within the bounds of each leaf.
 
-    `kept` says how often leaves keep rows. A row has other targets in other trees, and an index
-    only one: to it the rows of each tree are others. O(n * n_trees**2), 9 bytes for each row and
-    tree.
+    `kept` says how often leaves keep rows. To the index, rows that a leaf moves to one of its
+    bounds are one row more: a row has other targets in other trees, and an index only one.
+    O(rows of the index * n_trees).
 
     All targets of a leaf lie on its side of every constrained split. Of two rows that differ in a
     constrained feature alone, the distribution of the upper one is therefore nowhere to the left of
     that of the lower one in any tree, and so in their mean: means, quantiles and ends of
     equal-tailed intervals are monotonic.
     """
-    rows_of_trees, leaves, targets = [], [], []  # of the samples of each tree
+    given = np.ones(len(y)) if sample_weight is None else sample_weight
+    targets, weights, trees, n = [y], [given], [], len(y)
     for block, counts in kept:
         for k in range(counts.shape[1]):
-            rows = np.repeat(np.arange(len(y)), counts[:, k])
-            own, leaf = bounds[block.first + k], block.leaves[rows, k]
-            rows_of_trees.append(rows)
-            leaves.append(leaf)
-            targets.append(np.clip(y[rows], own.lower[leaf], own.upper[leaf]))
-    ends = np.cumsum([0, *map(len, leaves)])
-    if sample_weight is not None:
-        sample_weight = sample_weight[np.concatenate(rows_of_trees)]
+            (rows,) = np.nonzero(counts[:, k])
+            leaf, count = block.leaves[rows, k], counts[rows, k].astype(np.uint32)
+            ends = np.stack(bounds[block.first + k], axis=1)  # (n_leaves, 2)
+            low, high = ends[leaf].T
+            stay = (low <= y[rows]) & (y[rows] <= high)
+            bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
+            moved = np.bincount(group, count[~stay]).astype(np.uint32)
+            weight = np.bincount(group, (count * given[rows])[~stay]) / moved
+            targets.append(ends.ravel()[bound])
+            weights.append(weight)
+            trees.append(
+                (
+                    np.concatenate([rows[stay], np.arange(n, n + len(bound))]),
+                    np.concatenate([leaf[stay], bound // 2]).astype(np.int32),
+                    np.concatenate([count[stay], moved]),
+                )
+            )
+            n += len(bound)
+    values = np.concatenate(targets)
+    # The index reads rows in the order of their targets, which is fastest if they lie in it.
+    order = np.argsort(values)
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n)
 
-    def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8]]]:
-        for tree, leaf in enumerate(leaves):
-            own = slice(ends[tree], ends[tree + 1])
-            column = np.zeros((ends[-1], 1), dtype=np.int32)
-            count = np.zeros((ends[-1], 1), dtype=np.uint8)
-            column[own, 0], count[own, 0] = leaf, 1
-            yield column, count
+    def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
+        for rows, leaf, count in trees:
+            leaves = np.zeros((n, 1), dtype=np.int32)
+            times = np.zeros((n, 1), dtype=np.uint32)
+            leaves[place[rows], 0], times[place[rows], 0] = leaf, count
+            yield leaves, times
 
     return LeafIndex.from_blocks(
         blocks,
-        np.concatenate(targets),
+        values[order],
         forest.n_leaves,
-        sample_weight=sample_weight,
+        sample_weight=None if sample_weight is None else np.concatenate(weights)[order],
         pooled=pooled,
         n_threads=n_threads,
     )
