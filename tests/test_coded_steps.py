@@ -36,9 +36,9 @@ def test_one_hot_columns_are_one_entry():
     assert two < 2.1 * one
     frame = frame.sample(frac=1, random_state=0)
     for each in (coding, pickle.loads(pickle.dumps(coding))):
-        found, unseen = each.encode(raw_table(frame))
+        found, counts = each.encode(raw_table(frame))
         assert_array_equal(found, steps.transform(frame).toarray())
-        assert unseen == {"c": 0}
+        assert counts.unseen == {"c": 0}
     with pytest.raises(ValueError, match=r"'c' must hold no cell of an unknown .* 'new' in row 1"):
         coding.encode(raw_table({"c": ["new"], "x": [1.0]}))
     with pytest.raises(ValueError, match="'c' must hold no missing cell, but holds 'None' in row"):
@@ -57,10 +57,10 @@ def test_cells_that_one_hot_columns_do_not_know(missing, fill):
     new = pd.DataFrame({"c": pd.Series(["b", "d", "c"], dtype=object)})
     if fill is not None or missing:
         new.loc[1, "c"] = None
-    found, unseen = coding_of(steps, ["c"]).encode(raw_table(new))
+    found, counts = coding_of(steps, ["c"]).encode(raw_table(new))
     filled = new if fill is None else new.fillna(fill)
     assert_array_equal(found, steps.transform(filled).toarray())
-    assert unseen == {"c": int(fill is None and not missing)}
+    assert counts.unseen == {"c": int(fill is None and not missing)}
 
 
 def test_some_of_the_one_hot_columns():

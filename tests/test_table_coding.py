@@ -70,9 +70,9 @@ def test_categories_that_are_not_known_are_missing_and_counted():
     table = pa.table({"town": ["a", "a", "b"], "x": [1, 2, 3]})
     coding = learn(table)
     new = pa.table({"x": [1] * 5, "more": [0] * 5, "town": ["z", "b", "z", None, ""]})
-    X, unseen = coding.encode(new)
+    X, counts = coding.encode(new)
     np.testing.assert_array_equal(X[:, 0], [NAN, 1, NAN, NAN, NAN])
-    assert unseen == {"town": 2}
+    assert counts.unseen == {"town": 2}
     assert X.dtype == np.float32
     assert X.flags.c_contiguous
 

@@ -269,6 +269,7 @@ class HDIForestRegressor(
             allow_nan=training.allow_nan,
             feature_names=None if self._steps else getattr(self, "feature_names_in_", None),
             training_rows=rows,
+            feature_range=rows.feature_range,
         )
 
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:

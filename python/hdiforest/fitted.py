@@ -67,6 +67,15 @@ class TrainingRows:
         return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
 
     @property
+    def feature_range(self) -> NDArray[np.float32]:
+        """See `FittedForest`."""
+        where: Any = True if self.sample_weight is None else self.has_weight[:, None]
+        low, high = (
+            end.reduce(self.X, axis=0, initial=np.nan, where=where) for end in (np.fmin, np.fmax)
+        )
+        return np.stack([low, high])
+
+    @property
     def has_weight(self) -> NDArray[np.bool_]:
         """Whether each row weighs anything, (n,): to the forest the others are not there."""
         if self.sample_weight is None:
@@ -182,6 +191,9 @@ class FittedForest:
     coding: TableCoding | None = None  # None: rows are the features themselves
     # Whether the means are the predictions of the scikit-learn forest; None: not known.
     matches_forest: bool | None = None
+    # Least and greatest value of each feature in training rows that weigh anything,
+    # (2, n_features); NaN: it has none. None: the model was stored without them.
+    feature_range: NDArray[np.float32] | None = None
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
@@ -197,6 +209,7 @@ class FittedForest:
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
+        self._check_range()
         if self.coding is not None and self.coding.features != tuple(
             [] if self.feature_names is None else self.feature_names
         ):
@@ -233,6 +246,20 @@ class FittedForest:
                 own is not None and own.coverages != whole.coverages
             ):
                 raise ValueError("the calibration does not fit the folds of the model")
+
+    def _check_range(self) -> None:
+        if self.feature_range is None:
+            return
+        shape = (2, self.n_features)
+        if self.feature_range.shape != shape or self.feature_range.dtype != np.float32:
+            raise ValueError(f"feature_range must be float32 of shape {shape}")
+        low, high = self.feature_range
+        finite = np.isfinite(low) & np.isfinite(high) & (low <= high)
+        if not (finite | (np.isnan(low) & np.isnan(high))).all():
+            raise ValueError(
+                "feature_range must hold finite numbers, the least not above the greatest, or NaN "
+                "for both"
+            )
 
     @property
     def n_features(self) -> int:

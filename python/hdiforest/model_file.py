@@ -30,6 +30,7 @@ from hdiforest.model_schema import (
 )
 from hdiforest.tensor_file import Facts, Tensors
 
+_RANGE = "feature_range"
 _FOLD = re.compile(r"fold\d+\.")
 
 
@@ -40,6 +41,8 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     tensors, own_facts = _parts(fitted)
     if rows is not None:
         tensors |= _named("training", _training_arrays(rows))
+    if fitted.feature_range is not None:
+        tensors[_RANGE] = fitted.feature_range
     folds = []
     for i, fold in enumerate(fitted.folds):
         of_fold, fold_facts = _parts(fold)
@@ -155,13 +158,18 @@ def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> Fitte
 
 
 def _read_version_3(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
-    """Read what version 2 holds, and a coding."""
+    """Read what version 2 holds, a coding, and the range of the features if it is there."""
     if "coding" not in facts:
         raise ValueError("the fact coding is missing")
     rest = {name: value for name, value in facts.items() if name != "coding"}
-    fitted = _read_version_2(rest, tensors, source)
-    coding = facts["coding"]
-    return fitted if coding is None else replace(fitted, coding=TableCoding.from_facts(coding))
+    others = {name: array for name, array in tensors.items() if name != _RANGE}
+    fitted = _read_version_2(rest, others, source)
+    coding, ends = facts["coding"], tensors.get(_RANGE)
+    return replace(
+        fitted,
+        coding=None if coding is None else TableCoding.from_facts(coding),
+        feature_range=None if ends is None else np.array(ends),
+    )
 
 
 def _read_part(

@@ -51,7 +51,7 @@ def fitted_state(fitted: FittedForest) -> State:
     """Return a fitted forest as attributes of its estimator, all of them plain.
 
     The layout is that of version 0.1.0, whose estimator had these attributes itself, and a
-    calibration and a coding if there are any.
+    calibration, a coding and the range of the features if there are any.
     """
     forest = fitted.scorer.forest
     rows = None if fitted.training_rows is None else fitted.require_training_rows()
@@ -60,6 +60,7 @@ def fitted_state(fitted: FittedForest) -> State:
         "_calibration": calibration,
         "_coding": None if fitted.coding is None else fitted.coding.facts(),
         "_matches_forest": fitted.matches_forest,
+        "_feature_range": fitted.feature_range,
     }
     return {
         "scorer_": {
@@ -106,6 +107,7 @@ def pop_fitted(state: State) -> FittedForest:
         else TrainingRows.from_arrays(rows, rows["counts_are_weighted"]),
         coding=coding,
         matches_forest=state.pop("_matches_forest", None),
+        feature_range=state.pop("_feature_range", None),
         **calibration,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -22,3 +22,19 @@ def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:
     """Return a hint to append to an error on a level, empty unless it may be a percentage."""
     is_percentage = level > 1 and is_allowed(level / 100)
     return f" (did you mean {level / 100:g}?)" if is_percentage else ""
+
+
+def number_texts(numbers: Sequence[float]) -> list[str]:
+    """Return numbers with three digits, or with as many more as tell different ones apart."""
+    for n_digits in range(3, 18):
+        texts = [_number(number, n_digits) for number in numbers]
+        if len(set(texts)) == len(set(numbers)):
+            break
+    return texts
+
+
+def _number(number: float, n_digits: int) -> str:
+    text = f"{number:.{n_digits}g}"
+    if 1e4 <= abs(float(text)) < 1e15:
+        return f"{float(text):,.{n_digits}f}".rstrip("0").rstrip(".")
+    return text if "e" not in text or abs(number) < 1 else f"{float(text):.15g}"

@@ -51,11 +51,19 @@ def batch_of(rows: Any) -> Batch:
     if library == "polars" and hasattr(rows, "get_column"):
         return _Polars(rows)
     if isinstance(rows, Mapping) and not hasattr(rows, "shape"):
-        return _Dict(rows)
+        return _Record(rows) if any(map(_is_cell, rows.values())) else _Dict(rows)
+    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
+        return _Records(rows)
     raise ValueError(
-        "a batch must be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, or a "
-        f"dict of columns, got {type(rows).__name__}"
+        "a batch must be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict "
+        f"of columns, a record (a dict of cells) or a list of records, got {type(rows).__name__}"
     )
+
+
+def _is_cell(value: Any) -> bool:
+    """Whether a value is no column: text, or without a length, as arrays of no dimension are."""
+    is_text = isinstance(value, str | bytes)
+    return is_text or getattr(value, "shape", None) == () or not hasattr(value, "__len__")
 
 
 class _Arrow(Batch):
@@ -90,7 +98,7 @@ class _Pandas(Batch):
         chosen = self._chosen(names).set_axis(list(names), axis="columns")
         try:
             return pa.Table.from_pandas(chosen, preserve_index=False)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise _unreadable(chosen, error) from None
 
     def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
@@ -138,14 +146,40 @@ class _Dict(Batch):
 
         chosen = {name: self._rows[name] for name in names}
         try:
-            return pa.table(chosen)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+            return pa.table({name: _column(cells) for name, cells in chosen.items()})
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise _unreadable(chosen, error) from None
 
     def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        typed = {name: _of_type(name, self.arrow([name]).column(0), types) for name in types}
+        typed = self._typed(types)
         columns = {name: self._rows[name] for name in kept}
         return columns | {name: array.to_numpy() for name, array in typed.items()} | results
+
+    def _typed(self, types: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: _of_type(name, self.arrow([name]).column(0), types) for name in types}
+
+
+class _Records(_Dict):
+    """Rows as mappings; a cell that one of them lacks is missing."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        names = dict.fromkeys(name for row in rows for name in row)
+        super().__init__({name: [row.get(name) for row in rows] for name in names})
+
+    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
+        columns: dict[str, Any] = {name: self._rows[name] for name in kept}
+        columns |= {name: array.to_pylist() for name, array in self._typed(types).items()}
+        columns |= {name: array.tolist() for name, array in results.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+class _Record(_Records):
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        super().__init__([row])
+
+    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
+        (record,) = super().with_results(kept, types, results)
+        return record
 
 
 def arrow_array(values: NDArray[np.float64]) -> Any:
@@ -153,6 +187,13 @@ def arrow_array(values: NDArray[np.float64]) -> Any:
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _column(cells: Any) -> Any:
+    """Return a column that pyarrow reads; NaN in a list of texts is a missing cell."""
+    import pyarrow as pa
+
+    return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
 
 
 def _unreadable(rows: Any, error: Exception) -> ValueError:

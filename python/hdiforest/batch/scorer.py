@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spa
 from hdiforest.blocks import BLOCK_CELLS
 from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import NumberColumn
+from hdiforest.coding.row_counts import RowCounts
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest.result_names import ENDS, interval_names, require_distinct
@@ -61,15 +61,18 @@ class BatchScorer:
 
     Notes
     -----
-    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, or a dict of
-    columns, and the result is of the same kind: the kept columns, ``prediction``, and the ends of
-    the intervals, such as ``lower_0.9, upper_0.9``. The index of pandas rows is kept. Columns are
+    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
+    columns, a record (a dict of cells, such as ``{"a": 0.1}``) or a list of records, and the result
+    is of the same kind: the kept columns, ``prediction``, and the ends of the intervals, such as
+    ``lower_0.9, upper_0.9``. The index of pandas rows is kept. None and NaN are missing cells, and
+    so are those that some records of a list lack. Columns are
     found by name, further ones do not matter; a model that was fitted without names takes all
     columns that are not kept, in their order. Numbers are those of
     `HDIForestRegressor.predict_interval`, bit for bit.
 
-    Cells of categories that the training rows did not have are taken as missing; `unseen` counts
-    them by column, in each process for itself.
+    `counts` says how many of the rows so far, in each process for itself, had values beyond the
+    range of the training rows, or no known value, and how many cells were of categories that the
+    training rows did not have. All get ordinary intervals.
 
     If the file is replaced by another model, is damaged or gone, the next batch raises an error
     that names the path and the host.
@@ -114,8 +117,7 @@ class BatchScorer:
 
     def _start(self) -> None:
         """Set what pickles do not hold."""
-        self.unseen: Counter[str] = Counter()
-        self._counting = threading.Lock()
+        self.counts = RowCounts()
 
     def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
         keep = self._types if self._types else self.keep
@@ -130,7 +132,7 @@ class BatchScorer:
 
         Parameters
         ----------
-        batch : pyarrow.RecordBatch, pyarrow.Table, pandas.DataFrame, polars.DataFrame or dict
+        batch : RecordBatch or Table of pyarrow, DataFrame of pandas or polars, dict or list of dict
             Of any number of rows, 0 too.
 
         Returns
@@ -144,6 +146,8 @@ class BatchScorer:
             If the batch lacks a column, or has something in it that the model does not take; or if
             the model is another one, damaged or gone.
         """
+        if isinstance(batch, list) and not batch:  # of no columns
+            return []
         given = batch_of(batch)
         self._require(given)
         results = self.score(given, self._features_of(given))
@@ -163,6 +167,11 @@ class BatchScorer:
         """
         for batch in batches:
             yield self(batch)
+
+    @property
+    def unseen(self) -> Counter[str]:
+        """Cells of unknown categories by column: those of `counts`."""
+        return self.counts.unseen
 
     @property
     def features(self) -> list[str] | None:
@@ -235,29 +244,20 @@ class BatchScorer:
         coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
         table = batch.arrow(features)
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
-        parts, unseen = [], Counter[str]()
+        parts, counts = [], RowCounts()
         for begin in range(0, max(1, table.num_rows), n_rows):
             n_before = first_row + begin
-            X, more = coding.encode(table.slice(begin, n_rows), first_row=n_before)
+            X, more = coding.encode(
+                table.slice(begin, n_rows), first_row=n_before, feature_range=fitted.feature_range
+            )
             if not fitted.allow_nan:
                 coding.require_present(X, first_row=n_before)
-            unseen.update(more)
+            counts.add(more)
             parts.append(self.results_of(X))
-        self.count_unseen(unseen)
+        self.counts.add(counts)
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
-
-    def count_unseen(self, unseen: Mapping[str, int]) -> None:
-        """Add to `unseen`, from any thread.
-
-        Parameters
-        ----------
-        unseen : mapping from str to int
-            Cells of unknown categories by column.
-        """
-        with self._counting:
-            self.unseen.update(unseen)
 
     def results_of(self, X: NDArray[np.floating[Any]]) -> Results:
         """Return the columns of results of rows that were checked.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding.arrow_types import decoded, is_number, is_text, present_text
+from hdiforest.text import number_texts
 
 Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -56,6 +57,7 @@ class Codes(NamedTuple):
     values: NDArray[np.float64]  # (n,); missing is NaN
     n_unseen: int = 0  # cells of categories that the coding does not have
     rounded: bool = False  # whether float32 rounds whole numbers of the column
+    missing: NDArray[np.bool_] | None = None  # (n,), or unseen; None: the values that are NaN
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,14 @@ class Column(ABC):
     def write(self, codes: Codes, X: NDArray[np.float32]) -> None:
         """Write the features of n cells to X, (n, n_features)."""
         X[:, 0] = codes.values
+
+    def cells(self, values: Sequence[float]) -> list[float]:
+        """Return the numbers whose feature has these values; for columns without categories."""
+        return list(values)
+
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        """Return what `cells` returned as people write it."""
+        return number_texts(cells)
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""
@@ -191,6 +201,10 @@ class BooleanColumn(Column):
             row = int(np.argmax(bad))
             raise ColumnError(f"must hold booleans, but holds {values[row]:g}", row)
         return Codes(values)
+
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        """See `Column`."""
+        return ["true" if cell else "false" for cell in cells]
 
 
 BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -65,6 +66,14 @@ class DateColumn(Column):
         values[is_null(stamps)] = np.nan
         return Codes(values)
 
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        """See `Column`."""
+        days = self.reference + np.array(cells) / UNITS[self.unit]
+        seconds = np.rint(np.clip(days, FIRST_DAY, LAST_DAY) * UNITS["second"])
+        width = {"day": 10, "hour": 16, "minute": 16}.get(self.unit, 19)
+        stamps = np.datetime_as_string(seconds.astype("datetime64[s]"))
+        return [stamp[:width].replace("T", " ") for stamp in stamps.tolist()]
+
     def facts(self) -> Facts:
         """See `Column`."""
         return {"unit": self.unit, "reference": self.reference, "zoned": self.zoned}
@@ -116,6 +125,10 @@ class DurationColumn(Column):
         values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
         values[is_null(array)] = np.nan
         return Codes(values)
+
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        """See `Column`."""
+        return [f"{text} s" for text in super().texts(cells)]
 
 
 def as_timestamps(array: Any, zoned: bool) -> Any:

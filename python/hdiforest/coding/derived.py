@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -26,6 +27,12 @@ _OPERATIONS = {
     "subtract": np.subtract,
     "multiply": np.multiply,
     "divide": np.divide,
+}
+_INVERSE: dict[Operation, Operation] = {
+    "add": "subtract",
+    "subtract": "add",
+    "multiply": "divide",
+    "divide": "multiply",
 }
 
 
@@ -70,7 +77,8 @@ class MappedColumn(Column):
         at = placed(array, self._value_set)
         require_allowed(at, n, array, self.unknown is None, self.missing is None)
         ends = [math.nan if end is None else end for end in (self.unknown, self.missing)]
-        return Codes(np.array([*self.outputs, *ends])[at], int((at == n).sum()))
+        codes = np.array([*self.outputs, *ends])[at]
+        return Codes(codes, int((at == n).sum()), missing=at >= n)
 
     def facts(self) -> Facts:
         """See `Column`."""
@@ -139,10 +147,20 @@ class ScaledColumn(Column):
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         codes = NumberColumn(self.column).codes(array)
-        values: NDArray[np.float64] = np.where(np.isnan(codes.values), self.fill, codes.values)
+        missing = np.isnan(codes.values)
+        values: NDArray[np.float64] = np.where(missing, self.fill, codes.values)
         for operation, number in self.operations:
             values = _OPERATIONS[operation](values, number)
-        return Codes(values, rounded=codes.rounded and not self.operations)
+        rounded = codes.rounded and not self.operations
+        return Codes(values, rounded=rounded, missing=missing)
+
+    def cells(self, values: Sequence[float]) -> list[float]:
+        """See `Column`."""
+        cells = np.array(values)
+        with np.errstate(all="ignore"):
+            for operation, number in reversed(self.operations):
+                cells = _OPERATIONS[_INVERSE[operation]](cells, number)
+        return cells.tolist()
 
     def facts(self) -> Facts:
         """See `Column`."""

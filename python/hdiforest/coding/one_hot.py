@@ -67,7 +67,8 @@ class OneHotColumn(Column):
             at, n, array, self.refuses_unknown, self.refuses_unknown and self.missing is None
         )
         missing = np.nan if self.missing is None else self.missing
-        return Codes(np.array([*range(n), np.nan, missing])[at], int((at == n).sum()))
+        codes = np.array([*range(n), np.nan, missing])[at]
+        return Codes(codes, int((at == n).sum()), missing=at >= n)
 
     def write(self, codes: Codes, X: NDArray[np.float32]) -> None:
         """See `Column`."""

@@ -59,7 +59,7 @@ def raw_table(X: Any, columns: Collection[str] | None = None) -> Any:
         return pa.table(X)
     except CodingError:
         raise
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"X is a {kind} that {why_unreadable(X, error)}") from None
 
 
@@ -88,7 +88,7 @@ def why_unreadable(X: Any, error: Exception) -> str:
         cells = X.iloc[:, j] if is_frame else X[name]
         try:
             pa.array(cells, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError):
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
             if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
                 return f"cannot be read as a table: column {str(name)!r} {mixed}"
     return f"cannot be read as a table: {error}"

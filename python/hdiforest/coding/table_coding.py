@@ -27,6 +27,7 @@ from hdiforest.coding.columns import (
 from hdiforest.coding.dates import DateColumn, DurationColumn
 from hdiforest.coding.derived import MappedColumn, ScaledColumn
 from hdiforest.coding.one_hot import OneHotColumn
+from hdiforest.coding.row_counts import RowCounts, count_rows
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
@@ -70,14 +71,28 @@ class TableCoding:
         """Names of the columns that the features are made of."""
         return tuple(entry.source for entry in self.entries for _ in entry.features)
 
+    @cached_property
+    def ordered(self) -> dict[int, Column]:
+        """Columns without categories, by the position of the first feature of each."""
+        entries = [entry for entry in self.entries for _ in entry.features]
+        found: dict[str, int] = {}
+        for j, entry in enumerate(entries):
+            if not entry.has_categories:
+                found.setdefault(entry.source, j)
+        return {j: entries[j] for j in found.values()}
+
     @property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns that hold plain numbers."""
         return tuple(entry.source for entry in self.entries if isinstance(entry, NumberColumn))
 
     def encode(
-        self, table: Any, *, first_row: int = 0
-    ) -> tuple[NDArray[np.float32], dict[str, int]]:
+        self,
+        table: Any,
+        *,
+        first_row: int = 0,
+        feature_range: NDArray[np.float32] | None = None,
+    ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a table.
 
         Parameters
@@ -86,13 +101,15 @@ class TableCoding:
             Its columns are found by name; further ones do not matter.
         first_row : int, default=0
             Number of the rows before the table's own, for messages.
+        feature_range : (2, n_features) float32 array, optional
+            See `FittedForest.feature_range`.
 
         Returns
         -------
         X : (n, n_features) float32
             C-ordered; missing is NaN.
-        unseen : dict
-            For each column of categories the number of cells whose category is unknown.
+        counts : RowCounts
+            Of these rows.
 
         Raises
         ------
@@ -112,6 +129,7 @@ class TableCoding:
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.features)), dtype=np.float32)
         faults, rounded, unseen = {}, [], {}
+        empty = np.ones(len(X), dtype=bool)
         encoded = self._encoded(table)
         end = 0
         for entry in self.entries:
@@ -126,6 +144,7 @@ class TableCoding:
                 faults[entry.source] = f"column {entry.source!r} {error.clause}{where}"
                 continue
             entry.write(codes, X[:, begin:end])
+            empty &= np.isnan(codes.values) if codes.missing is None else codes.missing
             if codes.rounded:
                 rounded.append(entry.source)
             if entry.has_categories:
@@ -133,7 +152,9 @@ class TableCoding:
         if faults:
             raise CodingError("; ".join(faults.values()), faults)
         warn_of_rounded(rounded)
-        return X, unseen
+        counts = count_rows(X, self.ordered, feature_range, empty)
+        counts.unseen.update(unseen)
+        return X, counts
 
     def _encoded(self, table: Any) -> dict[str, list[Any]]:
         """Return as dictionaries the chunks of columns whose categories several entries look up."""
@@ -241,4 +262,7 @@ def _coded(entry: Column, column: Any) -> Codes:
         np.concatenate([np.empty(0), *(part.values for part in parts)]),
         sum(part.n_unseen for part in parts),
         any(part.rounded for part in parts),
+        None
+        if not parts or parts[0].missing is None
+        else np.concatenate([part.missing for part in parts if part.missing is not None]),
     )

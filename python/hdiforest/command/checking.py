@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.command.features import unseen_report
+from hdiforest.coding.row_counts import RowCounts
 from hdiforest.command.report import aligned
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import (
@@ -44,8 +43,11 @@ class Check:
     rows: int  # those measured
     rows_without_interval: int  # whose leaves are all empty
     levels: tuple[LevelCheck, ...]
-    # By column, cells of categories that the training rows did not have.
+    # See `RowCounts`; by column, if there are any.
     unknown_categories: dict[str, int]
+    out_of_range: dict[str, int]
+    rows_out_of_range: int
+    rows_without_values: int
 
     def json(self) -> str:
         """Return an object of the attributes."""
@@ -71,9 +73,7 @@ class Check:
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
         title = f"Intervals of kind {self.kind} on {self.rows:,} rows{left_out}"
-        unseen = unseen_report(self.unknown_categories)
-        table = f"{title}; coverage of each third by width:\n{aligned(rows)}"
-        return f"{table}\n{unseen}" if unseen else table
+        return f"{title}; coverage of each third by width:\n{aligned(rows)}"
 
 
 def check(
@@ -82,7 +82,7 @@ def check(
     y: NDArray[np.float64],
     kind: AnyKind,
     levels: list[float],
-    unseen: Mapping[str, int],
+    counts: RowCounts,
 ) -> Check:
     """Measure intervals of a model of one target.
 
@@ -95,8 +95,8 @@ def check(
     kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}
     levels : list of k floats
         Above 0 and below 1.
-    unseen : mapping
-        By column, cells of unknown categories.
+    counts : RowCounts
+        Of the rows.
 
     Raises
     ------
@@ -113,7 +113,10 @@ def check(
         rows=len(y),
         rows_without_interval=int((~has_interval).sum()),
         levels=tuple(_measured(y, intervals[..., j], level) for j, level in enumerate(levels)),
-        unknown_categories={name: n for name, n in unseen.items() if n > 0},
+        unknown_categories={name: n for name, n in counts.unseen.items() if n > 0},
+        out_of_range=dict(counts.out_of_range),
+        rows_out_of_range=counts.n_rows_out_of_range,
+        rows_without_values=counts.n_rows_without_values,
     )
 
 

@@ -190,7 +190,6 @@ def _on_a_line(text: str) -> str:
 
 def _run_calibrate(options: Any) -> None:
     from hdiforest.command.calibrating import infinite_intervals_refused
-    from hdiforest.command.features import unseen_report
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output
@@ -201,7 +200,7 @@ def _run_calibrate(options: Any) -> None:
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
+    X, y, counts = read_labelled_table(model, options.table, options.target, text_form(options))
     known = calibration_of(model)
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
@@ -216,7 +215,7 @@ def _run_calibrate(options: Any) -> None:
             random_state=0,
         )
     model.save(output)
-    say(f"{model.calibration_!r}\n\nModel written to {output}{_on_a_line(unseen_report(unseen))}")
+    say(f"{model.calibration_!r}\n\nModel written to {output}{_on_a_line(str(counts))}")
 
 
 def _run_check(options: Any) -> None:
@@ -229,9 +228,9 @@ def _run_check(options: Any) -> None:
     )
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    X, y, unseen = read_labelled_table(model, options.table, options.target, text_form(options))
-    found = check(model, X, y, kind, levels, unseen)
-    say(found.json() if options.json else found.text())
+    X, y, counts = read_labelled_table(model, options.table, options.target, text_form(options))
+    found = check(model, X, y, kind, levels, counts)
+    say(found.json() if options.json else f"{found.text()}{_on_a_line(str(counts))}")
 
 
 def _model_of_one_target(options: Any) -> HDIForestRegressor:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.coding import CodingError, TableCoding
 from hdiforest.coding.columns import NumberColumn
+from hdiforest.coding.row_counts import RowCounts, count_rows
 from hdiforest.command.prediction import Rows, feature_columns
 from hdiforest.extras import need
 from hdiforest.fitted import FittedForest
@@ -38,9 +37,8 @@ class Features:
     names : list of str
         Columns that the model takes, in its order.
     coding : TableCoding or None
-    unseen : Counter
-        For each column the cells, in what was coded so far, of categories that the coding does not
-        have.
+    counts : RowCounts
+        Of the rows that `matrix` returned so far.
     """
 
     def __init__(
@@ -52,11 +50,11 @@ class Features:
         kept: Sequence[str] = (),
         not_features: Sequence[str] | None = None,
     ) -> None:
-        self.coding, self._allow_nan = fitted.coding, fitted.allow_nan
+        self.coding, self._fitted = fitted.coding, fitted
         others = kept if not_features is None else not_features
         self.names = feature_columns(fitted, table, [*more, *others])
-        self.unseen: Counter[str] = Counter()
-        self._counting = threading.Lock()
+        self._own = fitted.coding or TableCoding(tuple(map(NumberColumn, self.names)))
+        self.counts = RowCounts()
         self._table = table
         self._more, self._kept = list(more), list(kept)
         self._numbers = self.names
@@ -120,20 +118,19 @@ class Features:
             columns = batch.select(range(len(self._more), batch.num_columns))
             given = numbers(columns, len(self.names))
             X: Rows = checked_features(given, self.names, self._table.path, first_row)
+            counts = count_rows(X, self._own.ordered, self._fitted.feature_range)
         else:
-            X = self._code(self.raw(batch), first_row)
-        if not self._allow_nan:
-            coding = self.coding or TableCoding(tuple(map(NumberColumn, self.names)))
+            X, counts = self._code(self.raw(batch), first_row)
+        if not self._fitted.allow_nan:
             with self._naming_the_file():
-                coding.require_present(X, first_row=first_row)
+                self._own.require_present(X, first_row=first_row)
+        self.counts.add(counts)
         return X
 
-    def _code(self, table: Any, first_row: int) -> Rows:
+    def _code(self, table: Any, first_row: int) -> tuple[Rows, RowCounts]:
+        feature_range = self._fitted.feature_range
         with self._naming_the_file():
-            coded, unseen = cast("TableCoding", self.coding).encode(table, first_row=first_row)
-        with self._counting:
-            self.unseen.update(unseen)
-        return coded
+            return self._own.encode(table, first_row=first_row, feature_range=feature_range)
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -141,12 +138,3 @@ class Features:
             yield
         except CodingError as error:
             raise TableError(f"{self._table.path}: {error}", error.columns) from None
-
-
-def unseen_report(unseen: Mapping[str, int]) -> str:
-    """Return a line on cells of unknown categories; empty if there are none."""
-    counts = [f"{n:,} of '{name}'" for name, n in unseen.items() if n > 0]
-    if not counts:
-        return ""
-    what = "Cells of categories that the training rows did not have, taken as missing"
-    return f"{what}: {', '.join(counts)}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.coding.row_counts import RowCounts
 from hdiforest.command.features import Features
 from hdiforest.command.prediction import has_names
 from hdiforest.estimator import HDIForestRegressor
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 def read_labelled_table(
     model: HDIForestRegressor, path: Path, target: str, form: TextForm | None = None
-) -> tuple[Any, Array, Counter[str]]:
+) -> tuple[Any, Array, RowCounts]:
     """Read the features of a fitted model and the target, both for all rows.
 
     Returns
@@ -31,8 +31,7 @@ def read_labelled_table(
         What the methods of the model take: raw columns if it has a coding, without names if it was
         fitted without.
     y : (n,) float64
-    unseen : Counter
-        See `Features`.
+    counts : RowCounts
 
     Raises
     ------
@@ -50,5 +49,5 @@ def read_labelled_table(
     X = features.matrix(whole)
     require_finite(y, f"{path}: target '{target}'")
     if features.coding is not None:
-        return features.raw(whole), y, features.unseen
-    return (with_names(X, features.names) if has_names(model) else X), y, features.unseen
+        return features.raw(whole), y, features.counts
+    return (with_names(X, features.names) if has_names(model) else X), y, features.counts

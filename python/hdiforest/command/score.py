@@ -11,7 +11,6 @@ from hdiforest.atomic import is_standard_output
 from hdiforest.batch import BatchScorer
 from hdiforest.batch.opened import opened
 from hdiforest.command.dataset import Done, Settings, require_folder, score_dataset
-from hdiforest.command.features import unseen_report
 from hdiforest.command.inputs import Inputs
 from hdiforest.command.prediction import kind_and_levels
 from hdiforest.command.progress import progress
@@ -100,6 +99,6 @@ def _report(
         lines.append(f"{done.n_there:,} outputs were there and stay as they are")
     if done.again:
         lines.append(f"Scored again: {listed(done.again)}")
-    if unseen := unseen_report(scorer.unseen):
-        lines.append(unseen)
+    if counts := str(scorer.counts):
+        lines.append(counts)
     say("\n".join(lines), sys.stderr if is_standard_output(output) else None)

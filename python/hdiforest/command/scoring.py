@@ -125,7 +125,7 @@ def score_table(
         n_done = _written(
             out, schema, iter(pipeline), lambda n, done: advance(n, _share(table, done))
         )
-        scorer.count_unseen(features.unseen)
+        scorer.counts.add(features.counts)
         return n_done
     finally:
         if pipeline is not None:

@@ -1,0 +1,164 @@
+"""RowCounts: what the rows that a model was asked about hold and its training rows did not."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest.coding.columns import Column
+
+_BLOCK_CELLS = 2**16  # compared at once
+
+
+class _Beyond(NamedTuple):
+    """The extreme ones of the cells of a column that are out of range."""
+
+    column: Column
+    trained: tuple[float, float]  # least and greatest value of the training rows
+    least: float
+    greatest: float
+
+    def with_more(self, other: _Beyond | None) -> _Beyond:
+        if other is None:
+            return self
+        least, greatest = min(self.least, other.least), max(self.greatest, other.greatest)
+        return self._replace(least=least, greatest=greatest)
+
+    def __str__(self) -> str:
+        cells = self.column.cells([self.least, *self.trained, self.greatest])
+        if cells[1] > cells[2]:  # the features fall where the cells grow
+            cells = cells[::-1]
+        least, low, high, greatest = self.column.texts(cells)
+        ends = [f"down to {least}"] * (cells[0] < cells[1])
+        ends += [f"up to {greatest}"] * (cells[3] > cells[2])
+        return f"{' and '.join(ends)}; trained on {low} to {high}"
+
+
+class RowCounts:
+    """Counts of rows and cells that the training rows of a model were not like.
+
+    As a text, what there is to tell: a line for each kind of cells and rows, none if there are
+    none.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were counted.
+    unseen : collections.Counter
+        By column, cells of categories that the training rows did not have. They are taken as
+        missing, or as the coding of the model says.
+    out_of_range : collections.Counter
+        By column, numbers, dates and booleans below the least value of the training rows, or above
+        the greatest one.
+    n_rows_out_of_range : int
+        Rows with at least one of these cells.
+    n_rows_without_values : int
+        Rows whose cells are all missing or unseen.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = self.n_rows_out_of_range = self.n_rows_without_values = 0
+        self.unseen: Counter[str] = Counter()
+        self.out_of_range: Counter[str] = Counter()
+        self._beyond: dict[str, _Beyond] = {}
+        self._lock = threading.Lock()
+
+    def add(self, other: RowCounts) -> None:
+        """Add other counts, from any thread.
+
+        Parameters
+        ----------
+        other : RowCounts
+            Of a model with the same training rows.
+        """
+        with self._lock:
+            self.n_rows += other.n_rows
+            self.n_rows_out_of_range += other.n_rows_out_of_range
+            self.n_rows_without_values += other.n_rows_without_values
+            self.unseen.update(other.unseen)
+            self.out_of_range.update(other.out_of_range)
+            for name, beyond in other._beyond.items():
+                self._beyond[name] = beyond.with_more(self._beyond.get(name))
+
+    def _add_block(
+        self,
+        block: NDArray[np.float32],
+        outside: NDArray[np.bool_],
+        columns: Mapping[int, Column],
+        feature_range: NDArray[np.float32],
+    ) -> None:
+        rows = np.zeros(len(block), dtype=bool)
+        for j, column in columns.items():
+            here, name = outside[:, j], column.source
+            cells = block[here, j]
+            if len(cells) > 0:
+                low, high = feature_range[:, j].tolist()
+                found = _Beyond(column, (low, high), float(cells.min()), float(cells.max()))
+                self._beyond[name] = found.with_more(self._beyond.get(name))
+                self.out_of_range[name] += len(cells)
+                rows |= here
+        self.n_rows_out_of_range += int(np.count_nonzero(rows))
+
+    def __str__(self) -> str:
+        lines = []
+        if cells := [f"{n:,} of {name!r}" for name, n in self.unseen.items() if n > 0]:
+            what = "Cells of categories that the training rows did not have, taken as missing"
+            lines.append(f"{what}: {', '.join(cells)}")
+        if self.n_rows_out_of_range:
+            ((name, n),) = self.out_of_range.most_common(1)
+            lines.append(
+                f"{self.n_rows_out_of_range:,} of {self.n_rows:,} rows have values beyond the "
+                f"range of the training rows, most in {name!r} ({n:,}: {self._beyond[name]}); "
+                "their intervals are those of the leaves at its edge"
+            )
+        if self.n_rows_without_values:
+            lines.append(
+                f"{self.n_rows_without_values:,} of {self.n_rows:,} rows have no known value: all "
+                "cells are missing or of unknown categories"
+            )
+        return "\n".join(lines)
+
+
+def count_rows(
+    X: NDArray[np.floating[Any]],
+    columns: Mapping[int, Column],
+    feature_range: NDArray[np.float32] | None,
+    empty: NDArray[np.bool_] | None = None,
+) -> RowCounts:
+    """Return the counts of rows, without unseen categories.
+
+    Parameters
+    ----------
+    X : (n, n_features) array
+    columns : mapping
+        See `TableCoding.ordered`.
+    feature_range : (2, n_features) float32 array or None
+        See `FittedForest.feature_range`; None: nothing is out of range.
+    empty : (n,) array of bool, optional
+        Whether no cell of a row is known; by default whether all are NaN.
+
+    Notes
+    -----
+    O(n n_features). The limits are repeated for each row of a block, so that numpy compares all
+    its cells in one loop.
+    """
+    counts = RowCounts()
+    counts.n_rows = len(X)
+    if empty is None:
+        empty = np.isnan(X[np.isnan(X[:, 0])]).all(axis=1)
+    counts.n_rows_without_values = int(np.count_nonzero(empty))
+    if feature_range is None or len(X) == 0:
+        return counts
+    n = min(len(X), max(1, _BLOCK_CELLS // X.shape[1]))
+    low, high = (np.tile(ends, (n, 1)) for ends in feature_range)
+    for begin in range(0, len(X), n):
+        block = np.asarray(X[begin : begin + n], dtype=np.float32)
+        outside = (block < low[: len(block)]) | (block > high[: len(block)])
+        if outside.any():
+            counts._add_block(block, outside, columns, feature_range)
+    return counts

@@ -1,0 +1,309 @@
+"""RowCounts: cells out of the range of the training rows, and rows without a known cell."""
+
+import datetime
+import json
+import pickle
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.batch import BatchScorer, RowCounts
+from hdiforest.coding import row_counts
+from hdiforest.coding.columns import NumberColumn
+from hdiforest.coding.row_counts import count_rows
+from hdiforest.command.cli import main
+from hdiforest.text import number_texts
+
+from .test_model_file import rewritten
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+pd = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+N = 300
+FLATS = pd.DataFrame(
+    {
+        "area": np.r_[20.0, 160.0, RNG.uniform(20, 160, N - 2)],
+        "town": RNG.choice(["Lyon", "Nice"], N),
+        "sold": pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N), "D"),
+        "lift": np.zeros(N, dtype=bool),
+    }
+)
+FLATS["price"] = 2 * FLATS["area"] + RNG.normal(size=N)
+FOREST = RandomForestRegressor(20, min_samples_leaf=5, random_state=0)
+DAY = datetime.date
+# Of 5 rows: two areas and two dates out of range, a lift where none was, an unseen town.
+NEW = {
+    "area": [50.0, 1e6, 5.0, None, 160.0],
+    "town": ["Lyon", "Oslo", "Nice", "Rome", None],
+    "sold": [DAY(2020, 3, 1), DAY(2030, 1, 2), DAY(2020, 12, 25), None, None],
+    "lift": [False, None, True, None, False],
+}
+TOLD = (
+    "Cells of categories that the training rows did not have, taken as missing: 2 of 'town'\n"
+    "2 of 5 rows have values beyond the range of the training rows, most in 'area' (2: down to 5 "
+    "and up to 1,000,000; trained on 20 to 160); their intervals are those of the leaves at its "
+    "edge\n1 of 5 rows have no known value: all cells are missing or of unknown categories"
+)
+
+
+def numbers_of(counts):
+    return (
+        *(counts.n_rows, counts.n_rows_out_of_range, counts.n_rows_without_values),
+        *(+counts.unseen, +counts.out_of_range),
+    )
+
+
+EXPECTED = 5, 2, 1, Counter(town=2), Counter(area=2, sold=1, lift=1)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "flats.hdi"
+    fit_table(FLATS, "price", estimator=FOREST).save(path, training_rows=False)
+    return path
+
+
+def twin(X, low, high):
+    """Cells out of range by column, rows with one, rows without a number; cell by cell."""
+    cells, n_rows, n_empty = [0] * X.shape[1], 0, 0
+    for row in X.astype(np.float32):
+        outside = [j for j, cell in enumerate(row) if cell < low[j] or cell > high[j]]
+        for j in outside:
+            cells[j] += 1
+        n_rows += len(outside) > 0
+        n_empty += all(np.isnan(cell) for cell in row)
+    return cells, n_rows, n_empty
+
+
+@pytest.mark.parametrize("block_cells", [1, 7, 2**16])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counts_are_those_of_the_twin(block_cells, dtype, monkeypatch):
+    monkeypatch.setattr(row_counts, "_BLOCK_CELLS", block_cells)
+    train = RNG.normal(size=(50, 3)).astype(np.float32)
+    train[:, 2] = np.nan
+    ends = np.stack([np.fmin.reduce(train), np.fmax.reduce(train)])
+    X = RNG.normal(scale=2, size=(97, 3)).astype(dtype)
+    X[RNG.random(X.shape) < 0.4] = np.nan
+    X[0] = ends[0]  # an end is not out of range
+    X[1] = np.nextafter(ends[1].astype(dtype), dtype(9))  # in float64, as float32 it is an end
+    names = ["a", "b", "c"]
+    columns = {j: NumberColumn(name) for j, name in enumerate(names)}
+    found = count_rows(X, columns, ends)
+    cells, n_rows, n_empty = twin(X, *ends)
+    assert n_rows > 10
+    assert n_empty > 2
+    expected = 97, n_rows, n_empty, Counter(), +Counter(dict(zip(names, cells, strict=True)))
+    assert numbers_of(found) == expected
+    assert numbers_of(count_rows(X[:0], columns, ends))[0] == 0
+    assert count_rows(X, columns, None).n_rows_out_of_range == 0
+
+
+def test_the_range_is_that_of_training_rows_that_weigh_anything():
+    X = np.array([[1.0, np.nan], [5, np.nan], [3, np.nan], [2**24 + 1, 7]])
+    y, weight = np.arange(4.0), np.array([1.0, 2, 1, 0])
+    model = HDIForestRegressor(FOREST).fit(X, y, sample_weight=weight)
+    assert_array_equal(model._fitted.feature_range, np.float32([[1, np.nan], [5, np.nan]]))
+    model = HDIForestRegressor(FOREST).fit(X, y)
+    assert model._fitted.feature_range.dtype == np.float32
+    assert_array_equal(model._fitted.feature_range, [[1, 7], [2**24, 7]])
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again._fitted.feature_range, model._fitted.feature_range)
+
+
+def test_a_scorer_counts_dates_booleans_and_categories(path):
+    scorer = BatchScorer(path)
+    scorer(NEW)
+    assert numbers_of(scorer.counts) == EXPECTED
+    assert scorer.unseen == scorer.counts.unseen
+    assert str(scorer.counts) == TOLD
+    scorer({name: column[::-1] for name, column in NEW.items()})
+    n_rows, *counts = EXPECTED
+    assert numbers_of(scorer.counts) == (2 * n_rows, *(each + each for each in counts))
+    assert str(BatchScorer(path).counts) == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "told"),
+    [
+        ("sold", [DAY(2030, 1, 2)], "'sold' (1: up to 2030-01-02; trained on 2020-03-01 to"),
+        ("sold", [DAY(1, 1, 1)], "(1: down to 0001-01-01; trained on 2020-03-01 to 2020-12-25)"),
+        ("lift", [True, False, True], "'lift' (2: up to true; trained on false to false)"),
+        ("area", [160.01], "'area' (1: up to 160.01; trained on 20 to 160)"),
+        ("area", [160.01, 170], "'area' (2: up to 170; trained on 20 to 160)"),
+    ],
+)
+def test_ends_are_written_as_people_do(path, column, cells, told):
+    scorer = BatchScorer(path)
+    others = {name: [None] * len(cells) for name in NEW}
+    scorer(others | {column: cells})
+    assert told in str(scorer.counts)
+
+
+def test_threads_count_every_row(path):
+    scorer = BatchScorer(path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(scorer, [NEW] * 64))
+    n_rows, n_out, n_empty, *_ = EXPECTED
+    assert numbers_of(scorer.counts)[:3] == (64 * n_rows, 64 * n_out, 64 * n_empty)
+    assert scorer.counts.out_of_range["area"] == 128
+
+
+def test_a_batch_that_is_refused_counts_nothing(path):
+    scorer = BatchScorer(path)
+    with pytest.raises(ValueError, match="'lift' must hold booleans"):
+        scorer(NEW | {"lift": [0, 0, 0, 0, 3]})
+    assert scorer.counts.n_rows == 0
+
+
+def test_a_pickled_scorer_counts_for_itself(path):
+    scorer = BatchScorer(path)
+    scorer(NEW)
+    copy = pickle.loads(pickle.dumps(scorer))
+    assert copy.counts.n_rows == 0
+    copy(NEW)
+    assert numbers_of(copy.counts) == numbers_of(scorer.counts) == EXPECTED
+
+
+def test_a_file_without_the_range_counts_the_rest(path, tmp_path):
+    old = tmp_path / "old.hdi"
+    old.write_bytes(path.read_bytes())
+    rewritten(old, change_tensors=lambda tensors: tensors.pop("feature_range"))
+    scorer = BatchScorer(old)
+    scorer(NEW)
+    assert numbers_of(scorer.counts) == (5, 0, 1, Counter(town=2), Counter())
+    HDIForestRegressor.load(old).save(old, training_rows=False)
+    assert HDIForestRegressor.load(old)._fitted.feature_range is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ends: ends[:1],
+        lambda ends: ends[:, :2],
+        lambda ends: ends.astype(np.float64),
+        lambda ends: ends[::-1],
+        lambda ends: np.where([[True], [False]], np.nan, ends),
+        lambda ends: np.where([[False], [True]], np.inf, ends),
+    ],
+)
+@pytest.mark.parametrize("one_checksum", [True, False])
+def test_a_damaged_range_is_refused(path, tmp_path, change, one_checksum):
+    damaged = tmp_path / "damaged.hdi"
+    damaged.write_bytes(path.read_bytes())
+
+    def change_range(tensors):
+        tensors["feature_range"] = np.array(change(tensors["feature_range"]), order="C")
+
+    rewritten(damaged, change_tensors=change_range, one_checksum=one_checksum)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(damaged))} is not a .*feature_range mu"):
+        HDIForestRegressor.load(damaged)
+
+
+def test_a_model_without_names(tmp_path, capsys):
+    X = FLATS[["area", "lift"]].to_numpy(float)
+    path, table = tmp_path / "model.hdi", tmp_path / "new.csv"
+    HDIForestRegressor(FOREST).fit(X, FLATS["price"].to_numpy()).save(path)
+    scorer = BatchScorer(path)
+    scorer({"u": [50.0, -1e6, None], "v": [0.0, 0.0, None]})
+    assert numbers_of(scorer.counts) == (3, 1, 1, Counter(), Counter(u=1))
+    table.write_text("u,v\n50,0\n-1e6,0\n,\n")
+    assert main(["score", str(path), str(table), "-o", str(tmp_path / "out.csv")]) == 0
+    assert str(scorer.counts) in capsys.readouterr().out
+
+
+def test_steps_that_fill_and_scale(tmp_path):
+    """What steps make of a missing cell is a number, but the cell is no known one."""
+    steps = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["area"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]),
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["place"]),
+    )
+    table = FLATS[["area", "town"]].assign(place=FLATS["town"])
+    table["area"] *= -1  # the sign of the inverse
+    path = tmp_path / "model.hdi"
+    HDIForestRegressor(make_pipeline(steps, FOREST)).fit(table, FLATS["price"]).save(path)
+    scorer = BatchScorer(path)
+    scorer({"area": [-200.0, None, None], "town": ["Nice", "Oslo", "x"], "place": ["Nice"] * 3})
+    scorer({"area": [None], "town": ["Oslo"], "place": ["Oslo"]})
+    expected = 4, 1, 1, Counter(town=3, place=1), Counter(area=1)
+    assert numbers_of(scorer.counts) == expected
+    assert "'area' (1: down to -200; trained on -160 to -20)" in str(scorer.counts)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("n_threads", ["1", "3"])
+def test_score_ends_with_a_line_for_each(path, tmp_path, ending, n_threads, capsys):
+    """Of one table and of a folder of two, scored by some threads."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    new = pd.DataFrame(NEW)
+    ordinary = FLATS.drop(columns="price")
+    for name, table in (("a", pd.concat([new] * 200)), ("b", ordinary)):
+        write = table.to_csv if ending == "csv" else table.to_parquet
+        write(folder / f"{name}.{ending}", index=False)
+
+    def told(given, out):
+        arguments = [str(path), str(given), "-o", str(tmp_path / out), "--jobs", n_threads]
+        assert main(["score", *arguments, "--batch-rows", "300"]) == 0
+        return capsys.readouterr().out.splitlines()[1:]
+
+    assert told(folder / f"b.{ending}", f"b.{ending}") == []
+    lines = told(folder / f"a.{ending}", f"a.{ending}")
+    assert lines == TOLD.replace("5 rows", "1,000 rows").replace("2 of '", "400 of '").replace(
+        "2 of 1,", "400 of 1,"
+    ).replace("(2:", "(400:").replace("1 of 1,", "200 of 1,").split("\n")
+    assert told(folder, "out") == [line.replace("of 1,000", "of 1,300") for line in lines]
+
+
+def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
+    table, kept = tmp_path / "sold.csv", tmp_path / "kept.hdi"
+    pd.concat([pd.DataFrame(NEW)] * 40).assign(price=100).to_csv(table, index=False)
+    arguments = [str(path), str(table), "--target", "price"]
+    assert main(["check", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()[-3:]
+    assert lines[1].startswith("80 of 200 rows have values beyond")
+    assert main(["check", *arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["unknown_categories"] == {"town": 80}
+    assert found["out_of_range"] == {"area": 80, "sold": 40, "lift": 40}
+    assert (found["rows_out_of_range"], found["rows_without_values"]) == (80, 40)
+    fit_table(FLATS, "price", estimator=FOREST).save(kept)
+    assert main(["calibrate", str(kept), str(table), "--target", "price"]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == lines
+
+
+def test_counts_add_up():
+    counts, more = RowCounts(), RowCounts()
+    columns, ends = {0: NumberColumn("a")}, np.float32([[0], [1]])
+    for cell in (5, 0.5, -3):
+        more.add(count_rows(np.array([[cell]]), columns, ends))
+    counts.add(more)
+    assert "2 of 3 rows" in str(counts)
+    assert "(2: down to -3 and up to 5; trained on 0 to 1)" in str(counts)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([74480, 1e6, 20, 160.4, -0.012345], ["74,500", "1,000,000", "20", "160", "-0.0123"]),
+        ([2010, 2019, 2024], ["2010", "2019", "2024"]),
+        ([123456.5, 123456.75], ["123,456", "123,457"]),
+        ([3e20, 1e-7, 0.0, -0.0], ["3e+20", "1e-07", "0", "-0"]),
+        ([9999.9, 9999.9], ["10,000", "10,000"]),
+        ([float("inf"), float("nan")], ["inf", "nan"]),
+    ],
+)
+def test_numbers_for_people(numbers, texts):
+    assert number_texts(numbers) == texts
