@@ -1,17 +1,19 @@
 """BatchScorer: the estimator's numbers for batches of any library, in any process."""
 
+import math
 import os
 import pickle
 import platform
 import re
 import shutil
+from datetime import date
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
-from hdiforest import HDIForestRegressor
+from hdiforest import HDIForestRegressor, fit_table
 from hdiforest.batch import BatchScorer
 
 from .oracle import run_python
@@ -115,6 +117,82 @@ def test_every_library_gets_its_own_kind_back(scorer):
         assert list(columns) == list(expected.columns)
         for name, column in columns.items():
             assert_array_equal(column, expected[name])
+
+
+RECORD = {"day": date(2024, 5, 31), "town": "Lyon", "size": 3, "id": 2**40, "tags": ["x"]}
+
+
+@pytest.fixture(scope="module")
+def flats(tmp_path_factory):
+    """A model of dates, categories and numbers."""
+    path = tmp_path_factory.mktemp("flats") / "model.hdi"
+    n = 200
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n), "D")
+    table = pd.DataFrame({"day": days, "town": ["Lyon", "Nice"] * (n // 2), "size": np.arange(n)})
+    fit_table(table.assign(y=table["size"] + RNG.normal(size=n)), "y", estimator=forest(9)).save(
+        path
+    )
+    return path
+
+
+def test_a_record_gives_a_record_and_a_list_of_them_a_list(flats):
+    scorer = BatchScorer(flats, [0.8, 0.9], keep=["id", "tags"])
+    records = [
+        RECORD,
+        RECORD | {"size": None, "town": math.nan, "id": "other"},
+        {name: cell for name, cell in RECORD.items() if name not in ("day", "tags")},
+        RECORD | {"day": None, "town": "Oslo", "size": np.float32(1e9)},
+    ]
+    missing = {"id": [2**40, "other", 2**40, 2**40], "tags": [["x"], ["x"], None, ["x"]]}
+    batch = {
+        "day": pa.array([RECORD["day"], RECORD["day"], None, None]),
+        "town": pa.array(["Lyon", None, "Lyon", "Oslo"]),
+        "size": pa.array([3, None, 3, 1e9]),
+        **missing,
+    }
+    expected = scorer(batch)
+    found = scorer(records)
+    assert found == [
+        dict(zip(expected, row, strict=True)) for row in zip(*expected.values(), strict=True)
+    ]
+    assert [type(cell) for cell in found[0].values()] == [int, list, *[float] * 5]
+    assert scorer(RECORD) == found[0]
+    assert scorer([RECORD]) == [found[0]]
+    assert scorer([]) == []
+    assert (scorer.unseen["town"], scorer.counts.out_of_range["size"]) == (2, 2)
+    typed = BatchScorer(flats, keep={"id": pa.string()})
+    assert typed(RECORD)["id"] == str(2**40)
+    assert [row["id"] for row in typed([RECORD, RECORD | {"id": None}])] == [str(2**40), None]
+    assert list(scorer.stream([RECORD, [RECORD]])) == [found[0], [found[0]]]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"day": None, "town": None}, "the batch has no columns 'size', 'id'"),
+        ([{"day": None}, {"town": "Lyon"}], "the batch has no columns 'size', 'id'"),
+        (RECORD | {"size": "3"}, "column 'size' must hold numbers, but is string"),
+        (RECORD | {"size": [3, 4]}, "column 'size' must hold numbers, but is list<"),
+        (
+            RECORD | {"size": 2**70},
+            "the batch is a dict that cannot be read as a table: .*too large",
+        ),
+        (RECORD | {"size": 1j}, "the batch is a dict that cannot be read as a table: .*complex"),
+        (RECORD | {"day": "31.5.24"}, "column 'day' must hold dates .* holds '31.5.24' in row 1"),
+        (
+            [RECORD, RECORD | {"size": "x"}],
+            "'size' holds numbers .3 in row 1. and text .'x' in row 2",
+        ),
+        (
+            [RECORD, 3],
+            "a batch must be .* a record .a dict of cells. or a list of records, got list",
+        ),
+    ],
+)
+def test_records_that_do_not_fit_are_refused(flats, batch, message):
+    scorer = BatchScorer(flats, keep=["id"])
+    with pytest.raises(ValueError, match=message):
+        scorer(batch)
 
 
 def test_pandas_rows_keep_their_index_and_kept_columns_their_type(scorer):

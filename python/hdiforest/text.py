@@ -34,7 +34,7 @@ def number_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _number(number: float, n_digits: int) -> str:
-    text = f"{number:.{n_digits}g}"
+    text = f"{number + 0.0:.{n_digits}g}"  # minus zero is zero
     if 1e4 <= abs(float(text)) < 1e15:
         return f"{float(text):,.{n_digits}f}".rstrip("0").rstrip(".")
     return text if "e" not in text or abs(number) < 1 else f"{float(text):.15g}"

@@ -160,7 +160,7 @@ class ScaledColumn(Column):
         with np.errstate(all="ignore"):
             for operation, number in reversed(self.operations):
                 cells = _OPERATIONS[_INVERSE[operation]](cells, number)
-        return cells.tolist()
+        return [float(cell) for cell in cells]
 
     def facts(self) -> Facts:
         """See `Column`."""
