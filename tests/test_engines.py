@@ -70,7 +70,7 @@ def assert_as_the_command(folder, name):
 
 def test_there_is_a_recipe_for_each_engine():
     counts = {title: len(recipes) for title, recipes in RECIPES.items()}
-    assert counts == {"Dask": 1, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 1}
+    assert counts == {"Dask": 1, "Ray Data": 1, "Spark": 2, "Polars": 1, "DuckDB": 1, "MLflow": 2}
 
 
 DASK_CHECKS = """
@@ -142,5 +142,8 @@ def test_mlflow(folder):
     pytest.importorskip("mlflow")
     # What MLflow itself warns of when it is imported.
     quiet = {"PYTHONWARNINGS": "ignore", "MLFLOW_LOGGING_LEVEL": "ERROR"}
-    run_script(folder, RECIPES["MLflow"][0], MLFLOW_CHECKS, **quiet)
+    code, saves = RECIPES["MLflow"]
+    (folder / "intervals.py").write_text(code)
+    run_script(folder, saves, MLFLOW_CHECKS, **quiet)
     assert_as_the_command(folder, "intervals")
+    assert not list((folder / "mlflow_model").rglob("*.pkl"))

@@ -155,7 +155,7 @@ def count_rows(
     if feature_range is None or len(X) == 0:
         return counts
     n = min(len(X), max(1, _BLOCK_CELLS // X.shape[1]))
-    low, high = (np.tile(ends, (n, 1)) for ends in feature_range)
+    low, high = feature_range[:, None].repeat(n, axis=1)
     for begin in range(0, len(X), n):
         block = np.asarray(X[begin : begin + n], dtype=np.float32)
         outside = (block < low[: len(block)]) | (block > high[: len(block)])
