@@ -146,6 +146,7 @@ def test_a_scorer_counts_dates_booleans_and_categories(path):
         ("sold", [DAY(1, 1, 1)], "(1: down to 0001-01-01; trained on 2020-03-01 to 2020-12-25)"),
         ("lift", [True, False, True], "'lift' (2: up to true; trained on false to false)"),
         ("area", [160.01], "'area' (1: up to 160.01; trained on 20 to 160)"),
+        ("area", [1e6, 1e6 + 1], "'area' (2: up to 1,000,000; trained on 20 to 160)"),
         ("area", [160.01, 170], "'area' (2: up to 170; trained on 20 to 160)"),
     ],
 )

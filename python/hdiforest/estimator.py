@@ -282,7 +282,8 @@ class HDIForestRegressor(
         training_rows : bool, default=True
             Whether to include the training rows (X as float32), which `predict_weights`, the
             ``oob_`` methods and joint draws of several outputs need. Without them the file is
-            smaller and holds no X; it always holds the distinct values of y.
+            smaller and holds no X; it always holds the distinct values of y, and the least and the
+            greatest value of each feature.
 
         Raises
         ------

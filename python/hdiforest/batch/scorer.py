@@ -46,6 +46,11 @@ class BatchScorer:
     n_threads : int, default=1
         Threads for one batch. Results do not depend on it.
 
+    Attributes
+    ----------
+    counts : hdiforest.batch.RowCounts
+        What the rows so far had that the training rows did not; in each process for itself.
+
     Raises
     ------
     ImportError
@@ -70,9 +75,8 @@ class BatchScorer:
     columns that are not kept, in their order. Numbers are those of
     `HDIForestRegressor.predict_interval`, bit for bit.
 
-    `counts` says how many of the rows so far, in each process for itself, had values beyond the
-    range of the training rows, or no known value, and how many cells were of categories that the
-    training rows did not have. All get ordinary intervals.
+    Rows with values beyond the range of the training rows, rows without a known value, and cells of
+    categories that the training rows did not have get ordinary intervals. `counts` counts them.
 
     If the file is replaced by another model, is damaged or gone, the next batch raises an error
     that names the path and the host.

@@ -31,12 +31,14 @@ class _Beyond(NamedTuple):
 
     def __str__(self) -> str:
         cells = self.column.cells([self.least, *self.trained, self.greatest])
-        if cells[1] > cells[2]:  # the features fall where the cells grow
+        if cells[1] > cells[2]:  # the feature falls where the cells grow
             cells = cells[::-1]
-        least, low, high, greatest = self.column.texts(cells)
-        ends = [f"down to {least}"] * (cells[0] < cells[1])
-        ends += [f"up to {greatest}"] * (cells[3] > cells[2])
-        return f"{' and '.join(ends)}; trained on {low} to {high}"
+        least, *trained, greatest = cells
+        ends = {"down to": least} if least < trained[0] else {}
+        ends |= {"up to": greatest} if greatest > trained[1] else {}
+        low, high, *texts = self.column.texts([*trained, *ends.values()])
+        told = " and ".join(f"{to} {text}" for to, text in zip(ends, texts, strict=True))
+        return f"{told}; trained on {low} to {high}"
 
 
 class RowCounts:
