@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdiforest.coding.columns import Column
 
-_BLOCK_CELLS = 2**16  # compared at once
+_BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
 
 
 class _Beyond(NamedTuple):
@@ -97,7 +97,7 @@ class RowCounts:
         rows = np.zeros(len(block), dtype=bool)
         for j, column in columns.items():
             here, name = outside[:, j], column.source
-            cells = block[here, j]
+            cells = block[:, j][here]
             if len(cells) > 0:
                 low, high = feature_range[:, j].tolist()
                 found = _Beyond(column, (low, high), float(cells.min()), float(cells.max()))
