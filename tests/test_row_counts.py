@@ -288,6 +288,15 @@ def test_check_and_calibrate_tell_the_same(path, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-3:] == lines
 
 
+def test_of_columns_with_as_many_cells_always_the_same_is_named():
+    columns, ends = {0: NumberColumn("b"), 1: NumberColumn("a")}, np.float32([[0, 0], [1, 1]])
+    for rows in ([[2, 0], [0, 2]], [[0, 2], [2, 0]]):
+        counts = RowCounts()
+        for row in rows:
+            counts.add(count_rows(np.array([row]), columns, ends))
+        assert "most in 'a' (1: up to 2;" in str(counts)
+
+
 def test_counts_add_up():
     counts, more = RowCounts(), RowCounts()
     columns, ends = {0: NumberColumn("a")}, np.float32([[0], [1]])

@@ -112,7 +112,9 @@ class RowCounts:
             what = "Cells of categories that the training rows did not have, taken as missing"
             lines.append(f"{what}: {', '.join(cells)}")
         if self.n_rows_out_of_range:
-            ((name, n),) = self.out_of_range.most_common(1)
+            # Of columns that have as many, always the same one, in whatever order threads count.
+            name = max(sorted(self.out_of_range), key=self.out_of_range.__getitem__)
+            n = self.out_of_range[name]
             lines.append(
                 f"{self.n_rows_out_of_range:,} of {self.n_rows:,} rows have values beyond the "
                 f"range of the training rows, most in {name!r} ({n:,}: {self._beyond[name]}); "
