@@ -265,7 +265,9 @@ def test_wrong_arguments_are_told_in_one_line(capsys, arguments, sentence):
 def test_no_command_and_unknown_endings(capsys):
     assert "command" in failure(capsys, [], code=2)
     call = ["score", "model", "t.xlsx", "-o", "out.csv"]
-    assert "t.xlsx: a table's name must end in" in failure(capsys, call, code=2)
+    found = failure(capsys, call, code=2)
+    assert "t.xlsx: a table's name must end in" in found
+    assert "; save the sheet as CSV or Parquet" in found
     call = ["score", "model", "t.csv", "-o", "out"]
     assert "out: a table's name must end in" in failure(capsys, call, code=2)
     call = ["fit", "t.csv", "--target", "y", "-o", "m", "--max-samples", "1.5"]
@@ -303,8 +305,8 @@ ROW = b"1,2,3,4,5\n"
     [
         (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
         (b"", "bad.csv is empty"),
-        (HEADER + ROW + b"1,2,3,4,x\n", "column 'f4' must hold numbers, but holds 'x' in line 3"),
-        (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", "column 'f2' .* holds '\\?' in line 300002"),
+        (HEADER + ROW + b"1,2,3,4,x\n", r"column 'f4' .*, but holds 'x' in row 2 \(line 3\)"),
+        (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", r"'f2' .* '\?' in row 300001 \(line 300002\)"),
         (HEADER + ROW * 70_000 + b"1,inf,3,4,5\n", "column 'f1' .* holds inf in row 70001"),
         (HEADER + b"1,2,3\n", "bad.csv: line 2 has 3 cells, but the header has 5"),
         (b"f0,f1,f2,f3,f4,f4\n1,2,3,4,5,6\n", "has 2 columns 'f4'"),
@@ -318,8 +320,10 @@ def test_bad_columns_to_keep(capsys, model_path, tmp_path):
     found = score_failure(capsys, model_path, tmp_path, HEADER + ROW, "--keep", "id")
     assert "bad.csv has no column 'id'" in found
     twice = ["score", model_path, tmp_path / "score" / "bad.csv", "-o", tmp_path / "out.csv"]
-    assert "two columns 'f1'" in failure(capsys, [*twice, "--keep", "f1", "f1"])
-    assert "two columns 'lower_0.9'" in failure(capsys, [*twice, "--coverage", "0.9", ".90"])
+    assert "--keep: f1 must" in failure(capsys, [*twice, "--keep", "f1", "--keep", "f1"], code=2)
+    assert "--keep prediction must not" in failure(capsys, [*twice, "--keep", "prediction"], code=2)
+    found = failure(capsys, [*twice, "--coverage", "0.9", ".90"], code=2)
+    assert "argument --coverage: 0.9 must not be given twice" in found
 
 
 @pytest.mark.parametrize("content", [b"PAR1", b""])
@@ -385,9 +389,9 @@ def test_not_a_model(capsys, model_path, table, tmp_path):
         (b"y\n1\n", ["--target", "y"], "no column left to predict 'y' from"),
         (b"a,y\n1,2\n2,\n3,\n", ["--target", "y"], "2 of 3 rows .* row 2 holds a missing cell"),
         (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
-        (b"a,y\n1,2\n2,x\n", ["--target", "y"], "column 'y' .* holds 'x' in line 3$"),
+        (b"a,y\n1,2\n2,x\n", ["--target", "y"], r"'y' .* holds 'x' in row 2 \(line 3\)$"),
         (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
-         r"holds 'jan' in line 4 \(--drop 'a' leaves it out"),
+         r"holds 'jan' in row 3 \(line 4\) \(--drop 'a' leaves it out"),
         (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
         (b"a,y\n", ["--target", "y"], "has no rows"),
         (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
@@ -410,7 +414,8 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     assert "has 2 columns 'twice' (--drop 'twice' leaves them out)" in failure(capsys, call)
     call += ["--drop", "twice"]
     found = failure(capsys, call)
-    assert "2 columns must hold numbers, but 'b' holds 'x' in line 4, 'it's' holds 'red'" in found
+    said = "2 columns must hold numbers, but 'b' holds 'x' in row 3 (line 4), 'it's' holds 'red'"
+    assert said in found
     hint = shlex.split(re.search(r"\((--drop .*) leaves them out,", found)[1])
     for option in ("--drop", "--id", "--categorical"):
         assert run([*call, option, *hint[1:]]) == 0

@@ -11,6 +11,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.batch import BatchScorer
 from hdiforest.metrics import (
     coverage_by_width,
     coverage_score,
@@ -170,9 +171,15 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     HDIForestRegressor.load(folder / "model").save(bare, training_rows=False)
     call = [name, bare, folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
     assert failure(capsys, call, code=2) == (
-        "coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7, which "
-        "cannot be added, because the model was saved without its training rows"
+        "--coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7, which "
+        "cannot be added, because the model was saved without its training rows; the ways out are "
+        "'hdiforest fit' with --coverage 0.7 or --training-rows, or --kind hdi"
     )
+    with pytest.raises(ValueError, match=r"got 0\.7") as refused:
+        BatchScorer(bare, [0.9, 0.7])
+    ways = "the ways out are calibrate(0.7), save(training_rows=True) or kind='hdi'"
+    assert ways in str(refused.value)
+    assert "--" not in str(refused.value)
     call = [name, raw, folder / "none.csv", *options, "--kind", "calibrated"]
     assert "the model has no calibration" in failure(capsys, call, code=2)
     assert os.listdir(tmp_path) == []

@@ -138,18 +138,20 @@ def test_a_column_that_is_number_and_kept_repeats_its_text(read):
 
 def test_all_bad_columns_are_told_at_once(read, sentence):
     assert sentence(b"a,b,c\n1,x,1\ny,2,1\n", ["c", "a", "b"]) == (
-        "t.csv: 2 columns must hold numbers, but 'a' holds 'y' in line 3, 'b' holds 'x' in line 2"
+        "t.csv: 2 columns must hold numbers, but 'a' holds 'y' in row 2 (line 3), 'b' holds 'x' in "
+        "row 1 (line 2)"
     )
     assert sentence(b"a,b,a\n", ["u", "a", "b", "v"]) == (
         "t.csv has no columns 'u', 'v', 2 columns 'a'; it has a, b, a"
     )
     found = sentence(b"a\n" + b"z" * 2_000_000 + b"\n", ["a"])
-    assert found == f"t.csv: column 'a' must hold numbers, but holds '{'z' * 57}...' in line 2"
+    cell = f"'{'z' * 57}...'"
+    assert found == f"t.csv: column 'a' must hold numbers, but holds {cell} in row 1 (line 2)"
 
 
 def test_lines_are_those_of_an_editor(sentence):
     head = b'a,b\n1,"two\nlines"\r\n2,"x\r\n\r\ny"\n'
-    assert "holds 'q' in line 7" in sentence(head + b"q,\n", ["a"])
+    assert "holds 'q' in row 3 (line 7)" in sentence(head + b"q,\n", ["a"])
     assert "line 8 has 1 cell, but the header has 2" in sentence(head + b"3,\n4\n", ["a"])
     assert "line 7 is empty" in sentence(head + b"\n4,\n", ["a"])
     assert "opened in line 7" in sentence(head + b'3,"\n4,\n', ["a"])
@@ -168,10 +170,10 @@ def test_lines_are_those_of_an_editor(sentence):
          "encoding by --encoding"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv is encoded as UTF-16; save it as UTF-8, or name its "
          "encoding by --encoding"),
-        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in line 3; save it as UTF-8, "
-         "or name its encoding by --encoding"),
+        (b"a,b\n1,2\n3,caf\xe9\n", "t.csv: column 'b' is not UTF-8 in row 2 (line 3); save it as "
+         "UTF-8, or name its encoding by --encoding"),
         (b"a,b\ncaf\xe9,2\n", "t.csv: column 'a' must hold numbers, but holds 'caf\ufffd' in "
-         "line 2"),
+         "row 1 (line 2)"),
         (b"a,b\n1,2,3\n", "t.csv: line 2 has 3 cells, but the header has 2"),
         (b"a,b\n1,2\n   \n", "t.csv: line 3 has 1 cell, but the header has 2"),
     ],

@@ -298,7 +298,7 @@ def test_commands_name_all_columns_at_fault(tmp_path, capsys, model):
     bad.to_csv(tmp_path / "bad.csv", index=False)
     call = ["fit", tmp_path / "bad.csv", "-o", tmp_path / "m.hdi", "--target", "price"]
     found = failure(capsys, call)
-    assert "'rooms' holds 'two' in line 5, 'area' holds 'many' in line 3" in found
+    assert "'rooms' holds 'two' in row 4 (line 5), 'area' holds 'many' in row 2 (line 3)" in found
     model.save(tmp_path / "m.hdi")
     late = NEW.astype({"sold": object})
     late.loc[4, "sold"] = "99999-01-01"

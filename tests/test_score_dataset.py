@@ -181,8 +181,8 @@ def test_all_tables_at_fault_are_named_before_any_is_scored(model, folder, tmp_p
         r"text\.parquet: column 'a' must hold numbers, but is \w+",
         r"cannot read .*zero\.parquet",
         r"cannot read .*zero\.feather",
-        r"words\.csv\.gz: 2 columns must hold numbers, but 'a' holds 'x' in line 2, 'b' holds 'y'",
-        r"word\.tsv: column 'a' must hold numbers, but holds 'x' in line 42",
+        r"words\.csv\.gz: 2 columns must .* 'a' holds 'x' in row 1 \(line 2\), 'b' holds 'y'",
+        r"word\.tsv: column 'a' must hold numbers, but holds 'x' in row 41 \(line 42\)",
         r"infinite\.csv: column 'a' must hold numbers .* inf in row 1",
     ):
         assert re.search(sentence, found)

@@ -177,11 +177,11 @@ def _zipped(content):
         ("t.csv", b"a,b\n1,2\n3\n", r"t.csv: line 3 has 1 cell, but the header has 2$"),
         ("t.csv", b"b\n1\n", r"t.csv has no column 'a'; it has b"),
         ("t.csv", b"a,a\n1,2\n", r"t.csv has 2 columns 'a'"),
-        ("t.csv", b"a\n1\n2\nthree\n", r"t.csv: column 'a' must .* holds 'three' in line 4"),
-        ("t.csv", b"c,a\nx,?\n", r"t.csv: column 'a' must .* holds '\?' in line 2"),
+        ("t.csv", b"a\n1\n2\nthree\n", r"column 'a' must .* 'three' in row 3 \(line 4\)"),
+        ("t.csv", b"c,a\nx,?\n", r"t.csv: column 'a' must .* holds '\?' in row 1 \(line 2\)"),
         ("t.csv.gz", b"a\n1\n", r"cannot read .*t.csv.gz: "),
         ("t.csv", b"a\n\xab,\xfe\n", r"t.csv: line 2 has 2 cells, but the header has 1$"),
-        ("t.csv", b"a\n1\n\xab\xfe\n", r"t.csv: column 'a' must .* in line 3"),
+        ("t.csv", b"a\n1\n\xab\xfe\n", r"t.csv: column 'a' must .* in row 2 \(line 3\)"),
         ("t.csv.gz", _zipped(b"a\n\xab,\xfe\n"), r"t.csv.gz: line 2 has 2 cells"),
         ("t.csv.gz", _zipped(b"a\n1\n2\n")[:-9], r"cannot read .*t.csv.gz: "),
         ("t.parquet", b"", r"cannot read .*t.parquet: "),
@@ -198,7 +198,7 @@ def test_a_bad_file_gets_one_sentence(tmp_path, name, content, sentence):
 def test_a_text_cell_deep_in_a_csv_is_found_with_its_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n" * 600_000 + "3,four\n")
-    with pytest.raises(TableError, match=r"column 'b' must .* holds 'four' in line 600002"):
+    with pytest.raises(TableError, match=r"column 'b' .* 'four' in row 600001 \(line 600002\)"):
         all_rows(path, ["b"])
 
 

@@ -21,8 +21,30 @@ from hdiforest.fitted import FittedForest
 
 AnyKind = Literal["calibrated", Kind]
 USUAL_LEVEL = 0.9
+_NO_ROWS = "the model was saved without its training rows"
 Array = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
+
+
+class UnknownCoverageError(ValueError):
+    """A coverage that was not calibrated and cannot be added.
+
+    Parameters
+    ----------
+    fact : str
+        The message without what to do, which the command says in words of its own.
+    coverage : float
+    rows_would_do : bool
+        Whether it could be added if the training rows were there.
+    """
+
+    def __init__(self, fact: str, coverage: float, rows_would_do: bool) -> None:
+        super().__init__(fact, coverage, rows_would_do)  # all, because pickles hold these
+        self.fact, self.coverage, self.rows_would_do = fact, coverage, rows_would_do
+
+    def __str__(self) -> str:
+        rows = ", save(training_rows=True)" if self.rows_would_do else ""
+        return f"{self.fact}; the ways out are calibrate({self.coverage:g}){rows} or kind='hdi'"
 
 
 def chosen_kind_and_levels(
@@ -135,9 +157,11 @@ def calibration_at(
     checked_coverages(unknown[0])
     if (reason := _why_no_further(fitted)) is not None:
         listed = ", ".join(f"{known:g}" for known in calibration.coverages)
-        raise ValueError(
+        raise UnknownCoverageError(
             f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
-            f"cannot be added, because {reason}"
+            f"cannot be added, because {reason}",
+            unknown[0],
+            rows_would_do=reason == _NO_ROWS,
         )
     calibration = cast("Calibration", calibration)
     for coverage in unknown:
@@ -158,7 +182,7 @@ def _why_no_further(fitted: FittedForest) -> str | None:
         method = cast("Record", calibration).method
         return f"the model was calibrated by {method!r}"
     if fitted.training_rows is None:
-        return "the model was saved without its training rows"
+        return _NO_ROWS
     if any(base.family == "stacked" for base in calibration.bases):
         return "what the other mean predicts out of fold is not kept"
     return None

@@ -146,6 +146,9 @@ def _read(path: Path, form: Format[Any]) -> tuple[_Header, Tensors]:
         with safe_open(path, framework="np"):
             pass
     except SafetensorError as error:
+        other = _other_content(path)
+        if other is not None:
+            raise ValueError(f"{path} is not a {form.noun}: it looks like {other}") from None
         raise ValueError(
             f"{path} is not a {form.noun}, or is damaged: {printable(str(error))}"
         ) from None
@@ -154,6 +157,18 @@ def _read(path: Path, form: Format[Any]) -> tuple[_Header, Tensors]:
     if header.arrays is not None and set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
     return header, tensors
+
+
+def _other_content(path: Path) -> str | None:
+    """Say what a file that is not ours begins like, None if that is not known."""
+    with path.open("rb") as file:
+        start = file.read(1 << 10)
+    if not any(start[5:8]):  # ours begin with the length of a header, below 2^40
+        return None
+    if start.startswith((b"PAR1", b"ARROW1")):
+        return "a table of Parquet or Arrow"
+    has_controls = any(byte < 9 or 13 < byte < 32 for byte in start)
+    return None if has_controls else "a table or another text"
 
 
 def read_facts(path: Path, form: Format[Any]) -> Facts:

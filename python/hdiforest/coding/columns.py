@@ -89,7 +89,7 @@ class Column(ABC):
 
     @property
     def holds_numbers(self) -> bool:
-        """Whether a file of text must hold numbers, or the words true and false, in the column."""
+        """Whether a file of text must hold numbers in the column."""
         return False
 
     @abstractmethod
@@ -183,11 +183,6 @@ class BooleanColumn(Column):
 
     kind = "boolean"
 
-    @property
-    def holds_numbers(self) -> bool:
-        """See `Column`."""
-        return True
-
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         array = decoded(array)
@@ -207,22 +202,17 @@ class BooleanColumn(Column):
         return ["true" if cell else "false" for cell in cells]
 
 
-BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
-
-
 def as_booleans(text: Any) -> Any:
     """Return an Array of the words true and false, or of 1 and 0, as booleans."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    text = present_text(text)
-    words = pc.ascii_lower(pc.ascii_trim_whitespace(text))
-    found = pc.index_in(words, value_set=pa.array(list(BOOLEAN_WORDS), words.type))
-    unknown = pc.and_(text.is_valid(), found.is_null())
-    if pc.any(unknown).as_py():
-        row = unknown.index(True).as_py()
+    words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(text))))
+    is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
+    is_known = pc.or_(is_true, pc.match_substring_regex(words, r"^(false|0([.,]0*)?)$"))
+    row = is_known.index(False).as_py()
+    if row >= 0:
         raise ColumnError(f"must hold booleans, but holds {shown(text[row].as_py())}", row)
-    return pa.array(list(BOOLEAN_WORDS.values())).take(found)
+    return is_true
 
 
 def as_float64(array: Any) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hdiforest.coding.arrow_types import decoded, is_date, is_duration, is_number, is_text
 from hdiforest.coding.categories import CategoryColumn, counted
 from hdiforest.coding.columns import (
-    BOOLEAN_WORDS,
     BooleanColumn,
     CodingError,
     Column,
@@ -122,8 +121,8 @@ def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    words = pc.ascii_lower(pc.ascii_trim_whitespace(distinct))
-    if len(words) <= len(BOOLEAN_WORDS) and set(words.to_pylist()) <= {"true", "false"}:
+    words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
+    if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
         return BooleanColumn(name)
     are_dates = pc.match_substring_regex(distinct, ISO_DATE)
     n_dates = pc.sum(are_dates).as_py() or 0

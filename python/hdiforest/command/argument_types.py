@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from hdiforest.command.inputs import Part
 from hdiforest.tables.formats import TableError, ending
 from hdiforest.text import percentage_hint
 
 
+def name(text: str) -> str:
+    """Return the name of a file or folder, which must not be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("a name must not be empty")
+    return text
+
+
+def path(text: str) -> Path:
+    """Return the name of a file or folder as a path."""
+    return Path(name(text))
+
+
 def table(text: str) -> Path:
     """Return the name of a table, whose ending must be known."""
     try:
-        ending(Path(text))
+        ending(path(text))
     except TableError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return Path(text)
@@ -82,6 +95,50 @@ def number_or_share(text: str) -> int | float:
 def max_features(text: str) -> str | int | float:
     """Return what scikit-learn takes as max_features."""
     return text if text in ("sqrt", "log2") else number_or_share(text)
+
+
+def separator(text: str) -> str:
+    r"""Return what is between cells: one character of ASCII, or \t for a tab."""
+    if text == "\\t":
+        return "\t"
+    if len(text) != 1 or not text.isascii() or text in '"\r\n':
+        raise argparse.ArgumentTypeError(f"one character of ASCII or \\t is needed, got {text!r}")
+    return text
+
+
+def decimal_sign(text: str) -> str:
+    """Return what is before the decimals of a number."""
+    if text not in (".", ","):
+        raise argparse.ArgumentTypeError(f"a point or a comma is needed, got {text!r}")
+    return text
+
+
+def encoding(text: str) -> str:
+    """Return the name of an encoding of text; Python has codecs that are none, such as rot13."""
+    try:
+        "".encode(text)
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no encoding of text") from None
+    return text
+
+
+class Distinct(argparse.Action):
+    """Takes values that must differ; given again, the option adds to them."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """See `argparse.Action`."""
+        together = [*(getattr(namespace, self.dest) or []), *values]
+        shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
+        for text in shown:
+            if shown.count(text) > 1:
+                raise argparse.ArgumentError(self, f"{text} must not be given twice")
+        setattr(namespace, self.dest, together)
 
 
 def part(text: str) -> Part:

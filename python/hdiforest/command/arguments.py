@@ -10,12 +10,18 @@ from hdicore import __version__, instructions
 from hdiforest.calibration import KINDS
 from hdiforest.calibration.choice import OBJECTIVES
 from hdiforest.command.argument_types import (
+    Distinct,
+    decimal_sign,
+    encoding,
     level,
     max_features,
+    name,
     natural,
     number_or_share,
     part,
+    path,
     positive,
+    separator,
     share,
     table,
     two_or_more,
@@ -63,7 +69,7 @@ def _add_fit(commands: Any) -> None:
     add = parser.add_argument
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
-    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
+    add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
     _add_roles(add)
     add("--sample-weight", metavar="COL", help="column of row weights")
     _add_weights(add)
@@ -71,16 +77,17 @@ def _add_fit(commands: Any) -> None:
         "--calibrate",
         choices=("oob", "split", "cv+", "none"),
         default="oob",
-        help=f"how intervals are made to cover what they say, at {_listed(CALIBRATED_LEVELS)}: by "
-        "the trees that did not draw a row (oob), by a fifth of the rows held out of the fit "
-        "(split), or by a forest for each fold (cv+) (default: oob)",
+        help="how intervals are made to cover what they say: by the trees that did not draw a row "
+        "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
+        "(cv+) (default: oob)",
     )
+    _add_coverage(add)
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
     add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
     _add_calibrating(add)
     _add_training_rows(add)
-    add("--report", type=Path, metavar="REPORT", help="page of HTML to write: coverage and width "
+    add("--report", type=path, metavar="REPORT", help="page of HTML to write: coverage and width "
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
     add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
     _add_text_form(parser)
@@ -102,17 +109,18 @@ def _add_import(commands: Any) -> None:
         commands, "import", "Write a model file from a fitted forest and the table of its fit."
     )
     add = parser.add_argument
-    add("forest", type=Path, metavar="FOREST", help="fitted forest of scikit-learn that skops, or "
+    add("forest", type=path, metavar="FOREST", help="fitted forest of scikit-learn that skops, or "
         "joblib or pickle, stored")  # fmt: skip
     add("train", type=table, metavar="TRAIN", help=f"table of its fit, with rows in the same order:"
         f" {ANY_ENDING}")  # fmt: skip
     add("--target", required=True, metavar="COL", help="column that the forest predicts")
-    add("-o", "--output", required=True, type=Path, metavar="MODEL", help="model file to write")
+    add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
     add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns that the "
         "forest was not fitted on, if it does not know its columns by name")  # fmt: skip
     add("--sample-weight", metavar="COL", help="column of the row weights of its fit")
     _add_weights(add)
     add("--calibrate", choices=("oob", "none"), default="oob", help="see 'fit' (default: oob)")
+    _add_coverage(add)
     add("--trusted", action="store_true", help="load a file of joblib or pickle, which runs the "
         "code that it holds")  # fmt: skip
     add("--trust-types", nargs="+", action="extend", default=[], metavar="TYPE",
@@ -125,17 +133,17 @@ def _add_import(commands: Any) -> None:
 def _add_score(commands: Any) -> None:
     parser = _command(commands, "score", "Score the rows of tables: prediction and interval ends.")
     add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("inputs", nargs="+", metavar="IN",
+    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    add("inputs", nargs="+", type=name, metavar="IN",
         help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
         "for CSV or a stream of Arrow from standard input")  # fmt: skip
-    add("-o", "--output", required=True, type=Path, metavar="OUT", help="table to write, all "
+    add("-o", "--output", required=True, type=path, metavar="OUT", help="table to write, all "
         "formats go with all; of a folder, a pattern or several tables a folder, with an output "
         "for each input")  # fmt: skip
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", type=level, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=level, metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated, or any below 1 if the model was out of bag and keeps its training rows; of "
         "others, of the distribution to hold (default: 0.9, or the lowest that was calibrated if "
@@ -143,7 +151,7 @@ def _add_score(commands: Any) -> None:
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
         "(default: calibrated if the model is, else hdi)")  # fmt: skip
-    add("--keep", nargs="+", action="extend", metavar="COL",
+    add("--keep", nargs="+", action=Distinct, metavar="COL",
         help="columns to repeat in OUT; those of a CSV are copied as text (default: those of the "
         "model's --id that IN has)")  # fmt: skip
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
@@ -159,9 +167,9 @@ def _add_calibrate(commands: Any) -> None:
     )
     _add_labelled(parser)
     add = parser.add_argument
-    add("-o", "--output", type=Path, metavar="MODEL2",
+    add("-o", "--output", type=path, metavar="MODEL2",
         help="model file to write (default: MODEL is replaced)")  # fmt: skip
-    add("--coverage", nargs="+", type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
         help="shares of new targets to cover, above 0 and below 1 (default: those that were "
         f"calibrated, or {_listed(CALIBRATED_LEVELS)})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
@@ -177,7 +185,7 @@ def _add_check(commands: Any) -> None:
     )
     _add_labelled(parser)
     add = parser.add_argument
-    add("--coverage", nargs="+", type=share, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
     add("--kind", choices=("calibrated", *KINDS),
@@ -191,9 +199,12 @@ def _add_check(commands: Any) -> None:
 def _add_text_form(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("text of CSV and TSV")
     add = group.add_argument
-    add("--sep", metavar="CHAR", help="between cells (default: a comma, or a tab in TSV)")
-    add("--decimal", default=".", metavar="CHAR", help="before decimals (default: a point)")
-    add("--encoding", default="utf-8", metavar="NAME", help="such as latin-1 (default: utf-8)")
+    add("--sep", type=separator, metavar="CHAR",
+        help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
+    add("--decimal", type=decimal_sign, default=".", metavar="CHAR",
+        help="before decimals (default: a point)")  # fmt: skip
+    add("--encoding", type=encoding, default="utf-8", metavar="NAME",
+        help="such as latin-1 (default: utf-8)")  # fmt: skip
 
 
 def _add_weights(add: Any) -> None:
@@ -215,6 +226,12 @@ def _add_roles(add: Any) -> None:
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
 
 
+def _add_coverage(add: Any) -> None:
+    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+        help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
+        f" those of {_listed(CALIBRATED_LEVELS)} that there are enough rows for)")  # fmt: skip
+
+
 def _add_calibrating(add: Any) -> None:
     add("--objective", choices=OBJECTIVES, default="width", help="which of several calibrated "
         "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
@@ -226,14 +243,14 @@ def _add_calibrating(add: Any) -> None:
 
 def _add_labelled(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
     add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column of the target")
 
 
 def _add_inspect(commands: Any) -> None:
     parser = _command(commands, "inspect", "Check a model file and say what it holds.")
-    parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument("model", type=path, metavar="MODEL")
     parser.add_argument("--json", action="store_true", help="print an object of JSON")
 
 
@@ -241,7 +258,7 @@ def _add_demo(commands: Any) -> None:
     parser = _command(
         commands, "demo", "Compare both kinds of interval on a data set that comes along."
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("hdiforest-demo"),
+    parser.add_argument("-o", "--output", type=path, default=Path("hdiforest-demo"),
                         metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
 
 

@@ -84,10 +84,7 @@ def _run_fit(options: Any) -> None:
         require_distinct(options.report, options.output)
     if options.groups is not None and options.calibrate not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
-    if options.boost and options.calibrate == "none":
-        raise UsageError("--boost must not be given with --calibrate none")
-    if options.objective != "width" and options.calibrate == "none":
-        raise UsageError("--objective must not be given with --calibrate none")
+    _refuse_without_calibration(options, boost=False, objective="width")
     table = read_training_table(
         options.train,
         options.target,
@@ -113,6 +110,7 @@ def _run_fit(options: Any) -> None:
         model,
         table,
         options.calibrate,
+        coverages=options.coverage,
         boost=options.boost,
         objective=options.objective,
         folds=options.folds,
@@ -138,15 +136,24 @@ def _run_fit(options: Any) -> None:
     _tell(model, f"{report}\n\n{not_calibrated}{written}")
 
 
+def _refuse_without_calibration(options: Any, **unset: Any) -> None:
+    """Refuse options of a calibration that is not wanted, if they are not `unset`."""
+    for name, value in {"coverage": None, **unset}.items():
+        if options.calibrate == "none" and getattr(options, name) != value:
+            raise UsageError(f"--{name} must not be given with --calibrate none")
+
+
 def _run_import(options: Any) -> None:
     from hdiforest.command.fitting import (
-        calibrate_out_of_bag,
+        calibrate_as_far,
         out_of_bag_record,
         out_of_bag_report,
+        require_rows,
     )
     from hdiforest.command.importing import import_model, load_forest, read_table_of
 
     need("safetensors")
+    _refuse_without_calibration(options)
     require_writable(options.output, options.forest, options.train)
     forest = load_forest(options.forest, trusted=options.trusted, trusted_types=options.trust_types)
     table = read_table_of(
@@ -157,10 +164,13 @@ def _run_import(options: Any) -> None:
         drop=options.drop,
         sample_weight=options.sample_weight,
     )
+    require_rows(options.coverage, len(table.y))
     model = import_model(forest, table, weights=options.weights, n_jobs=_n_jobs(options))
     not_calibrated = ""
     if options.calibrate == "oob":
-        not_calibrated = calibrate_out_of_bag(model, random_state=0)
+        not_calibrated = calibrate_as_far(
+            model, options.coverage, len(table.y), method="oob", random_state=0
+        )
     report = out_of_bag_report(model, out_of_bag_record(model))
     _tell(model, f"{report}\n\n{not_calibrated}{_saved(model, options)}")
 
@@ -190,6 +200,7 @@ def _on_a_line(text: str) -> str:
 
 def _run_calibrate(options: Any) -> None:
     from hdiforest.command.calibrating import infinite_intervals_refused
+    from hdiforest.command.fitting import require_rows
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output
@@ -201,6 +212,7 @@ def _run_calibrate(options: Any) -> None:
             "--training-rows"
         )
     X, y, counts = read_labelled_table(model, options.table, options.target, text_form(options))
+    require_rows(options.coverage, len(y), options.confidence)
     known = calibration_of(model)
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():

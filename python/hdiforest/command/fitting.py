@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,9 +12,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from hdiforest.calibration.choice import Objective
+from hdiforest.calibration.pads import rows_needed
 from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
 from hdiforest.command.prediction import calibration_of
 from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
+from hdiforest.command.usage import UsageError
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.tables.training import TrainingTable
 
@@ -32,12 +35,13 @@ def fit_and_calibrate(
     table: TrainingTable,
     method: Literal["oob", "split", "cv+", "none"],
     *,
+    coverages: Sequence[float] | None,
     boost: bool,
     objective: Objective,
     folds: int,
     seed: int,
 ) -> str:
-    """Fit a model and calibrate it at `CALIBRATED_LEVELS`.
+    """Fit a model and calibrate it at some coverages, by default as `calibrate_as_far`.
 
     Returns
     -------
@@ -47,8 +51,10 @@ def fit_and_calibrate(
 
     Raises
     ------
+    UsageError
+        If there are too few rows for a coverage; nothing is fitted then.
     ValueError
-        If the model cannot be fitted, or method is not "oob" and it cannot be calibrated.
+        If the model cannot be fitted or calibrated.
     """
     options: dict[str, Any] = {"method": method, "objective": objective, "random_state": seed}
     options["mean"] = "boosting" if boost else None
@@ -59,36 +65,64 @@ def fit_and_calibrate(
         options |= {"X": apart.X, "y": apart.y}
     if method == "cv+":
         options |= {"cv": folds, "groups": table.groups}
+    n_rows = len(apart.y) if method == "split" else len(table.y)
+    require_rows(coverages, n_rows)
     model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
-    if method == "none":
-        return ""
-    if method != "oob":
-        with infinite_intervals_refused():
-            model.calibrate(CALIBRATED_LEVELS, **options)
-        return ""
-    return calibrate_out_of_bag(model, **options)
+    return "" if method == "none" else calibrate_as_far(model, coverages, n_rows, **options)
 
 
-def calibrate_out_of_bag(model: HDIForestRegressor, **options: Any) -> str:
-    """Calibrate a fitted model at those of `CALIBRATED_LEVELS` that its rows allow.
+def require_rows(
+    coverages: Sequence[float] | None, n_rows: int, confidence: float | None = None
+) -> None:
+    """Raise UsageError if so many calibration rows are too few for a coverage that was asked for.
+
+    The coverages are those of --coverage, and `confidence` is that of --confidence.
+    """
+    for coverage in coverages or ():
+        needed = rows_needed(coverage, confidence=confidence)
+        if n_rows < needed:
+            raise UsageError(
+                f"--coverage {coverage:g} needs {needed:,} calibration rows, and there are "
+                f"{n_rows:,}"
+            )
+
+
+def calibrate_as_far(
+    model: HDIForestRegressor, coverages: Sequence[float] | None, n_rows: int, **options: Any
+) -> str:
+    """Calibrate a fitted model, by default at those of `CALIBRATED_LEVELS` that its rows allow.
 
     Returns
     -------
     str
         As `fit_and_calibrate`.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be calibrated, and the method or `coverages` was chosen.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "intervals of coverage .* are infinite", UserWarning)
-            model.calibrate(CALIBRATED_LEVELS, **options)
-    except ValueError as error:
-        return f"Not calibrated: {error}\n"
-    n_rows = model.calibration_.n
-    model._fitted = model._fitted.with_finite_coverages()
+    usual = [c for c in CALIBRATED_LEVELS if rows_needed(c) <= n_rows]
+    if coverages is not None or options["method"] == "cv+":
+        with infinite_intervals_refused():
+            model.calibrate(usual if coverages is None else coverages, **options)
+    else:
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
+                model.calibrate(usual, **options)
+        except ValueError as error:
+            if options["method"] != "oob":
+                raise
+            return f"Not calibrated: {error}\n"
+        n_rows = model.calibration_.n
+        model._fitted = model._fitted.with_finite_coverages()
     calibration = calibration_of(model)
     known = () if calibration is None else calibration.coverages
+    if not known and options["method"] != "oob":
+        raise ValueError(f"{n_rows:,} calibration rows are too few for every coverage")
     left_out = [f"{level:g}" for level in CALIBRATED_LEVELS if level not in known]
-    if not left_out:
+    if coverages is not None or not left_out:
         return ""
     return f"Not calibrated at {', '.join(left_out)}: {n_rows} calibration rows are too few\n"
 
@@ -114,6 +148,7 @@ class OutOfBagRecord(NamedTuple):
     rows: NDArray[np.intp]  # (n,) positions of the training rows that have intervals
     y: Array  # (n,)
     hdi: Array  # (n, 2, k) at the k CALIBRATED_LEVELS
+    at_calibrated: Array  # (n, 2, k) at the k coverages of the calibration, the same intervals
     equal_tailed: Array  # (n, 2, k) at the k LEVELS
 
 
@@ -122,7 +157,10 @@ def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
         try:
-            hdi = model.oob_interval(CALIBRATED_LEVELS)
+            calibration = calibration_of(model)
+            own = () if calibration is None else calibration.coverages
+            k = len(CALIBRATED_LEVELS)
+            hdi = model.oob_interval([*CALIBRATED_LEVELS, *own])
         except ValueError:  # the forest was fitted on all rows; no other error is possible here
             return None
         equal = model.oob_interval(LEVELS, kind="equal_tailed")
@@ -130,22 +168,22 @@ def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
     if len(rows) == 0:
         return None
     y = model._require_fitted().require_training_rows().y
-    return OutOfBagRecord(rows, y[rows], hdi[rows], equal[rows])
+    return OutOfBagRecord(rows, y[rows], hdi[rows, :, :k], hdi[rows, :, k:], equal[rows])
 
 
 def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) -> str:
     """Coverage and width of the model's intervals on its own training rows, as text.
 
-    Of raw intervals, and of calibrated ones at those of `CALIBRATED_LEVELS` that were calibrated.
+    Of raw intervals, and of calibrated ones at the coverages that were calibrated.
     A forest that was fitted on all rows in each tree has no record of raw intervals.
     """
     if record is None:
         return NO_RECORD
-    _, y, hdi, equal = record
+    _, y, hdi, at_calibrated, equal = record
     shared = [CALIBRATED_LEVELS.index(level) for level in LEVELS]
     title = f"Out-of-bag record of {len(y):,} training rows:"
     report = f"{title}\n{comparison(y, hdi[..., shared], equal)}"
     calibration = calibration_of(model)
     if calibration is None:
         return report
-    return f"{report}\n\n{calibration_report(calibration, y, hdi)}"
+    return f"{report}\n\n{calibration_report(calibration, y, at_calibrated)}"

@@ -89,7 +89,7 @@ class Inputs:
     TableError
         If a folder has no tables, a pattern matches nothing, or an ending is unknown.
     ValueError
-        If arguments do not go together, or an address is not understood.
+        If arguments do not go together, one of several is a pipe, or an address is not understood.
     OSError
         If an address cannot be listed.
     """
@@ -102,6 +102,8 @@ class Inputs:
         every = [source for each in arguments for source in self._found(each)]
         # The same table may be given twice.
         found = list({(str(each.path), each.system is None): each for each in every}.values())
+        if len(found) > 1:
+            _refuse_pipes(found)
         keys = typed([each.keys for each in found])
         self.sources = [
             Source(each.path, each.name, own, each.system, form or TextForm())
@@ -119,6 +121,8 @@ class Inputs:
             self.folders.append(path)
             walked = os.walk(path, onerror=_raise)
             files = (Path(root, f) for root, _, names in walked for f in names)
+            # Reading a pipe would wait. A link to nothing may be a table that is lost.
+            files = (f for f in files if f.is_file() or not f.exists())
             return _in_folder(path, files, f"the folder {text}")
         if glob.has_magic(text) and not os.path.lexists(text):
             self.is_one_file = False
@@ -180,6 +184,13 @@ def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[So
     if not sources and what is not None:
         raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
     return sources
+
+
+def _refuse_pipes(sources: Sequence[Source]) -> None:
+    """Raise ValueError if one of several tables is no file: these are read twice."""
+    for source in sources:
+        if source.system is None and source.path.exists() and not source.path.is_file():
+            raise ValueError(f"{source.path} is a pipe or a device, and must be the only input")
 
 
 def _raise(error: OSError) -> None:

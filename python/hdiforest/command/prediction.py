@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdiforest.calibration.base_record import Record
 from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest
-from hdiforest.predicting import AnyKind, chosen_kind_and_levels
+from hdiforest.predicting import AnyKind, UnknownCoverageError, chosen_kind_and_levels
 from hdiforest.tables.formats import TableError, TableReader
 
 if TYPE_CHECKING:
@@ -36,8 +36,15 @@ def kind_and_levels(
     """Return what `chosen_kind_and_levels` does; what it refuses is a UsageError."""
     try:
         return chosen_kind_and_levels(fitted, kind, levels, n_threads)
+    except UnknownCoverageError as error:
+        rows = " or --training-rows" if error.rows_would_do else ""
+        raise UsageError(
+            f"--{error.fact}; the ways out are 'hdiforest fit' with --coverage "
+            f"{error.coverage:g}{rows}, or --kind hdi"
+        ) from None
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        is_option = str(error).startswith(("kind", "coverage"))
+        raise UsageError(f"--{error}" if is_option else str(error)) from None
 
 
 def has_names(model: HDIForestRegressor) -> bool:

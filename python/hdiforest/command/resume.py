@@ -86,7 +86,7 @@ def _found(out: Path) -> Mapping[str, Any] | None:
         else:
             record = json.loads(_beside(out).read_bytes())
             found = record["origin"] if record["output"] == _identity(out) else None
-    except (OSError, KeyError, TypeError, ValueError):  # ArrowInvalid is a ValueError
+    except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
         return None
     return found if isinstance(found, dict) else None
 

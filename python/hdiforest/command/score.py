@@ -22,6 +22,8 @@ from hdiforest.tables.formats import ending
 from hdiforest.tables.table_reader import TableError, listed
 from hdiforest.threads import thread_count
 
+_ROWS_FOR_A_RATE = 5000
+
 
 def run_score(options: Any) -> None:
     """Score tables as the arguments say.
@@ -37,6 +39,8 @@ def run_score(options: Any) -> None:
     inputs = _inputs(options)
     scorer = _scorer(options, n_threads)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
+    for name in set(options.keep or ()).intersection(scorer.results):
+        raise UsageError(f"--keep {name} must not be the name of a result")
     start = time.perf_counter()
     with progress() as advance:
         if inputs.is_one_file:
@@ -91,10 +95,9 @@ def _report(
     done: Done, scorer: BatchScorer, output: Path, seconds: float, is_one_file: bool
 ) -> None:
     tables = "" if is_one_file else f" of {done.n_tables:,} tables"
-    lines = [
-        f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s "
-        f"({done.n_rows / seconds:,.0f} rows/s), written to {output}"
-    ]
+    # Of few rows the time is that of the start.
+    rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
+    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
     if done.n_there:
         lines.append(f"{done.n_there:,} outputs were there and stay as they are")
     if done.again:

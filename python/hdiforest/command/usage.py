@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import tempfile
 from pathlib import Path
@@ -50,17 +49,8 @@ def text_form(options: Any) -> TextForm:
     Raises
     ------
     UsageError
-        If one of them is not possible.
+        If they do not go together.
     """
-    sep = {"\\t": "\t", None: None}.get(options.sep, options.sep)
-    if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\r\n'):
-        raise UsageError(f"--sep must be one character of ASCII or \\t, got {options.sep!r}")
-    if options.decimal not in (".", ","):
-        raise UsageError(f"--decimal must be . or a comma, got {options.decimal!r}")
-    if sep == options.decimal:
+    if options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
-    try:
-        codecs.lookup(options.encoding)
-    except LookupError:
-        raise UsageError(f"--encoding {options.encoding} is not known") from None
-    return TextForm(sep, options.decimal, options.encoding)
+    return TextForm(options.sep, options.decimal, options.encoding)

@@ -1,4 +1,4 @@
-"""Reads CSV and gzipped CSV in one pass, block by block; every error names the line."""
+"""Reads CSV and gzipped CSV in one pass, block by block; every error names the row or the line."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class CsvReader(TableReader):
         # Not buffered, so that signals are handled between two reads of a pipe.
         self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
         self._spelled: set[str] = set()  # number columns with cells such as " 1" or true
+        self._n_before = 0  # rows of the blocks before
         try:
             with self._naming_the_file():
                 self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
@@ -117,7 +118,9 @@ class CsvReader(TableReader):
     ) -> Iterator[Any]:
         with self._naming_the_file():
             for block in self._rows.blocks(self._block_bytes, empty_lines=len(self.names) == 1):
-                yield self._table(block, number_columns, kept)
+                table = self._table(block, number_columns, kept)
+                self._n_before += table.num_rows
+                yield table
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
@@ -136,6 +139,7 @@ class CsvReader(TableReader):
                     kinds |= self._kinds(block, unknown)
                 numbers = [name for name in columns if kinds.get(name) == "number"]
                 table = self._table(block, numbers, [n for n in columns if n not in numbers])
+                self._n_before += table.num_rows
                 yield pa.table({name: self._typed(table, name, kinds) for name in columns})
 
     def _kinds(self, block: bytes, columns: list[str]) -> dict[str, Kind]:
@@ -148,8 +152,7 @@ class CsvReader(TableReader):
             kind = kind_of(text, self._as_numbers, self._decimal)
             if kind == "mixed":
                 row, cell = odd_one(text, self._decimal)
-                line = self._rows.line_of(block, row)
-                mixed[name] = f"holds '{_shown(cell.encode())}' in line {line}"
+                mixed[name] = f"holds '{_shown(cell.encode())}' in {self._place(block, row)}"
             elif kind is not None:
                 found[name] = kind
         if mixed:
@@ -249,16 +252,19 @@ class CsvReader(TableReader):
                 self._spelled.add(name)
             if (row := _first_failure(self._as_numbers, text)) is not None:
                 cell = _shown(text.cast(pa.binary())[row].as_py())
-                bad[name] = f"holds '{cell}' in line {self._rows.line_of(block, row)}"
+                bad[name] = f"holds '{cell}' in {self._place(block, row)}"
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         for name in kept:
             text = columns[name].cast(pa.binary())
             if (row := _first_failure(lambda text: text.cast(pa.string()), text)) is not None:
                 raise RowError(
-                    f"column '{name}' is not UTF-8 in line {self._rows.line_of(block, row)}; "
-                    f"{_AS_UTF_8}"
+                    f"column '{name}' is not UTF-8 in {self._place(block, row)}; {_AS_UTF_8}"
                 )
+
+    def _place(self, block: bytes, row: int) -> str:
+        """Say which row of the table a row of a block is; lines count the header too."""
+        return f"row {self._n_before + row + 1} (line {self._rows.line_of(block, row)})"
 
     def _plain_numbers(self, text: Any) -> Any:
         """Return text as float64, without regard to spaces and words."""

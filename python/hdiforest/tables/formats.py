@@ -68,6 +68,7 @@ FORMATS = {
     **_packed(".ndjson", JsonLinesReader, write_json_lines),
 }
 ANY_ENDING = alternatives(FORMATS)
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 
 
 def ending(path: Path) -> str:
@@ -75,7 +76,10 @@ def ending(path: Path) -> str:
     for known in FORMATS:
         if path.name.lower().endswith(known):
             return known
-    raise TableError(f"{path}: a table's name must end in {ANY_ENDING}")
+    hint = ""
+    if path.suffix.lower() in _SPREADSHEETS:
+        hint = "; save the sheet as CSV or Parquet"
+    raise TableError(f"{path}: a table's name must end in {ANY_ENDING}{hint}")
 
 
 def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> TableReader:
