@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import BufferedWriter
 from pathlib import Path
+from typing import cast
 
 from hdiforest.unfinished import LOCK, folder_beside
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, within: Path | None = None) -> Iterator[Path]:
     """Give a temporary path; what is written there takes the place of `path` at the end.
 
+    Parameters
+    ----------
+    path : Path
+    within : Path, optional
+        Folder of `folder_beside` for the temporary file, if it lies beside the file that `path`
+        is. By default one is made, which has a cost of its own for each of many small files.
+
+    Notes
+    -----
     A link keeps pointing to the file that is replaced, and the file its permissions. If the block
     raises, KeyboardInterrupt included, the temporary file is removed and `path` stays as it was. A
     pipe or a device is not replaced: what was written is copied to it at the end.
@@ -36,8 +47,9 @@ def replacing(path: Path) -> Iterator[Path]:
                 shutil.copyfileobj(content, file)
         return
     path = Path(os.path.realpath(path))
-    with folder_beside(path) as own:
-        temporary = own / "content"
+    is_beside = within is not None and within.parent == path.parent
+    with nullcontext(cast("Path", within)) if is_beside else folder_beside(path) as own:
+        temporary = own / secrets.token_hex(8)
         yield temporary
         # Some writers give their file other permissions than new files have here.
         mode = (path if path.exists() else own / LOCK).stat().st_mode
@@ -48,13 +60,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BufferedWriter]:
+def writing(path: Path, within: Path | None = None) -> Iterator[BufferedWriter]:
     """Open `path` for writing in binary: as by `replacing`, or as it is if it `is_stream`."""
     if is_stream(path):
         with _stream(path) as file:
             yield file
     else:
-        with replacing(path) as temporary, temporary.open("xb") as file:
+        with replacing(path, within) as temporary, temporary.open("xb") as file:
             yield file
 
 

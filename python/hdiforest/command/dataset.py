@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from hdiforest.batch import BatchScorer
 from hdiforest.command.features import Features
 from hdiforest.command.inputs import Inputs, Source
-from hdiforest.command.progress import Progress
-from hdiforest.command.resume import as_metadata, keep_beside, origin_of, why_again
+from hdiforest.command.progress import Progress, no_progress
+from hdiforest.command.resume import Origin, as_metadata, keep_beside, origin_of, why_again
 from hdiforest.command.scoring import Columns, features_of, score_table
 from hdiforest.tables.table_reader import TableError
+from hdiforest.unfinished import folder_beside
 
 _MAX_FAULTS = 20  # in one message
 _FIRST_ROWS = 4096
+_SMALL_BYTES = 1 << 16
+_SMALL_AT_ONCE = 4
 
 
 class Done(NamedTuple):
@@ -140,23 +147,63 @@ def score_dataset(
     require_readable([source for source, _ in todo], scorer, settings.keep)
     total = sum(origin["size"] for _, origin in todo)
     n_rows = n_bytes = 0
-    for source, origin in todo:
-        out = folder / source.name
-        out.parent.mkdir(parents=True, exist_ok=True)
-        size = origin["size"]
-        n_rows += score_table(
-            scorer,
-            source.open(),
-            out,
-            keep=settings.keep,
-            n_threads=settings.n_threads,
-            batch_rows=settings.batch_rows,
-            metadata=as_metadata(origin),
-            advance=_of_all(advance, n_bytes, size, total),
-        )
-        keep_beside(origin, out)
-        n_bytes += size
+    for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        with folder_beside(Path(os.path.realpath(parent), "outputs")) as within, _pool() as pool:
+            score = partial(_score_into, folder, scorer, settings, within)
+            for is_small, tables in groupby(group, _is_small):
+                together = list(tables)
+                results = pool.map(score, together) if is_small else None
+                for table in together:
+                    size = table[1]["size"]
+                    show = _of_all(advance, n_bytes, size, total)
+                    if results is None:
+                        n_rows += score(table, show)
+                    else:
+                        n_rows += (n_own := next(results))
+                        show(n_own, 1.0)
+                    n_bytes += size
     return Done(n_rows, len(todo), len(sources) - len(todo), again)
+
+
+def _score_into(
+    folder: Path,
+    scorer: BatchScorer,
+    settings: Settings,
+    within: Path,
+    table: tuple[Source, Origin],
+    advance: Progress = no_progress,
+) -> int:
+    """Score a table to its output in a folder, and keep its origin; see `score_table`."""
+    source, origin = table
+    n_rows = score_table(
+        scorer,
+        source.open(),
+        folder / source.name,
+        keep=settings.keep,
+        n_threads=settings.n_threads,
+        batch_rows=settings.batch_rows,
+        metadata=as_metadata(origin),
+        within=within,
+        advance=advance,
+    )
+    keep_beside(origin, folder / source.name)
+    return n_rows
+
+
+def _is_small(table: tuple[Source, Origin]) -> bool:
+    """Whether scoring costs less than opening, syncing and naming files, which can overlap."""
+    source, origin = table
+    return source.system is None and origin["size"] <= _SMALL_BYTES
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:

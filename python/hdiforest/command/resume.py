@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hdiforest.atomic import writing
 from hdiforest.batch import BatchScorer
 from hdiforest.command.inputs import Source
 from hdiforest.command.scoring import Columns
@@ -54,12 +53,14 @@ def as_metadata(origin: Origin) -> dict[bytes, bytes]:
 
 
 def keep_beside(origin: Origin, out: Path) -> None:
-    """Write an origin to a hidden file beside an output whose format has no metadata."""
+    """Write an origin to a hidden file beside an output whose format has no metadata.
+
+    The file is written in place and not synced: if it is cut or lost, the output is made again.
+    """
     if _is_parquet(out):
         return
     record = {"origin": origin, "output": _identity(out)}
-    with writing(_beside(out)) as file:
-        file.write(json.dumps(record, sort_keys=True).encode())
+    _beside(out).write_bytes(json.dumps(record, sort_keys=True).encode())
 
 
 def why_again(origin: Origin, out: Path) -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from hdiforest.extras import need
 from hdiforest.result_names import require_distinct
 from hdiforest.tables.formats import TableReader, write_table
 from hdiforest.tables.table_reader import rows_of
+from hdiforest.tables.table_writer import Write
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
@@ -69,6 +71,7 @@ def score_table(
     n_threads: int = 1,
     batch_rows: int | None = None,
     metadata: Mapping[bytes, bytes] | None = None,
+    within: Path | None = None,
     advance: Progress = no_progress,
 ) -> int:
     """Score every row of a table; memory does not grow with their number. Closes the table.
@@ -89,6 +92,8 @@ def score_table(
         depends on it.
     metadata : mapping of bytes, optional
         For the schema of `out`.
+    within : Path, optional
+        See `hdiforest.atomic.replacing`.
     advance : callable
         Called with the number of rows that were written, and the share of the table.
 
@@ -120,10 +125,21 @@ def score_table(
             return pa.Table.from_arrays([*features.kept(part.rows), *results], schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
-        slices = _slices(features.batches(batch_rows), most, n_threads)
-        pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=max(1, n_rows // most))
+        batches = features.batches(batch_rows)
+        first = list(islice(batches, 1))
+        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:
+            first += islice(batches, 1)
+        slices = _slices(first, batches, most, n_threads)
+        if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:  # one slice: no use for threads
+            parts: Iterator[Any] = map(work, slices)
+        else:
+            n_ahead = max(1, n_rows // most)
+            pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=n_ahead)
+            parts = iter(pipeline)
         n_done = _written(
-            out, schema, iter(pipeline), lambda n, done: advance(n, _share(table, done))
+            write_table(out, schema, within),
+            parts,
+            lambda n, done: advance(n, _share(table, done)),
         )
         scorer.counts.add(features.counts)
         return n_done
@@ -135,15 +151,14 @@ def score_table(
 
 
 def _written(
-    out: Path,
-    schema: Any,
+    output: AbstractContextManager[Write],
     parts: Iterator[Any],
     advance: Callable[[int, int], Any],
 ) -> int:
     """Write Tables; the first one is there before anything is written."""
     first = next(parts, None)  # because a pipe cannot be emptied
     n_done = 0
-    with write_table(out, schema) as write:
+    with output as write:
         part = first
         while part is not None:
             write(part)
@@ -153,11 +168,16 @@ def _written(
     return n_done
 
 
-def _slices(batches: Iterator[Any], most: int, n_threads: int) -> Iterator[_Slice]:
-    """Cut Tables into slices: the first ones small, so that all threads have work soon."""
+def _slices(
+    first: list[Any], batches: Iterator[Any], most: int, n_threads: int
+) -> Iterator[_Slice]:
+    """Cut Tables into slices: the first ones small, so that all threads have work soon.
+
+    `first` are Tables that were taken from `batches`.
+    """
     n_done = 0
     with closing(batches):  # type: ignore[type-var]
-        for batch in batches:
+        for batch in chain(first, batches):
             begin = 0
             while begin < batch.num_rows:
                 n_rows = min(most, max(_FIRST_ROWS, n_done // n_threads), batch.num_rows - begin)

@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.columns import FLOAT32_MAX, MAX_EXACT, are_rounded, warn_of_rounded
-from hdiforest.extras import need
+from hdiforest.coding.columns import (
+    FLOAT32_MAX,
+    MAX_EXACT,
+    are_rounded,
+    as_float64,
+    warn_of_rounded,
+)
 from hdiforest.tables.arrow_files import ArrowReader, write_arrow
 from hdiforest.tables.csv_reader import CsvReader
 from hdiforest.tables.csv_writer import write_csv
@@ -108,7 +113,9 @@ def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> 
     return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
 
-def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:
+def write_table(
+    path: Path, schema: Any, within: Path | None = None
+) -> AbstractContextManager[Write]:
     """Write a table batch by batch; it appears under its name when the block ends without error.
 
     Parameters
@@ -117,6 +124,8 @@ def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:
         Its ending says the format. Replaced if it exists; a pipe or a device is written as the
         batches come.
     schema : pyarrow.Schema
+    within : Path, optional
+        See `hdiforest.atomic.replacing`.
 
     Returns
     -------
@@ -130,7 +139,7 @@ def write_table(path: Path, schema: Any) -> AbstractContextManager[Write]:
     TableError
         If the ending of the name is unknown.
     """
-    return written(path, schema, FORMATS[ending(path)].write)
+    return written(path, schema, FORMATS[ending(path)].write, within)
 
 
 def numbers(batch: Any, n_columns: int) -> NDArray[np.float64]:
@@ -138,10 +147,9 @@ def numbers(batch: Any, n_columns: int) -> NDArray[np.float64]:
 
     Null is NaN.
     """
-    float64 = need("pyarrow").float64()
     matrix = np.empty((batch.num_rows, n_columns))
     for j in range(n_columns):
-        matrix[:, j] = batch.column(j).cast(float64, safe=False).to_numpy()
+        matrix[:, j] = as_float64(batch.column(j).combine_chunks())
     return matrix
 
 

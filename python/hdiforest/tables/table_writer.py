@@ -19,10 +19,12 @@ StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 
 @contextmanager
-def written(path: Path, schema: Any, start: StartWriting) -> Iterator[Write]:
+def written(
+    path: Path, schema: Any, start: StartWriting, within: Path | None = None
+) -> Iterator[Write]:
     """Write a table in the format of `start`; see `hdiforest.tables.formats.write_table`."""
     # Readers raise TableError, so any OSError in the block is the writer's.
-    with _naming_the_file(path), writing(path) as file:
+    with _naming_the_file(path), writing(path, within) as file:
         layers: list[Any] = []
         try:
             yield start(file, schema, layers)
