@@ -274,6 +274,107 @@ def test_no_command_and_unknown_endings(capsys):
     assert "got 1.5" in failure(capsys, call, code=2)
 
 
+SCORE = ["score", "{model}", "{new}", "-o", "{out}"]
+FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "sentence"),
+    [
+        # Options, alone and together: 2.
+        *(
+            ([*SCORE, *options], 2, options[0])
+            for options in (
+                ["--coverage", "0.9", ".90"],
+                ["--kind", "calibrated"],
+                ["--keep", "f1", "f1"],
+                ["--keep", "prediction"],
+                ["--keep-all", "--keep", "f1"],
+                ["--resume"],
+                ["--kind", "shortest"],
+                ["--part", "2/1"],
+                ["--batch-rows", "0"],
+                ["--jobs", "9" * 23],
+                ["--sep", ""],
+                ["--decimal", ";"],
+                ["--encoding", "rot13"],
+            )
+        ),
+        *(
+            ([*FIT, *options], 2, options[0])
+            for options in (
+                ["--seed", "4294967296"],
+                ["--max-depth", "9" * 23],
+                ["--min-samples-leaf", "9" * 23],
+                ["--max-features", "9" * 23],
+                ["--max-samples", "9" * 23],
+                ["--coverage", "0.9", "0.9"],
+                ["--coverage", "1"],
+                ["--coverage", "0.999"],
+                ["--groups", "f1"],
+                ["--report", ""],
+            )
+        ),
+        (["score", "{model}", "", "-o", "{out}"], 2, "a name must not be empty"),
+        (["score", "", "{new}", "-o", "{out}"], 2, "a name must not be empty"),
+        (["score", "{model}", "{new}", "-o", ""], 2, "a name must not be empty"),
+        (["score", "{model}", "{new}", "-o", "{new}"], 2, "must not be one of the inputs"),
+        (["inspect", ""], 2, "a name must not be empty"),
+        (["check", "{model}", "", "--target", "y"], 2, "a name must not be empty"),
+        (["check", "{model}", "{train}", "--target", "target", "--coverage", ".8", "0.8"], 2,
+         "argument --coverage: 0.8 must not be given twice"),
+        # Files and what they hold: 1.
+        ([*SCORE, "--keep", "none"], 1, "no column 'none'"),
+        (["score", "{model}", "none.csv", "-o", "{out}"], 1, "none.csv: No such file"),
+        (["score", "{model}", "{new}", "-o", "none/out.csv"], 1, "there is no folder"),
+        (["score", "none.hdi", "{new}", "-o", "{out}"], 1, "there is no model file"),
+        (["inspect", "{new}"], 1, "is not a model file: it looks like a table or another text$"),
+        (["check", "{model}", "{new}", "--target", "target"], 1, "no column 'target'"),
+        (["fit", "{new}", "--target", "target", "-o", "{out}"], 1, "no column 'target'"),
+    ],
+)  # fmt: skip
+def test_exit_codes(capsys, model_path, table, tmp_path, call, code, sentence):
+    names = {"new": table, "model": model_path, "out": tmp_path / "out.csv"}
+    names["train"] = model_path.parent / "train.csv"
+    assert re.search(sentence, failure(capsys, [each.format(**names) for each in call], code))
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(("n_copies", "has_rate"), [(1, False), (9, True)])
+def test_a_rate_is_told_of_many_rows_only(frame, model_path, tmp_path, capsys, n_copies, has_rate):
+    pd.concat([frame] * n_copies).to_csv(tmp_path / "t.csv", index=False)
+    capsys.readouterr()
+    assert run(["score", model_path, tmp_path / "t.csv", "-o", tmp_path / "o.csv"]) == 0
+    assert ("rows/s" in capsys.readouterr().out) == has_rate
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "clause"),
+    [
+        ("a", "x", "must hold numbers, but holds 'x' in row 3 (line 5)"),
+        ("a", "1e39", "must hold numbers that fit into float32, but holds 1e+39 in row 3"),
+        ("b", "maybe", "must hold booleans, but holds 'maybe' in row 3"),
+        ("b", "2", "must hold booleans, but holds '2' in row 3"),
+        ("day", "soon", "but holds 'soon' in row 3"),
+        ("y", "", "must be finite in every row, but 1 of 5 rows are not: row 3 holds a missing"),
+    ],
+)
+def test_cells_of_a_row_are_told_by_one_number(tmp_path, capsys, column, cell, clause):
+    names = ["a", "b", "day", "word", "y"]
+    first, second = ["1", "true", "2024-01-01", '"x\nx"', "1"], ["2", "0", "2024-01-02", "x", "2"]
+    no = ["2", "false", "2024-01-02", "x", "2"]
+    bad = [cell if name == column else own for name, own in zip(names, second, strict=True)]
+
+    def write(path, rows):
+        path.write_text("".join(",".join(row) + "\n" for row in [names, *rows]))
+        return path
+
+    train = write(tmp_path / "train.csv", [first, no] * 50)
+    assert run(["fit", train, "--target", "y", "-o", tmp_path / "m", "--trees", "5"]) == 0
+    new = write(tmp_path / "new.csv", [first, second, bad, second, first])
+    assert clause in failure(capsys, ["check", tmp_path / "m", new, "--target", "y"])
+
+
 def test_the_output_must_not_be_an_input(capsys, model_path, table, tmp_path):
     before = table.read_bytes()
     (tmp_path / "link.csv").symlink_to(table)

@@ -116,6 +116,57 @@ def test_a_fit_says_at_which_levels_it_is_not_calibrated(
     assert getattr(getattr(loaded, "calibration_", None), "coverages", ()) == known
 
 
+@pytest.mark.parametrize(
+    ("more", "n_rows", "reason", "known"),
+    [
+        (["--calibrate", "split"], 400, " at 0.99: 80 calib", (0.5, 0.8, 0.9, 0.95)),
+        (["--calibrate", "split"], 60, " at 0.95, 0.99: 12 calib", (0.5, 0.8, 0.9)),
+        (["--calibrate", "cv+", "--folds", 2], 30, " at 0.99: 30 calib", (0.5, 0.8, 0.9, 0.95)),
+    ],
+)
+def test_held_out_rows_calibrate_what_they_allow(tmp_path, capsys, more, n_rows, reason, known):
+    TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
+    fit(tmp_path / "train.csv", tmp_path / "m", *more)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "Not calibrated" in line]
+    assert line == f"Not calibrated{reason}ration rows are too few"
+    assert HDIForestRegressor.load(tmp_path / "m").calibration_.coverages == known
+
+
+@pytest.mark.parametrize("method", ["oob", "split", "cv+"])
+def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
+    more = ["--calibrate", method, "--folds", 2, "--coverage", 0.85, 0.6]
+    fit(folder / "train.csv", tmp_path / "m", *more, "--report", tmp_path / "report.html")
+    printed = capsys.readouterr().out
+    assert re.search(r"\n0\.6 .*\n0\.85 ", printed)
+    assert "Not calibrated" not in printed
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert loaded.calibration_.coverages == (0.6, 0.85)
+    call = ["score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "o.csv"]
+    assert run([*call, "--coverage", 0.85]) == 0
+    expected = loaded.predict_interval(NEW[FEATURES], 0.85)
+    assert_array_equal(read(tmp_path / "o.csv")[["lower_0.85", "upper_0.85"]], expected)
+
+    def refuse(*_, **__):
+        raise AssertionError("too few rows must be told before the fit")
+
+    monkeypatch.setattr(HDIForestRegressor, "fit", refuse)
+    call = ["fit", folder / "train.csv", "--target", "target", "-o", tmp_path / "m"]
+    n_rows = 102 if method == "split" else 510
+    assert failure(capsys, [*call, "--calibrate", method, "--coverage", 0.5, 0.999], code=2) == (
+        f"--coverage 0.999 needs 999 calibration rows, and there are {n_rows}"
+    )
+    call += ["--calibrate", "none", "--coverage", 0.5]
+    assert "--coverage must not be given with --calibrate none" in failure(capsys, call, code=2)
+
+
+def test_too_few_rows_for_a_coverage_are_told_before_calibrating(folder, raw, capsys):
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "--coverage"]
+    assert failure(capsys, [*call, 0.999], code=2).startswith("--coverage 0.999 needs 999 calibr")
+    call += [0.99, "--confidence", 0.99]
+    needs = "--coverage 0.99 needs 459 calibration rows, and there are 300"
+    assert failure(capsys, call, code=2) == needs
+
+
 def test_none_calibrates_nothing_and_says_nothing(folder, raw, tmp_path, capsys):
     fit(folder / "train.csv", tmp_path / "m", "--calibrate", "none")
     assert "alibrated" not in capsys.readouterr().out

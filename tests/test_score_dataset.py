@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.command import scoring
 from hdiforest.command.cli import main
 from hdiforest.command.hive import typed
 
@@ -247,6 +249,67 @@ def test_outputs_that_are_there_and_equal_are_left(model, folder, tmp_path, caps
     assert "two.csv: the input has changed" in printed
     after = {n: os.stat(tmp_path / "out" / n).st_mtime_ns for n in before}
     assert all(after[name] > before[name] for name in before)
+
+
+@pytest.mark.parametrize("damage", [b"[" * 100_000, b"[1", b"[]", b"7", b"\xff", b""])
+def test_outputs_with_a_damaged_record_are_made_again(model, folder, tmp_path, capsys, damage):
+    out = tmp_path / "out"
+    score(model, folder, "-o", out)
+    (out / ".two.csv.hdiforest.json").write_bytes(damage)
+    score(model, folder, "-o", out, "--resume")
+    printed = capsys.readouterr().out
+    assert "50 rows of 1 tables scored" in printed
+    assert "Scored again: two.csv: what it was made from is not known" in printed
+    score(model, folder, "-o", out, "--resume")
+    assert "0 rows of 0 tables scored" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_and_sockets_among_tables_are_not_waited_for(model, folder, tmp_path, capsys):
+    os.mkfifo(folder / "pipe.csv")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(folder / "socket.csv"))
+        for inputs in (folder, folder / "*.csv"):
+            call = [sys.executable, "-P", "-m", "hdiforest", "score", model, inputs]
+            command = [*map(str, call), "-o", str(tmp_path / f"out{inputs.suffix}")]
+            subprocess.run(command, check=True, timeout=60)
+    assert tables_in(tmp_path / "out") == ["deep/three.parquet", "one.parquet", "two.csv"]
+    assert tables_in(tmp_path / "out.csv") == ["two.csv"]
+    call = [model, folder / "two.csv", folder / "pipe.csv", "-o", tmp_path / "none"]
+    assert "pipe.csv is a pipe or a device, and must be" in failure(capsys, *call, code=2)
+    (folder / "pipe.csv").unlink()
+    (folder / "lost.csv").symlink_to("nowhere")  # not skipped: it may be a table
+    assert "lost.csv: No such file" in failure(capsys, model, folder, "-o", tmp_path / "none")
+
+
+def test_a_small_table_is_synced_once_and_starts_no_threads(model, tmp_path, monkeypatch, capsys):
+    (tmp_path / "in").mkdir()
+    for i in range(12):
+        rows(i).to_csv(tmp_path / "in" / f"{i:02}.csv", index=False)
+    synced, made = [], []
+    fsync, mkdir = os.fsync, os.mkdir
+    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
+    monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(path), mkdir(path, *mode)))
+    monkeypatch.setattr(scoring, "Pipeline", None)
+    score(model, tmp_path / "in", "-o", tmp_path / "out")
+    assert "600 rows of 12 tables scored" in capsys.readouterr().out
+    assert len(synced) == 12
+    assert len(made) == 2  # the folder of outputs, and one for unfinished ones
+    score(model, tmp_path / "in", "-o", tmp_path / "out", "--resume")
+    assert "12 outputs were there" in capsys.readouterr().out
+
+
+def test_a_fault_among_small_tables_stops_the_others(model, tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for i in range(40):
+        rows(i).to_csv(tmp_path / "in" / f"{i:02}.csv", index=False)
+    out = tmp_path / "out"
+    (out / "07.csv").mkdir(parents=True)  # cannot be replaced
+    assert "07.csv: it is a folder" in failure(capsys, model, tmp_path / "in", "-o", out)
+    found = tables_in(out)
+    assert 7 <= len(found) < 39
+    assert all(len(read(out / name)) == 50 for name in found)
+    assert [name for name in os.listdir(out) if name.endswith(".tmp")] == []
 
 
 def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys):

@@ -10,6 +10,8 @@ from hdiforest.command.inputs import Part
 from hdiforest.tables.formats import TableError, ending
 from hdiforest.text import percentage_hint
 
+_MOST = 2**32 - 1  # as a seed may be
+
 
 def name(text: str) -> str:
     """Return the name of a file or folder, which must not be empty."""
@@ -62,6 +64,8 @@ def share(text: str) -> float:
 def _whole(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
+    if int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"a whole number up to {_MOST} is needed, got {text}")
     return int(text)
 
 
@@ -82,8 +86,8 @@ def positive(text: str) -> int:
 
 def number_or_share(text: str) -> int | float:
     """Return a whole number from 1 on, or a share in (0, 1]."""
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
+    if text.isdecimal() and text.strip("0"):
+        return _whole(text, 1)
     share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(

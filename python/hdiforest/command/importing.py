@@ -71,7 +71,7 @@ def _by_joblib(path: Path, trusted: bool) -> Any:
     try:
         return need("joblib").load(path)
     except Exception as error:  # unpickling raises whatever the file says
-        raise ValueError(f"cannot load {path} by joblib: {error}") from None
+        raise ValueError(f"cannot load {path} by joblib: {error!r}") from None
 
 
 def read_table_of(
