@@ -139,6 +139,7 @@ def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
     printed = capsys.readouterr().out
     assert re.search(r"\n0\.6 .*\n0\.85 ", printed)
     assert "Not calibrated" not in printed
+    assert "<td>85 %</td>" in (tmp_path / "report.html").read_text("utf-8")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     assert loaded.calibration_.coverages == (0.6, 0.85)
     call = ["score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "o.csv"]

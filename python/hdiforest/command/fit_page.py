@@ -100,6 +100,7 @@ def _coverage(
             "calibration. Coverage is the share of targets inside; widths are means, in the unit "
             "of the target.</p>"
         )
+    coverages = () if calibration is None else calibration.coverages
     head = ["level"]
     kinds: list[tuple[str, Callable[[float], list[str]]]] = []
     if record is not None:
@@ -115,7 +116,7 @@ def _coverage(
     if kinds:
         rows = [
             [f"{100 * level:g} %", *(cell for _, cells in kinds for cell in cells(level))]
-            for level in CALIBRATED_LEVELS
+            for level in sorted({*CALIBRATED_LEVELS, *coverages})
         ]
         shown += _table(head, rows)
     if calibration is None:
