@@ -216,11 +216,24 @@ def test_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"x", b"a,b\n1,2\n", b"\x80\x04K\x01.", struct.pack("<Q", 2**62) + b"{}"]
+    ("data", "reason"),
+    [
+        *((data, ", or is damaged") for data in (b"", b"x", b"\x80\x04K\x01.")),
+        (struct.pack("<Q", 2**62) + b"{}", ", or is damaged"),
+        *(
+            (data, ": it looks like a table or another text")
+            for data in (b"a,b\n1,2\n", b"hello you")
+        ),
+        ("größe\tort\n1\tKöln\n".encode("latin-1"), ": it looks like a table or another text"),
+        *(
+            (data, ": it looks like a table of Parquet")
+            for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")
+        ),
+    ],
 )
-def test_files_that_are_no_models(data, tmp_path):
+def test_files_that_are_no_models(data, reason, tmp_path):
     (tmp_path / "file").write_bytes(data)
-    with pytest.raises(ValueError, match="is not a model file, or is damaged"):
+    with pytest.raises(ValueError, match=f"is not a model file{reason}"):
         HDIForestRegressor.load(tmp_path / "file")
 
 
