@@ -305,3 +305,22 @@ def test_a_pickle_is_checked_against_its_forest(model):
         damaged = state | {"_calibration": stored | {"centred": centred}}
         with pytest.raises(ValueError, match=r"leaf_means must be|does not fit"):
             HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (0.3, 0.1)])
+def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
+    """And lie in their range, in memory, of a pickle and of a file."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = first + step * rng.poisson(1.0, 300)
+    forest = RandomForestRegressor(60, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, y)
+    for method in ("oob", "jackknife+"):
+        model.calibrate([0.5, 0.9], method=method)
+        found = model.predict_interval(X, [0.5, 0.9])
+        assert np.isin(found, y).all()
+        model.save(tmp_path / "model.hdi")
+        loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+        for copy in (loaded, pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(copy.predict_interval(X, [0.5, 0.9]), found)
