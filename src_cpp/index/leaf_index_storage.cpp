@@ -46,12 +46,13 @@ void LeafIndexBuilder::allocate() {
     }
     const auto n_entries = static_cast<std::size_t>(tree_begin_.back());
     leaf_begin_.resize(rows_.n_outputs * (n_leaves() + rows_.n_trees));
-    narrow_ranks() ? short_ranks_.resize(n_entries) : ranks_.resize(n_entries);
-    if (wide_) wide_units_.resize(n_entries);
-    if (!wide_ && !uniform_) narrow_units_.resize(n_entries);
-    if (has_copies() && narrow_copies()) few_copies_.resize(n_entries);
-    if (has_copies() && !narrow_copies()) many_copies_.resize(n_entries);
-    if (keep_row_weights_) entry_weights_.resize(n_entries);
+    const auto grow = [&](auto& values) { grow_in_pieces(values, n_entries, interruption_); };
+    narrow_ranks() ? grow(short_ranks_) : grow(ranks_);
+    if (wide_) grow(wide_units_);
+    if (!wide_ && !uniform_) grow(narrow_units_);
+    if (has_copies() && narrow_copies()) grow(few_copies_);
+    if (has_copies() && !narrow_copies()) grow(many_copies_);
+    if (keep_row_weights_) grow(entry_weights_);
 }
 
 // Copies the entries of one tree to the arrays that there are.
