@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.candidates import Array, checked_targets
+from hdiforest.calibration.candidates import Array, check_flag, checked_targets
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200
@@ -92,10 +92,11 @@ class Finish:
         Raises
         ------
         ValueError
-            If y_train is not (n,) with n > 0 and finite.
+            If y_train is not (n,) with n > 0 and finite, or clip is neither True nor False.
         """
         y = checked_targets("y_train", y_train)
-        clips = clip and len(y) >= MIN_ROWS_TO_CLIP
+        check_flag("clip", clip)
+        clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
         return cls(float(y.min()), float(y.max()), lattice(y), clips, np.unique(y))
 
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
