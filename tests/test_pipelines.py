@@ -395,6 +395,22 @@ def test_text_that_misses_none_and_nan_stays_as_it_is():
     assert_array_equal(model._steps.encode(table), made.astype(np.float32))
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
+    """A model in memory and its file take the same ones."""
+    pytest.importorskip("safetensors")
+    numbers = pd.DataFrame({"x": 1e39 * np.arange(100.0) + 1e38})
+    model = HDIForestRegressor(make_pipeline(scaler, forest(n=10))).fit(numbers, Y[:100])
+    model.save(tmp_path / "model.hdi")
+    loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+    assert_array_equal(loaded.predict(numbers), model.predict(numbers))
+    for refused in (1e300, -1e300, np.inf):
+        for each in (model, loaded):
+            with pytest.raises(ValueError, match=r"infinity|'x' must hold numbers that fit into"):
+                each.predict(pd.DataFrame({"x": [1.0, refused]}))
+
+
 def test_text_as_rows():
     from sklearn.feature_extraction.text import CountVectorizer
 
