@@ -17,9 +17,10 @@ def checked_random_state(random_state: Any) -> RandomState:
         If it is something else.
     """
     try:
-        return check_random_state(random_state)
+        found: RandomState = check_random_state(random_state)
     except ValueError:
         raise ValueError(
             "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None, got "
             f"{random_state!r}"
         ) from None
+    return found
