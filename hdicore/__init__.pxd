@@ -162,8 +162,10 @@ cdef inline hdicore_index *index_build(
 
 
 cdef inline hdicore_index *index_from(leaf_index) except NULL:
-    """The index of a hdicore.LeafIndex once more, to be released; AttributeError if it is none."""
-    capsule = leaf_index.__hdicore_index__()
+    """The index of a hdicore.LeafIndex once more, to be released; TypeError if it is none."""
+    if not hasattr(leaf_index, "__hdicore_index__"):
+        raise TypeError(f"leaf_index must be a hdicore.LeafIndex, got {type(leaf_index).__name__}")
+    capsule = leaf_index.__hdicore_index__()  # owns what its pointer points to
     return index_share(<const hdicore_index *>PyCapsule_GetPointer(capsule, "hdicore.index"))
 
 

@@ -27,13 +27,16 @@ def known(y_train):
 
 
 def finish(lower, upper, y_train, clip=True):
-    """One interval; the lattice's slack is taken as 1e-6 steps."""
+    """One interval; values within 1e-6 steps of a lattice point are taken to be it."""
     least, largest, grid = known(tuple(y_train))
     if lower > upper:
         lower = upper = (lower + upper) / 2
-    if clip and len(y_train) >= 200:
-        lower = lower if math.isinf(lower) else min(max(lower, least), largest)
-        upper = upper if math.isinf(upper) else min(max(upper, least), largest)
+
+    def clipped(end):
+        return min(max(end, least), largest) if clip and len(y_train) >= 200 else end
+
+    if not math.isinf(lower):
+        lower, upper = clipped(lower), clipped(upper)
     if grid is None or math.isinf(lower):
         return lower, upper
     base, step = grid
@@ -42,7 +45,11 @@ def finish(lower, upper, y_train, clip=True):
     inside = [p for p in points if lower - 1e-6 * step <= p <= upper + 1e-6 * step]
     if not inside:
         inside = [min(points, key=lambda p: abs(p - (lower + upper) / 2))]
-    return min(inside) - 1e-6 * step, max(inside) + 1e-6 * step
+
+    def target(point):
+        return next((y for y in set(y_train) if abs(y - point) < 1e-6 * step), point)
+
+    return clipped(target(min(inside))), clipped(target(max(inside)))
 
 
 def pad(scores, coverage):

@@ -277,3 +277,24 @@ index.intervals(query, n_threads=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     assert int(run_python(program)) < 150_000  # kB; a block of 256 rows would take 400,000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+def test_a_large_index_is_never_long_without_a_look_at_signals():
+    """Not even while the system moves it to large pages. Seconds are those of the processor."""
+    program = """
+import signal
+import time
+import numpy as np
+from hdicore import LeafIndex
+rng = np.random.default_rng(0)
+leaves, y = rng.integers(0, 999, (1_000_000, 99), dtype=np.int32), rng.normal(size=1_000_000)
+looks = [time.thread_time()]
+signal.signal(signal.SIGALRM, lambda *_: looks.append(time.thread_time()))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+LeafIndex(leaves, y, n_threads=1)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(np.diff([*looks, time.thread_time()]).max())
+"""
+    assert float(run_python(program)) < 0.25

@@ -6,11 +6,30 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdiforest import HDIForestRegressor
-from hdiforest.metrics import coverage_score
+from hdicore import weighted_hdi
+from hdiforest import (
+    CalibrationDisplay,
+    DistributionDisplay,
+    ForestSearchOOB,
+    HDIForestRegressor,
+    IntervalDisplay,
+    LeafModel,
+    WidthDisplay,
+    from_leaves,
+)
+from hdiforest.batch import BatchScorer
+from hdiforest.calibration import Finish
+from hdiforest.metrics import (
+    coverage_score,
+    coverage_scorer,
+    interval_score,
+    interval_scorer,
+    pinball_scorer,
+)
 
 from .calibration_twin import two_kinds_of_rows
 from .oracle import SKLEARN
@@ -169,7 +188,7 @@ def test_a_model_of_the_default_forest_is_calibrated():
     assert again.calibration_ == model.calibration_
 
 
-@pytest.mark.parametrize(("n", "coverages"), [(1, None), (3, (0.5,)), (12, (0.5, 0.8, 0.9))])
+@pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])
 def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
     model = HDIForestRegressor().fit(X_TRAIN[:n], Y_TRAIN[:n])
     assert getattr(getattr(model, "calibration_", None), "coverages", None) == coverages
@@ -305,3 +324,133 @@ def test_a_pickle_is_checked_against_its_forest(model):
         damaged = state | {"_calibration": stored | {"centred": centred}}
         with pytest.raises(ValueError, match=r"leaf_means must be|does not fit"):
             HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (0.3, 0.1)])
+def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
+    """And lie in their range, in memory, of a pickle and of a file."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = first + step * rng.poisson(1.0, 300)
+    forest = RandomForestRegressor(60, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, y)
+    for method in ("oob", "jackknife+"):
+        model.calibrate([0.5, 0.9], method=method)
+        found = model.predict_interval(X, [0.5, 0.9])
+        assert np.isin(found, y).all()
+        model.save(tmp_path / "model.hdi")
+        loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+        for copy in (loaded, pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(copy.predict_interval(X, [0.5, 0.9]), found)
+
+
+@pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 9, 10, 20])
+def test_defaults_work_with_any_number_of_rows(n, tmp_path):
+    """The fit calibrates if there are rows enough for the coverage of `predict_interval`."""
+    pytest.importorskip("safetensors")
+    pytest.importorskip("pyarrow")
+    model = HDIForestRegressor(random_state=0).fit(X[:n], Y[:n])
+    assert hasattr(model, "calibration_") == (n >= 9)
+    ends = model.predict_interval(X_NEW)
+    assert np.isfinite(ends).all()
+    model.save(tmp_path / "model.hdi", training_rows=False)
+    scored = BatchScorer(tmp_path / "model.hdi")({str(j): X_NEW[:, j] for j in range(5)})
+    assert_array_equal(ends, np.transpose([scored["lower_0.9"], scored["upper_0.9"]]))
+
+
+def test_a_coverage_out_of_reach_says_what_is_not():
+    model = HDIForestRegressor(random_state=0).fit(X[:12], Y[:12])
+    said = r"coverage 0.97 needs 33 calibration rows, and there are 12; .* kind='hdi'"
+    with pytest.raises(ValueError, match=said):
+        model.predict_interval(X_NEW, 0.97)
+
+
+WRONG_SHARES = {
+    "text": ("0.9", "coverages? must .*'0.9'"),
+    "texts": (["0.5", "0.9"], r"coverages? must .*'0.5'.*'0.9'"),
+    "boolean": (True, "coverages? must .*True"),
+    "none": (0, "coverages? must .* 0"),
+    "percentage": (90, "coverages? must .*90"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_SHARES.values(), ids=WRONG_SHARES)
+def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model, tmp_path):
+    """numpy casts texts and booleans to floats."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("safetensors")
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    padded = clone(leaves).fit(X_TRAIN, Y_TRAIN).calibrate(X_NEW, Y_NEW, [0.5, 0.8])
+    model.save(tmp_path / "model.hdi")
+    ends = model.predict_interval(X_NEW, [0.5, 0.8])
+    several = given if isinstance(given, list) else [given]
+    for call in (
+        lambda: model.calibrate(given),
+        lambda: model.predict_interval(X_NEW, given),
+        lambda: model.predict_interval(X_NEW, given, output="pyarrow"),
+        lambda: model.predict_interval(X_NEW, given, kind="hdi"),
+        lambda: model.oob_interval(given),
+        lambda: leaves.predict_interval(X_NEW, given),
+        lambda: leaves.calibrate(X_NEW, Y_NEW, given),
+        lambda: padded.predict_interval(X_NEW, given),
+        lambda: padded.predict_interval(X_NEW, given, output="pyarrow"),
+        lambda: weighted_hdi(Y, None, given),
+        lambda: model.scorer_.intervals(X_NEW, given),
+        lambda: BatchScorer(tmp_path / "model.hdi", given),
+        lambda: interval_score(Y_NEW, ends[..., 0], given),
+        lambda: interval_scorer(given),
+        lambda: coverage_scorer(given),
+        lambda: ForestSearchOOB(coverage=given).fit(X_TRAIN, Y_TRAIN),
+        lambda: IntervalDisplay.from_estimator(model, X_NEW, Y_NEW, coverage=given),
+        lambda: IntervalDisplay.from_predictions(Y_NEW, ends[..., 0], coverage=given),
+        lambda: WidthDisplay.from_estimator(model, X_NEW, Y_NEW, coverage=given),
+        lambda: WidthDisplay.from_predictions(Y_NEW, ends[..., 0], coverage=given),
+        lambda: CalibrationDisplay.from_estimator(model, X_NEW, Y_NEW, coverages=several),
+        lambda: CalibrationDisplay.from_predictions(
+            Y_NEW, ends[..., : len(several)], coverages=several
+        ),
+        lambda: DistributionDisplay.from_estimator(model, X_NEW[:1], coverage=given),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_quantiles_are_numbers(model):
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    for given in ("0.9", ["0.9"], True, [True, False]):
+        for call in (
+            lambda: model.predict_quantiles(X_NEW, given),  # noqa: B023
+            lambda: model.oob_quantiles(given),  # noqa: B023
+            lambda: leaves.predict_quantiles(X_NEW, given),  # noqa: B023
+            lambda: pinball_scorer(given),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match="quantiles must "):
+                call()
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 2**32, 0.5])
+def test_seeds_are_refused_in_one_sentence(seed, model):
+    for call in (
+        lambda: model.sample(X_NEW, 2, random_state=seed),
+        lambda: model.calibrate(random_state=seed),
+        lambda: HDIForestRegressor(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+        lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+    ):
+        with pytest.raises(ValueError, match=r"random_state'? (must|parameter)"):
+            call()
+
+
+@pytest.mark.parametrize("clip", ["no", 0, None])
+def test_clip_is_a_boolean(clip, model, monkeypatch):
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    monkeypatch.setattr(LeafModel, "_query", None)
+    for call in (
+        lambda: model.calibrate(clip=clip),
+        lambda: model.calibrate(method="split", X=X_NEW, y=Y_NEW, clip=clip),
+        lambda: leaves.calibrate(X_NEW, Y_NEW, clip=clip),
+        lambda: Finish.of(Y_NEW, clip=clip),
+    ):
+        with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
+            call()

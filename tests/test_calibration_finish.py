@@ -98,10 +98,7 @@ def test_each_rule_by_hand():
         ((4.6, 4.8), (5, 5)),
         ((-7.0, 3.2), (3, 3)),
     ]:
-        found = grades.apply(*given_ends)
-        assert found == pytest.approx(expected, abs=2e-6)
-        assert found[0] < expected[0]
-        assert found[1] > expected[1]
+        assert grades.apply(*given_ends) == expected
     lower, upper = grades.apply(-math.inf, math.inf)
     assert (lower, upper) == (-math.inf, math.inf)
     assert np.isnan(grades.apply(math.nan, math.nan)).all()
@@ -126,8 +123,35 @@ def test_no_target_of_the_lattice_is_lost(dtype):
     finish = Finish.of(np.repeat(values, 4))
     assert finish.lattice is not None
     lower, upper = finish.apply(values, values)
-    assert np.all((lower <= values) & (values <= upper))
-    assert np.max(upper - lower) < 1e-4
+    np.testing.assert_array_equal([lower, upper], [values, values])
+
+
+@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize(
+    "values",
+    [np.arange(5.0), np.arange(1.0, 3), np.arange(12) * 0.1 - 0.3, np.arange(20) / 100],
+)
+def test_ends_on_a_lattice_are_training_targets(values, clip):
+    """Not beside them, so that none is outside of their range."""
+    finish = Finish.of(np.repeat(values, 100), clip=clip)
+    rng = np.random.default_rng(0)
+    given_ends = np.sort(rng.uniform(values[0], values[-1], (1000, 2)))
+    found = np.array(finish.apply(*given_ends.T))
+    assert np.isin(found, values).all()
+    assert np.array_equal(finish.apply(*found), found)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.1, np.float64(np.float32(0.1))])
+def test_targets_of_other_rows_are_covered_if_their_score_says_so(step):
+    """On the lattice, beside it, between its points, and where no training target is."""
+    values = (np.arange(40) * step)[np.r_[:20, 30:40]]
+    finish = Finish.of(np.repeat(values, 8), clip=False)
+    y = np.concatenate([values, values + 1e-7 * step, values - 1e-16, values + 0.4 * step])
+    base = np.stack([y - step, y + step], axis=1)
+    scores = conformity_scores(base, y, finish)
+    for i in range(len(y)):
+        lower, upper = padded(base[[i]][..., None], [scores[i]], finish)[0, :, 0]
+        assert lower <= y[i] <= upper
 
 
 @given(

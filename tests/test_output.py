@@ -7,10 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, blocks, from_leaves
 from hdiforest.result_names import ENDS, interval_names
@@ -252,6 +255,38 @@ def test_the_setting_decides_where_the_call_does_not(make):
     assert isinstance(make().predict_interval(X_NEW), np.ndarray)
     model.set_output("numpy")
     assert isinstance(model.predict_interval(X_NEW), np.ndarray)
+
+
+@pytest.mark.parametrize("make", [forest_model, leaf_model])
+def test_the_setting_in_the_words_of_scikit_learn(make):
+    model = make()
+    for transform, kind in (
+        ("pandas", pd.DataFrame),
+        ("polars", pl.DataFrame),
+        (None, pl.DataFrame),
+        ("default", np.ndarray),
+    ):
+        assert model.set_output(transform=transform) is model
+        assert isinstance(model.predict_interval(X_NEW), kind)
+    assert isinstance(model.set_output("pandas").set_output().predict_interval(X_NEW), pd.DataFrame)
+    with pytest.raises(ValueError, match="output and transform mean the same; only one"):
+        model.set_output("pandas", transform="pandas")
+    with pytest.raises(ValueError, match=r"transform must be .default., .* or None, got .frame."):
+        model.set_output(transform="frame")
+
+
+def test_transformers_around_a_model_give_tables():
+    model = HDIForestRegressor(FOREST)
+    for whole in (
+        make_pipeline(StandardScaler(), model).set_output(transform="pandas"),
+        HDIForestRegressor(make_pipeline(StandardScaler(), FOREST).set_output(transform="pandas")),
+    ):
+        with config_context(transform_output="pandas"):
+            last = whole.fit(X, Y)[-1] if hasattr(whole, "steps") else whole.fit(X, Y)
+            assert isinstance(whole.predict(X_NEW), np.ndarray)
+            assert isinstance(last.oob_interval(), np.ndarray)
+        last.set_output(transform="pandas")
+        assert isinstance(last.oob_interval(), pd.DataFrame)
 
 
 def test_scikit_learn_meets_arrays():

@@ -333,6 +333,84 @@ def test_polars_tables():
     assert_array_equal(HDIForestRegressor(pipeline()).fit(raw, Y).predict(new), model.predict(new))
 
 
+def held(cells, kind):
+    """A column of text, with missing cells as `kind` has them."""
+    if kind in ("None", "NaN", "NA"):
+        missing = {"None": None, "NaN": np.nan, "NA": pd.NA}[kind]
+        texts = [missing if cell is None else cell for cell in cells]
+        return pd.DataFrame({"t": pd.Series(texts, dtype=object)})
+    if kind in ("str", "string", "category"):
+        return pd.DataFrame({"t": pd.Series(cells, dtype=object).astype(kind)})
+    if kind == "polars":
+        return pl.DataFrame({"t": cells})
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({"t": cells}) if kind == "arrow" else {"t": cells}
+
+
+ENCODERS = {
+    "ordinal": OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    "one hot": OneHotEncoder(handle_unknown="ignore"),
+    "imputed": make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
+    "targets": TargetEncoder(),
+}
+
+
+@pytest.mark.parametrize("steps", ENCODERS)
+@pytest.mark.parametrize("kind", ["None", "NaN", "str", "category", "polars", "arrow", "dict"])
+@pytest.mark.parametrize("with_missing", [True, False])
+def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_path):
+    """In tables of all libraries, to the model in memory and to its file."""
+    pytest.importorskip("safetensors")
+    rng = np.random.default_rng(0)
+    cells = rng.choice(["a", "b", "c"], 200).tolist()
+    y = rng.normal(size=200) + 5 * (np.array(cells) == "a")
+    if with_missing:
+        cells = [cell if cell != "b" or i % 2 else None for i, cell in enumerate(cells)]
+    encoder = make_column_transformer((clone(ENCODERS[steps]), ["t"]))
+    model = HDIForestRegressor(make_pipeline(encoder, forest(n=10)))
+    model.fit(held(cells, kind), y)
+    if steps == "imputed" and (kind == "polars" or (kind == "None" and with_missing)):
+        with pytest.raises(ValueError, match=r"a model file holds no code.*SimpleImputer"):
+            model.save(tmp_path / "model.hdi")  # SimpleImputer takes None for a value
+        return
+    model.save(tmp_path / "model.hdi")
+    loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+    new = [None, "a", "b", "c"]
+    expected = loaded.predict(held(new, "arrow"))
+    for other in ("None", "NaN", "NA", "str", "string", "category", "polars", "arrow", "dict"):
+        for each in (model, loaded):
+            assert_array_equal(each.predict(held(new, other)), expected, err_msg=other)
+            assert_array_equal(each.predict(held(new[1:], other)), expected[1:], err_msg=other)
+
+
+def test_text_that_misses_none_and_nan_stays_as_it_is():
+    """Steps that were fitted on both tell them apart, so that no file stands for them."""
+    table = held(["a", "b", None, "a", "b", "c"] * 20, "None")
+    table.loc[::12, "t"] = np.nan
+    made = make_column_transformer((OrdinalEncoder(), ["t"])).fit_transform(table)
+    model = HDIForestRegressor(
+        make_pipeline(make_column_transformer((OrdinalEncoder(), ["t"])), forest(n=10))
+    ).fit(table, Y[:120])
+    assert len(np.unique(made[~np.isnan(made)])) == 4
+    assert_array_equal(model._steps.encode(table), made.astype(np.float32))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()])
+def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
+    """A model in memory and its file take the same ones."""
+    pytest.importorskip("safetensors")
+    numbers = pd.DataFrame({"x": 1e39 * np.arange(100.0) + 1e38})
+    model = HDIForestRegressor(make_pipeline(scaler, forest(n=10))).fit(numbers, Y[:100])
+    model.save(tmp_path / "model.hdi")
+    loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+    assert_array_equal(loaded.predict(numbers), model.predict(numbers))
+    for refused in (1e300, -1e300, np.inf):
+        for each in (model, loaded):
+            with pytest.raises(ValueError, match=r"infinity|'x' must hold numbers that fit into"):
+                each.predict(pd.DataFrame({"x": [1.0, refused]}))
+
+
 def test_text_as_rows():
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -136,6 +136,10 @@ ZONED = ["2024-01-01T00:00:00Z", "2024-01-02T12:00:00+01:00"]
             "'c' must hold dates of the years 1 to 9999, but holds 4611686018427387904 seconds "
             "since 1970 in row 12",
         ),
+        (DATES, ["0001-01-01", "0000-12-31"], "years 1 to 9999, but holds '0000-12-31' in row 12"),
+        (DATES, pa.array(["0000-01-01"]).dictionary_encode(), "but holds '0000-01-01' in row 11"),
+        (ZONED, ["0001-01-01T00:00:00+01:00"], "years 1 to 9999, but holds '0001-01-01T00"),
+        (ZONED, pa.array([-62135600400], pa.timestamp("s", "UTC")), "years 1 to 9999, but holds"),
         (pa.array([1], pa.duration("s")), [1], "must hold durations or times, but is int64"),
         (pa.array([1], pa.duration("s")), ["1"], "must hold durations or times, but is string"),
         (["a", "b"], pa.array([b"a"]), "'c' must hold categories, but is binary"),
@@ -147,6 +151,12 @@ def test_what_is_refused(train, new, message):
     with pytest.raises(CodingError, match=message) as error:
         coding.encode(pa.table({"c": new}), first_row=10)
     assert error.value.columns == ["c"]
+
+
+@pytest.mark.parametrize("text", ["0000-01-01", "0000-06-01 12:00"])
+def test_dates_of_the_year_0_are_not_learned(text):
+    with pytest.raises(CodingError, match=f"'c' must hold dates of the years .*'{text}' in row 2"):
+        learn(pa.table({"c": ["2024-01-01", text, "2024-01-03"]}))
 
 
 def test_rows_are_counted_over_chunks():

@@ -19,7 +19,13 @@ from hdiforest.calibrating import (
     calibrated_out_of_bag,
 )
 from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
-from hdiforest.calibration.candidates import BaseKind, check_name, check_names, checked_targets
+from hdiforest.calibration.candidates import (
+    BaseKind,
+    check_flag,
+    check_name,
+    check_names,
+    checked_targets,
+)
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.calibration.record import check_confidence
@@ -142,6 +148,14 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         if kinds is None:
             kinds = ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
         _check_arguments(fitted, method, coverage, kinds, objective, mean, max_rows)
+        check_flag("clip", clip)
+        if random_state is not None and not (
+            isinstance(random_state, int | np.integer) and 0 <= random_state < 2**32
+        ):
+            raise ValueError(
+                "random_state must be a whole number from 0 to 2**32 - 1 or None, got "
+                f"{random_state!r}"
+            )
         _check_rows_and_folds(method, X, y, groups, confidence)
         settings = Settings(
             checked_coverages(coverage), kinds, clip, objective, mean, max_rows, random_state

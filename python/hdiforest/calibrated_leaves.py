@@ -13,7 +13,7 @@ from hdicore import LeafIndex
 from hdiforest.blocks import n_rows_of
 from hdiforest.calibrating import DEFAULT_COVERAGES
 from hdiforest.calibration import Base, Calibration, calibrate_split
-from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
+from hdiforest.calibration.candidates import BaseKind, check_base, check_flag, checked_targets
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import ConditionalDistributions, Kind
 from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
@@ -76,6 +76,7 @@ class CalibratedLeaves(ConditionalDistributions):
         check_is_fitted(self)
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
+        check_flag("clip", clip)
         shares, targets = checked_coverages(coverage), checked_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")

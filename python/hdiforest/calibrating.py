@@ -30,6 +30,7 @@ from hdiforest.jackknife import Jackknife
 from hdiforest.oob_intervals import OutOfBagIntervals
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+USUAL_LEVEL = 0.9  # of what is predicted
 MAX_ROWS = 20_000  # whose coverage has a standard error of 0.2 %
 MAX_JACKKNIFE_ROWS = 1000  # each costs a merge for each row to predict
 
@@ -88,7 +89,8 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
     """Return the forest with `DEFAULT_COVERAGES` calibrated out of bag, as far as possible.
 
     Coverages for which there are too few rows are left out. A forest of several targets, or with
-    too few trees that leave rows out, or of targets too large to be averaged, stays as it is.
+    too few trees that leave rows out, or too few rows for `USUAL_LEVEL`, or of targets too large to
+    be averaged, stays as it is.
     """
     if fitted.n_outputs > 1:
         return fitted
@@ -99,7 +101,9 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
         return fitted
     if not isinstance(result.calibration, Calibration):
         return fitted
-    return result.with_finite_coverages()
+    result = result.with_finite_coverages()
+    usual = result.calibration is not None and result.calibration.has(USUAL_LEVEL)
+    return result if usual else fitted
 
 
 def further_level(
@@ -142,7 +146,7 @@ def further_level(
     if not np.isfinite(choice.pad):
         raise ValueError(
             f"coverage {coverage:g} needs {rows_needed(coverage)} calibration rows, and there are "
-            f"{choice.n}"
+            f"{choice.n}; ask for a lower one, or for kind='hdi', which is not calibrated"
         )
     pad = choice.pad if higher is None else min(choice.pad, higher.choice.pad)
     return Level(replace(choice, pad=pad, n=calibration.n), None)

@@ -64,6 +64,7 @@ class _Cells:
     """What steps have made of a column so far."""
 
     column: str
+    fills_text: bool = True  # SimpleImputer takes None, as polars has it, for a value
     fill: Any = math.nan  # in place of missing cells; NaN: nothing
     operations: tuple[tuple[Operation, float], ...] = ()
     encoded: MappedColumn | _Indicator | None = None
@@ -115,7 +116,9 @@ def with_coding(fitted: FittedForest, steps: TableSteps, table: Any) -> FittedFo
         )
     try:
         names = [str(name) for name in table.columns]
-        coding, *of_folds = (coding_of(each.pipeline, names) for each in (steps, *steps.folds))
+        coding, *of_folds = (
+            coding_of(each.pipeline, names, steps.library) for each in (steps, *steps.folds)
+        )
     except NeedsCodeError as error:
         raise ValueError(
             f"a model file holds no code, and {error}, a step before the forest, needs its own"
@@ -145,7 +148,7 @@ def _same(steps: TableSteps, coding: TableCoding, block: Any) -> bool:
     return np.array_equal(features, steps.encode(block), equal_nan=True)
 
 
-def coding_of(pipeline: Pipeline, columns: list[str]) -> TableCoding:
+def coding_of(pipeline: Pipeline, columns: list[str], library: str = "pandas") -> TableCoding:
     """Return fitted steps as a coding.
 
     Parameters
@@ -153,13 +156,15 @@ def coding_of(pipeline: Pipeline, columns: list[str]) -> TableCoding:
     pipeline : Pipeline
     columns : list of str
         Of the table.
+    library : {"pandas", "polars"}, default="pandas"
+        Of the table that the steps read.
 
     Raises
     ------
     NeedsCodeError
         If a step is none of those that are known, or has options that are not.
     """
-    cells = _made(pipeline, [_Cells(name) for name in columns])
+    cells = _made(pipeline, [_Cells(name, library != "polars") for name in columns])
     counts: dict[str, int] = {}
     names = []
     for each in cells:
@@ -238,6 +243,8 @@ def _imputed(step: SimpleImputer, cells: list[_Cells]) -> list[_Cells]:
         text = isinstance(fill, str)
         empty = not text and (fill is None or math.isnan(fill))
         if each.operations or each.encoded is not None or empty:
+            raise _needs_code(step)
+        if text and not each.fills_text:
             raise _needs_code(step)
         found.append(each if each.is_filled else replace(each, fill=fill))
     return found

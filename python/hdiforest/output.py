@@ -29,14 +29,22 @@ class TablesOut:
     _target_names: list[str] | None = None
     _row_labels: State | None = None
 
-    def set_output(self, output: Output) -> Self:
+    def set_output(
+        self,
+        output: Output | None = None,
+        *,
+        transform: Literal["default", "pandas", "polars"] | None = None,
+    ) -> Self:
         """Set what predictions and out-of-bag results are, where a call does not say.
 
         Parameters
         ----------
-        output : {"numpy", "pandas", "polars", "pyarrow"}
+        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             Arrays, or tables of that library. `predict` gives arrays all the same, because
             scikit-learn calls it; ``predict(X, output="pandas")`` gives a table.
+        transform : {"default", "pandas", "polars"}, optional
+            The same in scikit-learn's words; "default" means arrays. Without either nothing
+            changes.
 
         Returns
         -------
@@ -48,11 +56,13 @@ class TablesOut:
         ImportError
             If the library is not installed.
         ValueError
-            If output is none of these.
+            If output or transform is none of these, or both are given.
 
         Notes
         -----
-        Pickles and clones keep the setting; files of `save` do not.
+        Pickles and clones keep the setting; files of `save` do not. ``set_output`` of a Pipeline
+        and ``sklearn.set_config(transform_output=...)`` are about its transformers, and change no
+        predictions.
 
         Columns are ``prediction, lower_0.9, upper_0.9, ...``, ``quantile_0.5, ...``, ``cdf`` and
         ``sample``, the last two numbered if there are several. Bounds of other kinds have the names
@@ -61,8 +71,17 @@ class TablesOut:
         have the index of X if that is one of pandas, and those of out-of-bag results the index of
         the rows of the fit, which files of `save` do not hold.
         """
-        _require_library(output)
-        self._output = output
+        if output is not None and transform is not None:
+            raise ValueError("output and transform mean the same; only one of them must be given")
+        if transform is not None:
+            if transform not in ("default", "pandas", "polars"):
+                raise ValueError(
+                    f"transform must be 'default', 'pandas', 'polars' or None, got {transform!r}"
+                )
+            output = "numpy" if transform == "default" else transform
+        if output is not None:
+            _require_library(output)
+            self._output = output
         return self
 
     def _wanted(self, output: Output | None) -> Output:

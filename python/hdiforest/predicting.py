@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.base_intervals import base_intervals
-from hdiforest.calibrating import further_level
+from hdiforest.calibrating import USUAL_LEVEL, further_level
 from hdiforest.calibration import Calibration, CrossCalibration
 from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import Kind
 from hdiforest.cross_intervals import cross_intervals
 from hdiforest.fitted import FittedForest
+from hdiforest.metrics.inputs import shares
 
 AnyKind = Literal["calibrated", Kind]
-USUAL_LEVEL = 0.9
 _NO_ROWS = "the model was saved without its training rows"
 Array = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
@@ -123,7 +123,7 @@ def calibrated_intervals(
     ValueError
         If a coverage was not calibrated and cannot be.
     """
-    levels = np.asarray(coverage, dtype=np.float64).ravel().tolist()
+    levels = shares("coverage", coverage).ravel().tolist()
     calibration = calibration_at(fitted, levels, n_calibrating or (lambda: n_threads))
     at = calibration.positions(coverage)
     # Intervals contain those of lower coverages; higher ones are not needed.

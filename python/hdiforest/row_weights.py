@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
-from sklearn.utils import check_random_state
 
 from hdiforest.base import BaseForestModel
 from hdiforest.output import Output
 from hdiforest.rows import Rows, checked_blocks, concatenated
+from hdiforest.seeds import checked_random_state
 
 
 class TrainingRowWeights(BaseForestModel):
@@ -94,7 +94,7 @@ class TrainingRowWeights(BaseForestModel):
         fitted = self._require_fitted()
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
-        random = check_random_state(random_state)
+        random = checked_random_state(random_state)
         scalar = fitted.scorer.index.scalar_output
 
         def draws(rows: Rows) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_random_state, column_or_1d, get_tags
+from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest.arrow import as_table
@@ -24,6 +24,7 @@ from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.nesting import layers
 from hdiforest.output import Output
+from hdiforest.seeds import checked_random_state
 from hdiforest.text import alternatives
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -151,7 +152,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         X = as_table(X)
         if y is not None:
             y = column_or_1d(y, warn=True)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = int(checked_random_state(self.random_state).randint(2**31 - 1))
 
         best_index = 0
         table: list[dict[str, Any]] = []
@@ -364,7 +365,7 @@ def _check_coverage(coverage: Any) -> None:
     """Raise ValueError unless it is a number above 0 and below 1."""
     if not isinstance(coverage, Real):
         raise ValueError(f"coverage must be one number, got {coverage!r}")
-    checked_coverages(float(coverage))
+    checked_coverages(coverage)
 
 
 def _check_forests(forests: Any) -> None:

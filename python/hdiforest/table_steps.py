@@ -42,9 +42,7 @@ class TableSteps:
         """Return the forest's rows, (n, n_features), for some that `readable` returned."""
         if n_rows_of(X) == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
-        table = of_library(X, self.library)
-        if table is not X:
-            table = _with_texts(table, self.texts)
+        table = _with_texts(of_library(X, self.library), self.texts)
         made = transformed(self.pipeline, table)
         rows = dense_rows(made, allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
@@ -172,32 +170,38 @@ def texts_of(table: Any) -> dict[str, str]:
     """Return how columns of text of a pandas DataFrame hold missing cells.
 
     "None" or "NaN" for columns of objects, and otherwise the name of the type: steps take None for
-    another value than NaN.
+    another value than NaN. Columns with both are left out.
     """
-    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
+    if not (hasattr(table, "iloc") and hasattr(table, "columns") and table.columns.is_unique):
         return {}
     found = {}
-    for j, name in enumerate(table.columns):
-        column = table.iloc[:, j]
+    for name, column in table.items():
         if column.dtype == object:
-            missing = column[column.isna()]
-            found[name] = "None" if len(missing) and missing.iloc[0] is None else "NaN"
-        elif str(column.dtype) in ("str", "string"):
+            are_none = {cell is None for cell in column[column.isna()]}
+            if len(are_none) < 2:
+                found[name] = "None" if True in are_none else "NaN"
+        elif str(column.dtype) in ("str", "string", "category"):
             found[name] = str(column.dtype)
     return found
 
 
 def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
-    """Return a pandas DataFrame with missing cells of text as `texts_of` found them at the fit."""
-    held = {name: kind for name, kind in texts.items() if name in table.columns}
+    """Return a table with missing cells of text as `texts_of` found them at the fit.
+
+    Without these the model in memory would answer otherwise than its file, which knows one kind.
+    """
+    if not texts or not hasattr(table, "columns") or not table.columns.is_unique:
+        return table
     columns = {}
-    for name, kind in held.items():
-        column = table[name]
-        if kind in ("None", "NaN"):
+    for name, kind in texts.items():
+        column = table.get(name)
+        if column is None or str(column.dtype) == kind:
+            continue
+        if kind in ("str", "string"):
+            columns[name] = column.astype(kind)
+        elif column.dtype != object or column.hasnans:
             missing = None if kind == "None" else np.nan
             columns[name] = column.astype(object).where(column.notna(), missing)
-        else:
-            columns[name] = column.astype(kind)
     return table.assign(**columns) if columns else table
 
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace hdicore {
 
@@ -73,6 +74,15 @@ void in_pieces(std::size_t n, Interruption& interruption, const Use& use) {
         interruption.check();
         use(begin, std::min(n, begin + piece));
     }
+}
+
+// Makes a vector `size` elements long, of which it has no more: memory is slow when first written.
+template <class T>
+void grow_in_pieces(std::vector<T>& values, std::size_t size, Interruption& interruption) {
+    const std::size_t before = values.size();
+    values.reserve(size);
+    in_pieces(size - before, interruption,
+              [&](std::size_t, std::size_t end) { values.resize(before + end); });
 }
 
 }  // namespace hdicore

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/interruption.hpp"
+
 namespace hdicore {
 
 using feature_key = std::uint32_t;  // a float32 feature, as a number that orders as it does
@@ -28,18 +30,19 @@ inline constexpr leaf_t no_leaf = -1;
 }
 
 // Asks the system to hold memory that is read at random in large pages, where it can: finding a
-// page then misses less. Contents stay as they are.
-void use_large_pages(const void* memory, std::size_t n_bytes) noexcept;
+// page then misses less. Contents stay as they are. The system copies them, in a second for half a
+// gigabyte.
+void use_large_pages(const void* memory, std::size_t n_bytes, Interruption& interruption);
 
 // A flat, immutable array that either owns its memory or keeps its owner (a mapped file) alive.
 template <class T>
 class Array {
   public:
     Array() = default;
-    explicit Array(std::vector<T> values) {
+    explicit Array(std::vector<T> values, Interruption& interruption = Interruption::never()) {
         auto owned = std::make_shared<const std::vector<T>>(std::move(values));
         view_ = {owned->data(), owned->size()};
-        use_large_pages(view_.data(), view_.size_bytes());
+        use_large_pages(view_.data(), view_.size_bytes(), interruption);
         owner_ = std::move(owned);
     }
     Array(std::span<const T> view, std::shared_ptr<const void> owner)

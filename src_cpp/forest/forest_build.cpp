@@ -218,8 +218,8 @@ void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
         };
     };
     parallel_for(n_trees(), n_threads, make_worker, interruption);
-    nodes_ = Array(std::move(nodes));
-    leaf_nodes_ = Array(std::move(leaf_nodes));
+    nodes_ = Array(std::move(nodes), interruption);
+    leaf_nodes_ = Array(std::move(leaf_nodes), interruption);
 }
 
 std::size_t Forest::nbytes() const noexcept {

@@ -62,12 +62,13 @@ void LeafIndex::count_buckets(unsigned n_threads, Interruption& interruption) {
             };
         };
         parallel_for(n_outputs() * n_trees(), n_threads, make_worker, interruption);
-        use_large_pages(below.data(), below.size() * sizeof(Count));
+        use_large_pages(below.data(), below.size() * sizeof(Count), interruption);
     };
     const bool narrow = max_leaf_size_ <= std::numeric_limits<std::uint8_t>::max();
     if (!narrow) counts.below = Lines<std::uint16_t>();
     std::visit(count, arrays_.ranks, counts.below);
-    use_large_pages(counts.fine_below.data(), counts.fine_below.size() * sizeof(std::uint16_t));
+    use_large_pages(counts.fine_below.data(), counts.fine_below.size() * sizeof(std::uint16_t),
+                    interruption);
 }
 
 std::span<const double> LeafIndex::atoms(std::size_t output) const noexcept {

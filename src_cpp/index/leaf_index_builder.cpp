@@ -22,13 +22,13 @@ namespace {
 // Makes room for n more elements. Of `total` elements a `share` will then be there: memory is
 // reserved for all at once, as growing it later would copy what is there.
 template <class T>
-void extend(std::vector<T>& values, std::size_t n, double share) {
+void extend(std::vector<T>& values, std::size_t n, double share, Interruption& interruption) {
     const std::size_t size = values.size() + n;
     if (size > values.capacity()) {
         const double all = static_cast<double>(size) / share;
         values.reserve(std::max(size, static_cast<std::size_t>(share < 1 ? all * 1.02 : all)));
     }
-    values.resize(size);
+    grow_in_pieces(values, size, interruption);
 }
 
 template <class T>
@@ -164,7 +164,8 @@ void LeafIndexBuilder::place(const TreeBlock& block, const std::vector<ColumnTot
         tree_begin_.push_back(tree_begin_.back() + static_cast<offset_t>(tree.n_counted));
     }
     const double share = static_cast<double>(n_added_) / static_cast<double>(rows_.n_trees);
-    narrow_ranks() ? extend(short_ranks_, n_entries, share) : extend(ranks_, n_entries, share);
+    narrow_ranks() ? extend(short_ranks_, n_entries, share, interruption_)
+                   : extend(ranks_, n_entries, share, interruption_);
     leaf_begin_.resize(n_leaves() + n_added_);
     in_parallel(block.n_trees, block, true, [&](TreeEntries& entries, std::size_t k) {
         const std::size_t t = block.first + k;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/interruption.hpp"
@@ -65,6 +66,10 @@ class LeafIndexBuilder {
     void store_leaf_begin(const TreeEntries& entries, std::size_t output, std::size_t tree);
     void mark_known_leaves(const TreeBlock& block);
 
+    template <class T>
+    Array<T> taken(std::vector<T>& values) {
+        return Array<T>(std::move(values), interruption_);
+    }
     // What it takes to leave a training row out.
     RowWeights take_row_weights();
     LeafIndexArrays take_arrays();

@@ -46,12 +46,13 @@ void LeafIndexBuilder::allocate() {
     }
     const auto n_entries = static_cast<std::size_t>(tree_begin_.back());
     leaf_begin_.resize(rows_.n_outputs * (n_leaves() + rows_.n_trees));
-    narrow_ranks() ? short_ranks_.resize(n_entries) : ranks_.resize(n_entries);
-    if (wide_) wide_units_.resize(n_entries);
-    if (!wide_ && !uniform_) narrow_units_.resize(n_entries);
-    if (has_copies() && narrow_copies()) few_copies_.resize(n_entries);
-    if (has_copies() && !narrow_copies()) many_copies_.resize(n_entries);
-    if (keep_row_weights_) entry_weights_.resize(n_entries);
+    const auto grow = [&](auto& values) { grow_in_pieces(values, n_entries, interruption_); };
+    narrow_ranks() ? grow(short_ranks_) : grow(ranks_);
+    if (wide_) grow(wide_units_);
+    if (!wide_ && !uniform_) grow(narrow_units_);
+    if (has_copies() && narrow_copies()) grow(few_copies_);
+    if (has_copies() && !narrow_copies()) grow(many_copies_);
+    if (keep_row_weights_) grow(entry_weights_);
 }
 
 // Copies the entries of one tree to the arrays that there are.
@@ -85,24 +86,23 @@ RowWeights LeafIndexBuilder::take_row_weights() {
         }
     }
     if (row_weights_.empty()) row_weights_.assign(rows_.n_rows, 1);
-    return {Array(std::move(entry_weights_)), Array(std::move(row_ranks)),
-            Array(std::move(row_weights_)), pool_};
+    return {taken(entry_weights_), taken(row_ranks), taken(row_weights_), pool_};
 }
 
 LeafIndexArrays LeafIndexBuilder::take_arrays() {
     LeafIndexArrays arrays;
-    if (rows_.only_known_leaves) arrays.known_leaves = Array(std::move(known_leaves_));
-    arrays.leaf_offsets = Array(std::move(leaf_offsets_));
-    arrays.atom_offsets = Array(std::move(atom_offsets_));
-    arrays.atoms = Array(std::move(atoms_));
-    arrays.tree_begin = Array(std::move(tree_begin_));
-    arrays.leaf_begin = Array(std::move(leaf_begin_));
-    if (narrow_ranks()) arrays.ranks = Array(std::move(short_ranks_));
-    if (!narrow_ranks()) arrays.ranks = Array(std::move(ranks_));
-    if (wide_) arrays.units = Array(std::move(wide_units_));
-    if (!wide_ && !uniform_) arrays.units = Array(std::move(narrow_units_));
-    if (has_copies() && narrow_copies()) arrays.copies = Array(std::move(few_copies_));
-    if (has_copies() && !narrow_copies()) arrays.copies = Array(std::move(many_copies_));
+    if (rows_.only_known_leaves) arrays.known_leaves = taken(known_leaves_);
+    arrays.leaf_offsets = taken(leaf_offsets_);
+    arrays.atom_offsets = taken(atom_offsets_);
+    arrays.atoms = taken(atoms_);
+    arrays.tree_begin = taken(tree_begin_);
+    arrays.leaf_begin = taken(leaf_begin_);
+    if (narrow_ranks()) arrays.ranks = taken(short_ranks_);
+    if (!narrow_ranks()) arrays.ranks = taken(ranks_);
+    if (wide_) arrays.units = taken(wide_units_);
+    if (!wide_ && !uniform_) arrays.units = taken(narrow_units_);
+    if (has_copies() && narrow_copies()) arrays.copies = taken(few_copies_);
+    if (has_copies() && !narrow_copies()) arrays.copies = taken(many_copies_);
     arrays.pooled = rows_.pooled;
     std::vector<TargetOrder>().swap(orders_);
     return arrays;

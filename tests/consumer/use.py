@@ -30,7 +30,7 @@ def refused(call, *arguments):
     """What a call that must be refused says."""
     try:
         call(*arguments)
-    except (AttributeError, ImportError, ValueError) as error:
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
         return str(error)
 
 
@@ -110,7 +110,9 @@ def indices(module):
         )
         assert "points must not hold NaN" in refused(index.cdf, query, points * np.nan, cdf)
     assert "leaves[0, 0] must not be" in refused(module.Index.build, leaves - 5, y)
-    assert "__hdicore_index__" in refused(module.Index.of, "none")
+    for other in (3, "none", hdicore.Forest):
+        wanted = f"leaf_index must be a hdicore.LeafIndex, got {type(other).__name__}"
+        assert refused(module.Index.of, other) == wanted
 
 
 def callbacks(module):

@@ -19,6 +19,7 @@ from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import NumberColumn
 from hdiforest.coding.row_counts import RowCounts
 from hdiforest.fitted import FittedForest
+from hdiforest.metrics.inputs import shares
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest.result_names import ENDS, interval_names, require_distinct
 from hdiforest.text import alternatives
@@ -345,10 +346,10 @@ def _checked(
     levels = None
     if coverage is not None:
         try:
-            levels = np.asarray(coverage, dtype=np.float64).reshape(-1).tolist()
-        except (TypeError, ValueError):
+            levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
+        except ValueError:
             levels = []
-        if not levels or not all(0 < level <= 1 for level in levels):
+        if not levels:
             raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
     try:
         return chosen_kind_and_levels(fitted, kind, levels, lambda: n_threads)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.report import Row, html_table, text_table
+from hdiforest.metrics.inputs import shares
 
 
 class AnyLevel(Protocol):
@@ -87,7 +88,7 @@ class Record(ABC):
         ValueError
             If there are more dimensions, or as `position`.
         """
-        levels = np.asarray(coverage, dtype=np.float64)
+        levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
             raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
         at = [self.position(level) for level in levels.reshape(-1).tolist()]

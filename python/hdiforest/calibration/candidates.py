@@ -163,6 +163,12 @@ def check_name(argument: str, given: object, known: Collection[str]) -> None:
         raise ValueError(f"{argument} must be {alternatives(map(repr, known))}, got {given!r}")
 
 
+def check_flag(argument: str, given: object) -> None:
+    """Raise ValueError unless it is True or False."""
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{argument} must be True or False, got {given!r}")
+
+
 def checked_targets(argument: str, given: ArrayLike) -> Array:
     """Return finite targets, (n,), at least one."""
     y = np.asarray(given, dtype=np.float64)

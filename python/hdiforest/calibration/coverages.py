@@ -9,24 +9,15 @@ from typing import Any
 import numpy as np
 
 from hdiforest.calibration.pads import rows_needed
-from hdiforest.text import percentage_hint
+from hdiforest.metrics.inputs import shares
 
 
 def checked_coverages(given: Any) -> tuple[float, ...]:
     """Return distinct coverages, ascending, at least one, of a number or a list of numbers."""
-    try:
-        shares = np.sort(np.asarray(given, dtype=np.float64).reshape(-1))
-    except (TypeError, ValueError):
-        shares = None
-    if shares is None or given is None:
-        raise ValueError(f"coverage must be a number or a list of numbers, got {given!r}")
-    for share in shares:
-        if not 0 < share < 1:
-            hint = percentage_hint(share, lambda level: level < 1)
-            raise ValueError(f"coverage must be above 0 and below 1, got {share:g}{hint}")
-    if len(shares) == 0 or (np.diff(shares) == 0).any():
+    found = np.sort(shares("coverage", given).reshape(-1))
+    if len(found) == 0 or (np.diff(found) == 0).any():
         raise ValueError(f"coverage must be one or more distinct numbers, got {given!r}")
-    return tuple(shares.tolist())
+    return tuple(found.tolist())
 
 
 def warn_of_infinite(

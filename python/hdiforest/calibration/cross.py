@@ -262,7 +262,7 @@ def kth_shifted(
     Notes
     -----
     Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
-    as many steps as a float has bits. O(n K) if each f has one score.
+    no more steps than a float has bits. O(n K) if each f has one score.
     """
     if weights is None:
         weights = [np.ones(len(own)) for own in scores]
@@ -276,8 +276,11 @@ def kth_shifted(
     lower = shifts.min(axis=0) + middle - rounding
     upper = shifts.max(axis=0) + middle + rounding
     reached_at = [np.concatenate([[0], np.cumsum(own)]) for own in weights]
-    # Each column stops by itself, so that no result depends on the others.
-    while (unsure := upper - lower > 2 * rounding).any():
+    # A step halves the difference, which begins below 2^54 times that at which it is small enough.
+    for _ in range(54):
+        # Each column stops by itself, so that no result depends on the others.
+        if not (unsure := upper - lower > 2 * rounding).any():
+            break
         centre = lower / 2 + upper / 2
         reached = sum(
             total[np.searchsorted(own, centre - shift, side="right")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.candidates import Array, checked_targets
+from hdiforest.calibration.candidates import Array, check_flag, checked_targets
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200
@@ -64,6 +65,8 @@ class Finish:
     high: float  # largest training target
     lattice: Lattice | None
     clip: bool  # whether intervals end where the training targets do
+    # Distinct training targets, ascending; those on the lattice are ends as they are.
+    targets: Array | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not (np.isfinite([self.low, self.high]).all() and self.low <= self.high):
@@ -89,11 +92,12 @@ class Finish:
         Raises
         ------
         ValueError
-            If y_train is not (n,) with n > 0 and finite.
+            If y_train is not (n,) with n > 0 and finite, or clip is neither True nor False.
         """
         y = checked_targets("y_train", y_train)
-        clips = clip and len(y) >= MIN_ROWS_TO_CLIP
-        return cls(float(y.min()), float(y.max()), lattice(y), clips)
+        check_flag("clip", clip)
+        clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
+        return cls(float(y.min()), float(y.max()), lattice(y), clips, np.unique(y))
 
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
         """Finish padded intervals.
@@ -106,10 +110,11 @@ class Finish:
         Returns
         -------
         lower, upper : float64 arrays of that shape
-            With lower <= upper, or NaN where an end was. Crossed ends become their midpoint. Ends
-            are clipped to the range of the training targets, but infinite ones stay. On a lattice
-            each end moves inwards to a lattice point, and outwards by the slack; an interval
-            between two lattice points becomes the nearer one.
+            With lower <= upper, or NaN where an end was. Crossed ends become their midpoint. On a
+            lattice each end moves inwards to a lattice point; an interval between two lattice
+            points becomes the nearer one. The end is the training target that is the lattice point,
+            if there is one. Ends are clipped to the range of the training targets, but infinite
+            ones stay.
 
         Notes
         -----
@@ -120,11 +125,11 @@ class Finish:
         low, high = (np.array(given, dtype=np.float64, ndmin=1) for given in (lower, upper))
         crossed = low > high
         low[crossed] = high[crossed] = low[crossed] / 2 + high[crossed] / 2
-        if self.clip:
-            for ends in (low, high):
-                np.clip(ends, self.low, self.high, out=ends, where=np.isfinite(ends))
+        self._clip(low, high)
         if self.lattice is not None:
-            low, high = _snapped(low, high, self.lattice)
+            first, last = self._snapped(low, high, self.lattice)
+            low, high = self._points(first, -1, self.lattice), self._points(last, 1, self.lattice)
+            self._clip(low, high)
         return low.reshape(shape), high.reshape(shape)
 
     def reach(self, y: Array) -> tuple[Array, Array]:
@@ -142,24 +147,53 @@ class Finish:
         """
         lower, upper = y.copy(), y.copy()
         if self.lattice is not None:
-            base, step, slack = self.lattice
             with np.errstate(over="ignore"):
-                place = (y - base) / step
-            off = np.abs(place - np.round(place)) > slack
-            lower[off] = base + step * np.floor(place[off])
-            upper[off] = base + step * np.ceil(place[off])
+                nearest = np.round((y - self.lattice.base) / self.lattice.step)
+            below = y < self._points(nearest, -1, self.lattice)
+            above = y > self._points(nearest, 1, self.lattice)
+            off = below | above
+            lower[off] = self._points((nearest - below)[off], -1, self.lattice)
+            upper[off] = self._points((nearest + above)[off], 1, self.lattice)
         if self.clip:
             outside = (y < self.low) | (y > self.high)
             lower[outside], upper[outside] = -np.inf, np.inf
         return lower, upper
 
+    def _clip(self, *all_ends: Array) -> None:
+        for ends in all_ends if self.clip else ():
+            np.clip(ends, self.low, self.high, out=ends, where=np.isfinite(ends))
 
-def _snapped(lower: Array, upper: Array, points: Lattice) -> tuple[Array, Array]:
-    base, step, slack = points
-    with np.errstate(over="ignore"):
-        first = base + step * np.ceil((lower - base) / step - slack)
-        last = base + step * np.floor((upper - base) / step + slack)
-        between = first > last
-        middle = lower[between] / 2 + upper[between] / 2
-        first[between] = last[between] = base + step * np.round((middle - base) / step)
-    return first - slack * step, last + slack * step
+    @staticmethod
+    def _snapped(lower: Array, upper: Array, points: Lattice) -> tuple[Array, Array]:
+        """Return the first and the last lattice point of each interval, counted from the base."""
+        base, step, slack = points
+        with np.errstate(over="ignore"):
+            first = np.ceil((lower - base) / step - slack)
+            last = np.floor((upper - base) / step + slack)
+            between = first > last
+            middle = lower[between] / 2 + upper[between] / 2
+            first[between] = last[between] = np.round((middle - base) / step)
+        return first, last
+
+    def _points(self, k: Array, outwards: int, points: Lattice) -> Array:
+        """Return the training targets that are the k-th lattice points.
+
+        A point that no training target has is moved outwards as far as targets deviate from theirs.
+        """
+        base, step, slack = points
+        ends = base + step * k + outwards * step * max(slack - _ROUNDING, 0)
+        places, targets = self._places
+        if len(places) > 0:
+            at = np.minimum(np.searchsorted(places, k), len(places) - 1)
+            ends = np.where(places[at] == k, targets[at], ends)
+        return ends
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Lattice points of training targets, counted from the base, and these targets."""
+        if self.targets is None or self.lattice is None:
+            return np.empty(0), np.empty(0)
+        base, step, slack = self.lattice
+        places = (self.targets - base) / step
+        on = np.abs(places - np.round(places)) <= slack
+        return np.round(places[on]), self.targets[on]

@@ -144,18 +144,30 @@ class NumberColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        array = decoded(array)
-        if not is_number(array.type):
-            raise ColumnError(f"must hold numbers, but is {array.type}")
-        values = as_float64(array)
-        magnitude = np.abs(values)
-        largest = np.fmax.reduce(magnitude, initial=0.0)
-        if largest > FLOAT32_MAX:
-            row = int(np.argmax(magnitude > FLOAT32_MAX))
-            raise ColumnError(
-                f"must hold numbers that fit into float32, but holds {values[row]:g}", row
-            )
+        values = numbers_of(array)
+        largest = require_float32(values, values)
         return Codes(values, rounded=largest > MAX_EXACT and are_rounded(values))
+
+
+def numbers_of(array: Any) -> NDArray[np.float64]:
+    """Return an Array of numbers as float64, or raise ColumnError; null is NaN."""
+    array = decoded(array)
+    if not is_number(array.type):
+        raise ColumnError(f"must hold numbers, but is {array.type}")
+    return as_float64(array)
+
+
+def require_float32(values: NDArray[np.float64], cells: NDArray[np.float64]) -> float:
+    """Return the largest magnitude of values, or raise ColumnError if one is not in float32.
+
+    `cells`, (n,), are what the values were made of.
+    """
+    magnitude = np.abs(values)
+    largest = float(np.fmax.reduce(magnitude, initial=0.0))
+    if largest > FLOAT32_MAX:
+        row = int(np.argmax(magnitude > FLOAT32_MAX))
+        raise ColumnError(f"must hold numbers that fit into float32, but holds {cells[row]:g}", row)
+    return largest
 
 
 def are_rounded(values: NDArray[np.float64]) -> bool:

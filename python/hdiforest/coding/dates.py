@@ -146,7 +146,10 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
     if is_text(kind):
         types = pa.timestamp("us", zone), pa.timestamp("ns", zone)
         what = "timestamps with a time zone" if zoned else "dates without a time zone"
-        return _parsed(present_text(array), types, f"{what} such as {_example(zoned)}")
+        text = present_text(array)
+        stamps = _parsed(text, types, f"{what} such as {_example(zoned)}")
+        _require_in_range(stamps, text)
+        return stamps
     if pa.types.is_null(kind):
         return array.cast(pa.timestamp("s", zone))
     if not is_date(kind):
@@ -197,17 +200,16 @@ def _integers(array: Any) -> NDArray[np.int64]:
     return ticks
 
 
-def _require_in_range(stamps: Any) -> None:
+def _require_in_range(stamps: Any, text: Any = None) -> None:
+    """Raise ColumnError if a timestamp, that `text` was read as, is out of range."""
     days, _, _ = whole_days(stamps)
     bad = (days < FIRST_DAY) | (days > LAST_DAY)
     if bad.any():
         row = int(np.argmax(bad))
-        ticks = _integers(stamps)[row]
-        raise ColumnError(
-            f"must hold dates of the years 1 to 9999, but holds {ticks} "
-            f"{_OF_ARROW[stamps.type.unit]}s since 1970",
-            row,
-        )
+        held = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
+        if text is not None:
+            held = shown(text[row].as_py())
+        raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
 
 
 def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:

@@ -11,7 +11,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.columns import Codes, Column, Facts, NumberColumn, require_facts
+from hdiforest.coding.columns import (
+    MAX_EXACT,
+    Codes,
+    Column,
+    Facts,
+    are_rounded,
+    numbers_of,
+    require_facts,
+    require_float32,
+)
 from hdiforest.coding.places import (
     Values,
     are_numbers,
@@ -146,12 +155,15 @@ class ScaledColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        codes = NumberColumn(self.column).codes(array)
-        missing = np.isnan(codes.values)
-        values: NDArray[np.float64] = np.where(missing, self.fill, codes.values)
-        for operation, number in self.operations:
-            values = _OPERATIONS[operation](values, number)
-        rounded = codes.rounded and not self.operations
+        cells = numbers_of(array)
+        require_float32(np.where(np.isinf(cells), cells, 0), cells)
+        missing = np.isnan(cells)
+        values: NDArray[np.float64] = np.where(missing, self.fill, cells)
+        with np.errstate(over="ignore"):
+            for operation, number in self.operations:
+                values = _OPERATIONS[operation](values, number)
+        largest = require_float32(values, cells)
+        rounded = not self.operations and largest > MAX_EXACT and are_rounded(values)
         return Codes(values, rounded=rounded, missing=missing)
 
     def cells(self, values: Sequence[float]) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.displays.style import plain
+from hdiforest.metrics.inputs import shares
 from hdiforest.wrapped import model_and_rows
 
 Array = NDArray[np.float64]
@@ -31,7 +32,7 @@ def intervals_of(
     model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_output(model, output)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
-    levels = np.asarray(coverages, dtype=np.float64).tolist()
+    levels = shares("coverage", coverages, one=True).tolist()
     found: Array = model.predict_interval(rows, levels, output="numpy", **options)
     return found if found.ndim == 3 else found[:, position]
 

@@ -22,7 +22,7 @@ from hdiforest.displays.style import (
     styled,
 )
 from hdiforest.metrics import coverage_score
-from hdiforest.metrics.inputs import reals
+from hdiforest.metrics.inputs import reals, shares
 from hdiforest.wrapped import model_in
 
 Array = NDArray[np.float64]
@@ -301,10 +301,11 @@ def _realised(
 ) -> dict[float, float]:
     """Return realised coverages by nominal ones, of one curve."""
     if isinstance(given, Mapping):
-        by_level = {float(level): ends for level, ends in given.items()}
+        levels = shares("coverages", list(given)).tolist()
+        by_level = dict(zip(levels, given.values(), strict=True))
     else:
         ends = reals("intervals", given)
-        levels = [] if coverages is None else [float(level) for level in coverages]
+        levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
             raise ValueError(
                 f"intervals must be a dict of coverages to arrays, or have shape (n, 2, k) with k "
@@ -313,7 +314,4 @@ def _realised(
         by_level = {level: ends[..., j] for j, level in enumerate(levels)}
     if not by_level:
         raise ValueError("intervals must be of one coverage or more, got none")
-    for level in by_level:
-        if not 0 < level < 1:
-            raise ValueError(f"coverages must be above 0 and below 1, got {level:g}")
     return {level: float(coverage_score(y_true, ends)) for level, ends in by_level.items()}

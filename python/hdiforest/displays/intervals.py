@@ -31,7 +31,7 @@ from hdiforest.displays.style import (
     styled,
 )
 from hdiforest.metrics import coverage_score
-from hdiforest.metrics.inputs import checked, reals
+from hdiforest.metrics.inputs import checked, shares
 
 Array = NDArray[np.float64]
 Order = Literal["prediction", "target", "width"]
@@ -183,7 +183,7 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        levels = np.atleast_1d(shares("coverage", coverage, one=True))
         values, name = feature_of(X, feature)
         intervals = intervals_of(estimator, X, levels, kind, output)
         return cls.from_predictions(
@@ -447,8 +447,8 @@ class IntervalDisplay:
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:
     if coverage is None:
         return None
-    levels = np.atleast_1d(reals("coverage", coverage))
-    if levels.shape != (k,) or not ((levels > 0) & (levels <= 1)).all():
+    levels = np.atleast_1d(shares("coverage", coverage, one=True))
+    if levels.shape != (k,):
         raise ValueError(
             f"coverage must be {k} number{'s' * (k > 1)} above 0 and at most 1, one per level of "
             f"intervals, got {coverage!r}"

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from hdiforest.displays.style import plain
 from hdiforest.metrics.inputs import reals
+from hdiforest.seeds import checked_random_state
 
 Array = NDArray[np.float64]
 
@@ -67,5 +67,5 @@ def drawn_rows(
     size = max(1, int(subsample * n)) if is_share else int(subsample)
     if size >= n:
         return np.arange(n)
-    random = check_random_state(0 if random_state is None else random_state)
+    random = checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))

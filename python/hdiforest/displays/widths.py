@@ -24,7 +24,7 @@ from hdiforest.displays.style import (
     require_matplotlib,
     styled,
 )
-from hdiforest.metrics.inputs import checked
+from hdiforest.metrics.inputs import checked, one_share
 from hdiforest.metrics.intervals import strata_by_width
 
 Array = NDArray[np.float64]
@@ -215,8 +215,7 @@ class WidthDisplay:
         """
         require_matplotlib(cls)
         check_confidence(confidence)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must be above 0 and below 1, got {coverage:g}")
+        coverage = one_share("coverage", coverage)
         y, lower, upper = checked(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")

@@ -12,10 +12,9 @@ from hdiforest.metrics.inputs import (
     checked,
     checked_ends,
     checked_sample_weight,
-    reals,
+    shares,
     weighted_mean,
 )
-from hdiforest.text import percentage_hint
 
 Score = float | Array
 
@@ -272,12 +271,8 @@ def _unwrapped(score: Any) -> Score:
 
 
 def _checked_coverage(coverage: ArrayLike, shape: tuple[int, ...]) -> Array:
-    shares = reals("coverage", coverage)
-    if shares.shape != shape:
+    found = shares("coverage", coverage)
+    if found.shape != shape:
         wanted = f"{shape[0]} values, one per level," if shape else "one number"
         raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
-    for share in shares.flat:
-        if not 0 < share < 1:
-            hint = percentage_hint(share, lambda level: level < 1)
-            raise ValueError(f"coverage must be above 0 and below 1, got {share:g}{hint}")
-    return shares
+    return found

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.metrics.inputs import Array, reals, weighted_mean
+from hdiforest.metrics.inputs import Array, one_share, reals, shares, weighted_mean
 from hdiforest.metrics.intervals import coverage_score, interval_score
 from hdiforest.metrics.samples import crps_of_rows
-from hdiforest.text import alternatives, percentage_hint
+from hdiforest.text import alternatives
 
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated")
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
@@ -163,7 +163,7 @@ def interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    return _IntervalScorer(_checked_share("coverage", coverage), _checked_kind(kind, _TWO_SIDED))
+    return _IntervalScorer(one_share("coverage", coverage), _checked_kind(kind, _TWO_SIDED))
 
 
 def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
@@ -201,7 +201,7 @@ def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     >>> coverage_scorer(0.8, kind="hdi")
     coverage_scorer(coverage=0.8, kind='hdi')
     """
-    return _CoverageScorer(_checked_share("coverage", coverage), _checked_kind(kind, _KINDS))
+    return _CoverageScorer(one_share("coverage", coverage), _checked_kind(kind, _KINDS))
 
 
 def crps_scorer() -> _Scorer:
@@ -253,11 +253,10 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     >>> pinball_scorer([0.1, 0.9])
     pinball_scorer(quantiles=(0.1, 0.9))
     """
-    levels = reals("quantiles", quantiles)
+    levels = shares("quantiles", quantiles)
     if levels.ndim > 1 or levels.size == 0:
         raise ValueError(f"quantiles must be a number or a list of them, got {quantiles!r}")
-    checked = tuple(_checked_share("quantiles", level) for level in levels.reshape(-1).tolist())
-    return _PinballScorer(checked[0] if levels.ndim == 0 else checked)
+    return _PinballScorer(float(levels) if levels.ndim == 0 else tuple(levels.tolist()))
 
 
 def _intervals(estimator: Any, X: Any, coverage: float, kind: str | None) -> NDArray[np.float64]:
@@ -280,15 +279,6 @@ def _crps(
     if out is not None:
         out[:] = scores
     return scores
-
-
-def _checked_share(name: str, given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float | np.number):
-        raise ValueError(f"{name} must be a number above 0 and below 1, got {given!r}")
-    if not 0 < given < 1:
-        hint = percentage_hint(float(given), lambda level: level < 1)
-        raise ValueError(f"{name} must be above 0 and below 1, got {given:g}{hint}")
-    return float(given)
 
 
 def _checked_kind(kind: str | None, allowed: tuple[str, ...]) -> str | None:
