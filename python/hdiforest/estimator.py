@@ -322,8 +322,8 @@ class HDIForestRegressor(
         checked once, and tables that follow from it are made (136 to 264 bytes for each leaf, if
         leaves have 32 rows or more in the mean).
 
-        If the file is written to in place, whatever reads the model afterwards raises OSError; see
-        `docs/production.md`. One that is renamed over it changes nothing.
+        If the file is written to in place, whatever reads the model afterwards raises OSError. A
+        file that is renamed over it changes nothing.
 
         Parameters
         ----------
