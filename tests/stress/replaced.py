@@ -30,7 +30,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest.batch import BatchScorer
 
-N_THREADS, MOST_SECONDS = 3, 30  # of a service, and of one of its calls
+N_THREADS, MOST_SECONDS = 3, 10  # of a service, and of one of its calls
 SIZES = {"a": 3000, "b": 3500}  # training rows of two models
 OLD, NEW = "old numbers", "new numbers"
 REFUSED, NOT_OPENED = "calls refused by one sentence", "openings refused by one sentence"
@@ -62,10 +62,10 @@ def run(options: argparse.Namespace) -> Iterator[Row]:
                 for way in WAYS:
                     tried = f"{kind}, {'mapped' if mapped else 'copied'}, {way}"
                     if options.only in tried:
-                        found = outcomes(folder, kind, mapped, way, options)
+                        found, n_changes = outcomes(folder, kind, mapped, way, options)
                         may_fail = mapped and way != RENAMED
                         good = (*GOOD, OTHER, ERROR, *KILLED, ENDLESS) if may_fail else GOOD
-                        yield row_of(tried, cases(found), good)
+                        yield row_of(f"{tried} {n_changes} times", cases(found), good)
 
 
 def cases(found: Counter[str]) -> Iterator[tuple[str, str]]:
@@ -135,8 +135,8 @@ class Shared:
 
 def outcomes(
     folder: Path, kind: str, mapped: bool, way: str, options: argparse.Namespace
-) -> Counter[str]:
-    """Disturb a service for some time, and start it again whenever it dies."""
+) -> tuple[Counter[str], int]:
+    """Disturb a service for some time, and start it again whenever it dies; count both."""
     moment, path, X = random.Random(options.seed), folder / "model", make_rows(400, seed=5)
     expected = {n: loaded(folder / name, False, X)[1]() for name, n in SIZES.items()}
     shared, died = Shared(), Counter[str]()
@@ -161,12 +161,14 @@ def outcomes(
             os.kill(child, signal.SIGKILL)
         ended, status = os.waitpid(child, 0 if is_endless else os.WNOHANG)
         if ended:
-            name = signal.Signals(status).name if os.WIFSIGNALED(status) else f"code {status}"
+            code = os.waitstatus_to_exitcode(status)
+            name = signal.Signals(-code).name if code < 0 else f"code {code}"
             died[ENDLESS if is_endless else f"killed by {name}"] += 1
             child = start()
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return Counter(dict(zip(OUTCOMES, shared.counts.sum(axis=0).tolist(), strict=True))) + died
+    found = Counter(dict(zip(OUTCOMES, shared.counts.sum(axis=0).tolist(), strict=True)))
+    return found + died, int(shared.changes[0])
 
 
 def serve(
