@@ -221,6 +221,10 @@ def test_missing_file(tmp_path):
         HDIForestRegressor.load(tmp_path)
 
 
+def headed(text):
+    return struct.pack("<Q", len(text)) + text
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -235,12 +239,42 @@ def test_missing_file(tmp_path):
             (data, ": it looks like a table of Parquet")
             for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")
         ),
+        *((headed(data), ", or is damaged") for data in (b"3", b"[]", b"[" * 99999)),
     ],
 )
 def test_files_that_are_no_models(data, reason, tmp_path):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(ValueError, match=f"is not a model file{reason}"):
         HDIForestRegressor.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a": None},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16, 16]}},
+        {"a": {"dtype": "F64", "shape": [2.0], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [-1], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [3], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [True, 16]}},
+        {"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}},
+        {"a": {"dtype": "F64", "shape": [0, 2**70], "data_offsets": [0, 0]}},
+        {"b": {"dtype": "U8", "shape": [0], "data_offsets": [16, 8]}},
+        {"b": {"dtype": "U8", "shape": [8], "data_offsets": [8, 16]}},
+        {"b": {"dtype": "U8", "shape": [1], "data_offsets": [16, 17]}},
+        {"b": {"dtype": "I16", "shape": [0], "data_offsets": [16, 16]}},
+        {"b\ud800": {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}},
+    ],
+)
+def test_headers_whose_ranges_do_not_tile_the_file(change, tmp_path):
+    header = {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}}
+    for entries, message in ((header, "other tensors"), (header | change, "or is damaged: ")):
+        (tmp_path / "file").write_bytes(headed(json.dumps(entries).encode()) + bytes(16))
+        with pytest.raises(
+            ValueError, match=rf"file is not a model file(:|, ).*{message}"
+        ) as error:
+            HDIForestRegressor.load(tmp_path / "file")
+        assert str(error.value).isprintable()
 
 
 def test_other_safetensors_files(tmp_path):

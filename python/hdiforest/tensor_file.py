@@ -253,6 +253,8 @@ def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Tensors]:
     if start > len(content) or n_header > _MAX_HEADER:
         raise ValueError(f"its header cannot have {n_header} bytes")
     header = json.loads(content[8:start].tobytes().decode(), object_pairs_hook=_unique)
+    if not isinstance(header, dict):
+        raise ValueError("its header is no object")
     metadata = header.pop("__metadata__", {})
     end, tensors = start, {}
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
@@ -260,7 +262,7 @@ def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Tensors]:
         begin, stop = entry["data_offsets"]
         if not all(type(n) is int and n >= 0 for n in (begin, stop, *entry["shape"])):
             raise ValueError(f"the range of {name} is none")
-        if start + begin != end:
+        if start + begin != end or stop < begin:
             raise ValueError(f"there is a gap before {name}, or an overlap")
         if entry["dtype"] not in _DTYPES:
             raise ValueError(f"{name} has type {entry['dtype']}")
