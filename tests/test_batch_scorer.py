@@ -308,6 +308,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
         ({"keep": "id"}, "keep must be a list of names"),
         ({"keep": ["prediction"]}, "two columns 'prediction'"),
         ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
+        ({"mapped": "no"}, "mapped must be True or False, got 'no'"),
         ({"n_threads": 0}, "n_threads must be a whole number from 1 on, got 0"),
     ],
 )
@@ -345,9 +346,47 @@ def test_a_model_that_is_replaced_damaged_or_gone_is_named_with_its_host(folder,
         BatchScorer(path)
 
 
+def test_a_copy_in_memory_outlives_its_file(folder, tmp_path):
+    path = tmp_path / "model.hdi"
+    shutil.copy(folder / "raw.hdi", path)
+    scorer = BatchScorer(path, 0.9, mapped=False)
+    data = pickle.dumps(scorer)
+    expected, other = scorer(ROWS), BatchScorer(folder / "calibrated.hdi", 0.9, kind="hdi")(ROWS)
+    for change in (
+        lambda: shutil.copy(folder / "calibrated.hdi", path),
+        lambda: os.truncate(path, 100),
+        lambda: path.unlink(),
+    ):
+        change()
+        for worker in (scorer, pickle.loads(data)):
+            pd.testing.assert_frame_equal(worker(ROWS), expected)
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        BatchScorer(path, 0.9, mapped=False)
+    shutil.copy(folder / "calibrated.hdi", path)
+    pd.testing.assert_frame_equal(BatchScorer(path, 0.9, kind="hdi", mapped=False)(ROWS), other)
+    pd.testing.assert_frame_equal(scorer(ROWS), expected)
+    with pytest.raises(ValueError, match="holds another model"):  # as in another process
+        pickle.loads(data)(ROWS)
+
+
+def test_models_that_are_mapped_and_copies_are_told_apart(folder):
+    scorers = {
+        mapped: BatchScorer(folder / "raw.hdi", 0.9, mapped=mapped) for mapped in (False, True)
+    }
+    for mapped, scorer in scorers.items():
+        assert BatchScorer(folder / "raw.hdi", 0.8, mapped=mapped).model is scorer.model
+        for one in (scorer, pickle.loads(pickle.dumps(scorer))):
+            assert one.mapped == mapped
+            assert isinstance(one.model.fitted.training_rows.X, np.memmap) == mapped
+            assert (one.model.fitted.check_file is not None) == mapped
+    pd.testing.assert_frame_equal(scorers[False](ROWS), scorers[True](ROWS))
+
+
 def test_a_process_opens_a_model_once(folder, monkeypatch):
     scorer = BatchScorer(folder / "raw.hdi", 0.9)
-    monkeypatch.setattr("hdiforest.model_file.load", lambda path: pytest.fail("opened again"))
+    monkeypatch.setattr(
+        "hdiforest.model_file.load", lambda path, mapped: pytest.fail("opened again")
+    )
     worker = pickle.loads(pickle.dumps(scorer))
     worker(ROWS)
     assert worker.model is scorer.model

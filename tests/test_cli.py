@@ -16,7 +16,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor, extras
-from hdiforest.command import progress
+from hdiforest.command import progress, score
 from hdiforest.tables.formats import FORMATS, open_table, write_table
 
 from .called import failure, read, run
@@ -60,6 +60,21 @@ def table(frame, tmp_path):
 
 def command(*arguments):
     return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
+
+
+def test_a_run_has_one_model_whatever_becomes_of_its_file(model_path, table, tmp_path, monkeypatch):
+    path, out, again = (tmp_path / name for name in ("model.hdi", "out.csv", "again.csv"))
+    path.write_bytes(model_path.read_bytes())
+    assert run(["score", path, table, "-o", out]) == 0
+
+    def later(*arguments, **options):
+        path.write_bytes(b"another model")
+        return scores(*arguments, **options)
+
+    scores = score.score_table
+    monkeypatch.setattr(score, "score_table", later)
+    assert run(["score", path, table, "-o", again]) == 0
+    assert again.read_bytes() == out.read_bytes()
 
 
 def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):

@@ -381,7 +381,7 @@ def test_stored_pads_are_checked(tmp_path, change, message):
     indexed = leaf_file.Indexed(model.index_, 300, model.calibration_)
     leaf_file.save(indexed, tmp_path / "m")
     tensors = dict(safetensors.load_file(tmp_path / "m"))
-    facts = tensor_file.read_facts(tmp_path / "m", leaf_file.LEAF_INDEX)
+    facts = leaf_file.load(tmp_path / "m").facts
     change(facts)
     text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
     safetensors.save_file(tensors, tmp_path / "m", metadata={leaf_file.LEAF_INDEX.key: text})

@@ -1,10 +1,14 @@
 """A model file holds the whole model, is read without copying, and is never trusted."""
 
+import copy
+import gc
 import json
+import os
 import pickle
 import re
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +16,11 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdicore import _core
-from hdiforest import HDIForestRegressor, model_file, tensor_file
+from hdiforest import HDIForestRegressor, LeafModel, from_leaves, model_file, tensor_file
 from hdiforest.command.summary import contents as described
 from hdiforest.model_schema import FACTS
+
+from .oracle import run_python
 
 safetensors = pytest.importorskip("safetensors")
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
@@ -129,7 +135,7 @@ def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
     monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
     model.save(tmp_path / "newer")
     for name, version in ((path, newest), (tmp_path / "newer", newest + 1)):
-        assert model_file.read_facts(name)["format_version"] == version
+        assert model_file.load(name).facts["format_version"] == version
         np.testing.assert_array_equal(HDIForestRegressor.load(name).predict(X), model.predict(X))
     rewritten(path, lambda facts: facts.update(format_version=newest + 2))
     message = rf"has format {newest + 2}, .* reads format 1, .* or {newest + 1} of a model file: "
@@ -215,6 +221,10 @@ def test_missing_file(tmp_path):
         HDIForestRegressor.load(tmp_path)
 
 
+def headed(text):
+    return struct.pack("<Q", len(text)) + text
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -229,12 +239,42 @@ def test_missing_file(tmp_path):
             (data, ": it looks like a table of Parquet")
             for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")
         ),
+        *((headed(data), ", or is damaged") for data in (b"3", b"[]", b"[" * 99999)),
     ],
 )
 def test_files_that_are_no_models(data, reason, tmp_path):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(ValueError, match=f"is not a model file{reason}"):
         HDIForestRegressor.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a": None},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16, 16]}},
+        {"a": {"dtype": "F64", "shape": [2.0], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [-1], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [3], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [True, 16]}},
+        {"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}},
+        {"a": {"dtype": "F64", "shape": [0, 2**70], "data_offsets": [0, 0]}},
+        {"b": {"dtype": "U8", "shape": [0], "data_offsets": [16, 8]}},
+        {"b": {"dtype": "U8", "shape": [8], "data_offsets": [8, 16]}},
+        {"b": {"dtype": "U8", "shape": [1], "data_offsets": [16, 17]}},
+        {"b": {"dtype": "I16", "shape": [0], "data_offsets": [16, 16]}},
+        {"b\ud800": {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}},
+    ],
+)
+def test_headers_whose_ranges_do_not_tile_the_file(change, tmp_path):
+    header = {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}}
+    for entries, message in ((header, "other tensors"), (header | change, "or is damaged: ")):
+        (tmp_path / "file").write_bytes(headed(json.dumps(entries).encode()) + bytes(16))
+        with pytest.raises(
+            ValueError, match=rf"file is not a model file(:|, ).*{message}"
+        ) as error:
+            HDIForestRegressor.load(tmp_path / "file")
+        assert str(error.value).isprintable()
 
 
 def test_other_safetensors_files(tmp_path):
@@ -675,3 +715,220 @@ def test_tensors_of_other_shape_or_type(path, change, group):
         rewritten(path, change_tensors=lambda tensors, n=name, a=after: tensors.update({n: a}))
         with pytest.raises(ValueError, match="is not a valid model"):
             HDIForestRegressor.load(path)
+
+
+IN_USE = """
+import copy, os, pickle, sys, time
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+from hdiforest import HDIForestRegressor, LeafModel, from_leaves
+
+how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
+rng = np.random.default_rng(0)
+X, rows = rng.random((1200, 4)), rng.random((300, 4))
+forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
+one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=1200)) for f in forests]
+apply = one.estimator_.apply
+one.save(folder + "/model")
+other.save(folder + "/new")
+from_leaves(apply, X, X[:, 0]).save(folder + "/leaves")
+time.sleep(0.05)  # times of files have a resolution
+
+model = HDIForestRegressor.load(folder + "/model")
+leaves = LeafModel.load(folder + "/leaves", apply)
+asks = {
+    "predict": lambda: model.predict(rows),
+    "interval": lambda: model.predict_interval(rows),
+    "table": lambda: model.predict_interval(rows, output="pandas"),
+    "quantiles": lambda: model.predict_quantiles(rows, 0.5),
+    "cdf": lambda: model.predict_cdf(rows, rows[:, 0]),
+    "weights": lambda: model.predict_weights(rows),
+    "sample": lambda: model.sample(rows),
+    "oob": lambda: model.oob_interval(),
+    "scorer": lambda: model.scorer_.mean(rows),
+    "save": lambda: model.save(folder + "/again"),
+    "pickle": lambda: pickle.dumps(model),
+    "copy": lambda: copy.copy(model),
+    "calibrate": lambda: model.calibrate(0.9),
+    "calibrated": lambda: model.predict_interval(rows, 0.9),
+    "leaves": lambda: leaves.predict_interval(rows),
+    "leaves' index": lambda: leaves.index_.mean(apply(rows).astype(np.int32)),
+    "leaves' save": lambda: leaves.save(folder + "/again"),
+    "leaves' pickle": lambda: pickle.dumps(leaves),
+}
+if warm:
+    for ask in asks.values():
+        ask()
+copies = {"copied": copy.copy(model), "pickled": pickle.loads(pickle.dumps(model))}
+expected = {name: (c.predict_interval(rows), c.sample(rows, 2, 0)) for name, c in copies.items()}
+for name in ("model", "leaves"):
+    size = os.path.getsize(folder + "/" + name)
+    if how == "truncated":
+        os.truncate(folder + "/" + name, 4096)
+    else:
+        new = open(folder + "/new", "rb").read()
+        with open(folder + "/" + name, "r+b") as file:
+            file.write((new * 9)[: size if how == "overwritten" else None])
+for name, ask in asks.items():
+    try:
+        ask()
+    except OSError as error:
+        assert "was written to in place while it was in use: load it again" in str(error), name
+        assert str(error).startswith(folder) and str(error).isprintable(), name
+    else:
+        raise AssertionError(name + " went on")
+assert repr(model) and repr(leaves) and (model.n_outputs_, leaves.n_outputs_) == (1, 1)
+for name, c in copies.items():
+    np.testing.assert_array_equal(c.predict_interval(rows), expected[name][0])
+    np.testing.assert_array_equal(c.sample(rows, 2, 0), expected[name][1])
+    c.predict_weights(rows)
+"""
+
+
+@pytest.mark.parametrize("asked", ["warm", "cold"])
+@pytest.mark.parametrize("how", ["overwritten", "overwritten by more", "truncated"])
+def test_a_file_that_is_written_to_in_place_is_refused_by_whatever_reads_it(how, asked, tmp_path):
+    run_python(IN_USE, how, asked, tmp_path)
+
+
+def in_place(path):
+    path.write_bytes(b"something else" * 1000)
+
+
+def by_renaming(path):
+    in_place(path.with_name("new"))
+    path.with_name("new").replace(path)
+
+
+def by_truncating(path):
+    os.truncate(path, 100)
+
+
+def used(model):
+    """Everything a model of some kind can be asked, as arrays."""
+    if isinstance(model, LeafModel):
+        return {"interval": model.predict_interval(X), "mean": model.predict(X)}
+    if model._fitted.folds:
+        return {"interval": model.predict_interval(X, 0.8), "scores": model.calibration_.scores[0]}
+    return contents(model)
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+@pytest.mark.parametrize("kind", ["model", "folds", "leaves"])
+@pytest.mark.parametrize(
+    ("mapped", "replace_file"),
+    [
+        *((True, change) for change in (by_renaming, os.unlink)),
+        *((False, change) for change in (by_renaming, os.unlink, in_place, by_truncating)),
+    ],
+)
+def test_what_does_not_harm_a_loaded_model(model, kind, mapped, replace_file, tmp_path):
+    path = tmp_path / "model"
+    if kind == "leaves":
+        from_leaves(model.estimator_.apply, X, Y).save(path)
+        loaded = LeafModel.load(path, model.estimator_.apply, mapped=mapped)
+        expected = used(LeafModel.load(path, model.estimator_.apply))
+    else:
+        if kind == "folds":
+            forest = RandomForestRegressor(5, min_samples_leaf=9, random_state=0)
+            model = HDIForestRegressor(forest).fit(X, Y).calibrate(0.8, method="cv+", cv=2)
+        model.save(path)
+        loaded = HDIForestRegressor.load(path, mapped=mapped)
+        expected = used(HDIForestRegressor.load(path))
+    replace_file(path)
+    for name, values in used(loaded).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(used(again)["interval"], expected["interval"])
+
+
+def test_a_copy_in_memory_is_checked_whole(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"damaged: the checksum of .* does not match"):
+        HDIForestRegressor.load(path, mapped=False)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(path, monkeypatch):
+    def slow(*arguments):
+        in_place(path)
+        return checked(*arguments)
+
+    checked = tensor_file._checked
+    monkeypatch.setattr(tensor_file, "_checked", slow)
+    with pytest.raises(OSError, match="was written to in place while it was in use"):
+        HDIForestRegressor.load(path, mapped=False)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc on this platform")
+def test_descriptors_go_with_the_models(path):
+    def n_descriptors():
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    damaged = path.with_name("damaged")
+    damaged.write_bytes(path.read_bytes()[:-1])
+    before = n_descriptors()
+    for _ in range(20):
+        loaded = HDIForestRegressor.load(path)
+        copies = [copy.copy(loaded), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))]
+        HDIForestRegressor.load(path, mapped=False)
+        with pytest.raises(ValueError, match="damaged"):
+            HDIForestRegressor.load(damaged)
+    assert n_descriptors() <= before + 2  # of the last one: its own, and that of numpy's memmap
+    del loaded
+    assert n_descriptors() == before
+    assert len({one.predict(X).tobytes() for one in copies}) == 1
+    held = HDIForestRegressor.load(path)
+    for share in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            share(held._fitted.check_file)
+
+
+FORKED = """
+import gc, os, sys
+import numpy as np
+from hdiforest import HDIForestRegressor
+
+path = sys.argv[1]
+model = HDIForestRegressor.load(path)
+rows = np.zeros((3, 4))
+expected = model.predict(rows)
+
+def refused():
+    try:
+        model.predict(rows)
+    except OSError as error:
+        return "in place" in str(error)
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if work() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def use_and_close():
+    global model
+    same = (model.predict(rows) == expected).all()
+    del model
+    gc.collect()
+    return same
+
+child(use_and_close)
+assert (model.predict(rows) == expected).all()  # its descriptor is still open
+os.truncate(path, 100)
+child(refused)
+assert refused()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_forked_processes_look_at_the_file_for_themselves(path):
+    run_python(FORKED, path)
+
+
+def test_a_descriptor_that_was_closed_by_others_is_told(path):
+    loaded = HDIForestRegressor.load(path)
+    loaded._fitted.check_file.__self__._file.close()
+    with pytest.raises(OSError, match=r"cannot see whether .*model has changed: Bad file desc"):
+        loaded.predict(X)

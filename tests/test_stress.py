@@ -40,6 +40,12 @@ def test_a_killed_run_leaves_the_old_output_and_the_next_removes_its_temporary()
 
 
 @linux
+@pytest.mark.parametrize("only", ["BatchScorer, copied, cp over it", "loaded, mapped, renamed"])
+def test_a_model_file_that_is_replaced_gives_old_or_new_numbers_or_an_error(only):
+    stress("replaced", "--seconds", "2", "--only", only)
+
+
+@linux
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     result = tmp_path / "result.json"
     stress("disk", "--scale", "0.05", "--only", "fit, read-only", "-o", result)

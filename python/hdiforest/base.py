@@ -31,7 +31,7 @@ class BaseForestModel(TablesOut, BaseEstimator):
     @property
     def scorer_(self) -> Scorer:
         """The compiled model."""
-        return self._fitted.scorer
+        return self._require_fitted().scorer
 
     @property
     def weights_(self) -> Weighting:
@@ -64,12 +64,18 @@ class BaseForestModel(TablesOut, BaseEstimator):
         return self._steps.pipeline
 
     def _require_fitted(self) -> FittedForest:
-        """Return what the model holds, or raise NotFittedError."""
+        """Return what the model holds, or raise NotFittedError, or OSError if its file changed.
+
+        Whatever reads arrays, which may map a file, takes them from here, once a call.
+        """
         try:
-            return self._fitted
+            fitted = self._fitted
         except AttributeError:
             check_is_fitted(self)
             raise
+        if fitted.check_file is not None:
+            fitted.check_file()
+        return fitted
 
     def _n_threads(self, n_rows: int | None = None) -> int:
         # The engine starts no thread below this number of row-trees, and `thread_count` takes a
@@ -94,7 +100,8 @@ class BaseForestModel(TablesOut, BaseEstimator):
         state: State = dict(super().__getstate__())
         state.pop("_training_table", None)
         if "_fitted" in state:
-            state |= fitted_state(state.pop("_fitted"))
+            del state["_fitted"]
+            state |= fitted_state(self._require_fitted())
         return state
 
     def __setstate__(self, state: State) -> None:

@@ -228,9 +228,9 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        fitted = self._require_fitted()
         if kind is None:
-            kind = "hdi" if fitted.calibration is None else "calibrated"
+            held = getattr(self, "_fitted", None)
+            kind = "hdi" if held is None or held.calibration is None else "calibrated"
         wanted = self._wanted(output)
         if wanted != "numpy":
             names, chosen = interval_names(kind, coverage), kind
@@ -239,6 +239,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             )
         if kind != "calibrated":
             return self._query(X, "intervals", coverage, kind)
+        fitted = self._require_fitted()
         return concatenated(
             self._calibrated_intervals(
                 fitted, block.rows, coverage, of_folds=self._rows_of_folds(block)

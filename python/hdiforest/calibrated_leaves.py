@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,9 +23,19 @@ from hdiforest.result_names import interval_names
 class CalibratedLeaves(ConditionalDistributions):
     """Calibrates the intervals of an index of leaves, and predicts calibrated ones."""
 
-    index_: LeafIndex
+    _index: LeafIndex
+    # Of a mapped file: raises OSError if it was written to since it was opened.
+    _check_file: Callable[[], None] | None = None
     n_outputs_: int
     calibration_: Calibration
+
+    @property
+    def index_(self) -> LeafIndex:
+        """The training rows by leaf."""
+        index = self._index
+        if self._check_file is not None:
+            self._check_file()
+        return index
 
     def calibrate(
         self,

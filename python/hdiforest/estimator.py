@@ -306,7 +306,12 @@ class HDIForestRegressor(
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, verify: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_jobs: int | None = None,
+        verify: bool = False,
+        mapped: bool = True,
     ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
@@ -317,6 +322,9 @@ class HDIForestRegressor(
         checked once, and tables that follow from it are made (136 to 264 bytes for each leaf, if
         leaves have 32 rows or more in the mean).
 
+        If the file is written to in place, whatever reads the model afterwards raises OSError. A
+        file that is renamed over it changes nothing.
+
         Parameters
         ----------
         path : path
@@ -326,6 +334,9 @@ class HDIForestRegressor(
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
+        mapped : bool, default=True
+            Whether to map the file. If not, a copy of it is read into memory and checked whole, and
+            nothing that happens to the file later matters; each process then has a copy of its own.
 
         Returns
         -------
@@ -334,14 +345,12 @@ class HDIForestRegressor(
 
         Raises
         ------
-        ImportError
-            If safetensors is not installed.
         OSError
             If the file cannot be read.
         ValueError
             If it is not a model, is damaged, or comes from a newer version.
         """
-        fitted = model_file.load(Path(path), verify=verify)
+        fitted = model_file.load(Path(path), verify=verify, mapped=mapped).content
         forest = StoredForest(
             fitted.scorer.forest.n_trees,
             fitted.n_features,

@@ -194,6 +194,9 @@ class FittedForest:
     # Least and greatest value of each feature in training rows that weigh anything,
     # (2, n_features); NaN: it has none. None: the model was stored without them.
     feature_range: NDArray[np.float32] | None = None
+    # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
+    # their own, because they are reached through the whole model.
+    check_file: Callable[[], None] | None = field(default=None, repr=False)
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.

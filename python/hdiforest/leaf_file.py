@@ -9,7 +9,7 @@ from typing import Any, cast
 from hdicore import LeafIndex
 from hdiforest import tensor_file
 from hdiforest.calibration import Calibration, from_arrays, to_arrays
-from hdiforest.tensor_file import Facts, Tensors
+from hdiforest.tensor_file import Facts, Loaded, Tensors
 
 _PREFIX = "calibration."  # of the names of a calibration's arrays
 
@@ -38,9 +38,9 @@ def save(indexed: Indexed, path: Path) -> None:
     tensor_file.write(path, LEAF_INDEX, facts, tensors)
 
 
-def load(path: Path, *, verify: bool = False) -> Indexed:
+def load(path: Path, *, verify: bool = False, mapped: bool = True) -> Loaded[Indexed]:
     """Return what `save` wrote; see `LeafModel.load`."""
-    return tensor_file.load(path, LEAF_INDEX, verify=verify)
+    return tensor_file.load(path, LEAF_INDEX, verify=verify, mapped=mapped)
 
 
 def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> Indexed:

@@ -176,11 +176,12 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         *,
         n_jobs: int | None = None,
         verify: bool = False,
+        mapped: bool = True,
     ) -> Self:
         """Open the index that `save` wrote, for the same forest.
 
         The file is memory-mapped, and everything in it is checked before it is used: leaves when
-        queries read them.
+        queries read them. If it is written to in place, later queries raise OSError.
 
         Parameters
         ----------
@@ -192,6 +193,8 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
             See the class.
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, too.
+        mapped : bool, default=True
+            As `HDIForestRegressor.load` takes it.
 
         Returns
         -------
@@ -200,22 +203,21 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
 
         Raises
         ------
-        ImportError
-            If safetensors is not installed.
         OSError
             If the file cannot be read.
         ValueError
             If it is not such a file, is damaged, or comes from a newer version.
         """
-        stored = leaf_file.load(Path(path), verify=verify)
-        n = stored.n_training_rows
+        loaded = leaf_file.load(Path(path), verify=verify, mapped=mapped)
+        stored, n = loaded.content, loaded.content.n_training_rows
         model = cls.from_index(apply, stored.index, n_training_rows=n, n_jobs=n_jobs)
+        model._check_file = loaded.check_file
         if stored.calibration is not None:
             model.calibration_ = stored.calibration
         return model
 
     def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
-        self.index_ = index
+        self._index, self._check_file = index, None
         self.n_outputs_ = index.n_outputs
         self.n_training_rows_ = n_training_rows
         if hasattr(self, "calibration_"):
@@ -234,9 +236,10 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         points = None if per_row is None else np.asarray(per_row)
         if points is not None and n is not None and points.shape[:1] != (n,):
             raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
-        call = bound(method, self.index_)
+        index = self.index_
+        call = bound(method, index)
         options["n_threads"] = thread_count(self.n_jobs)
-        blocks = leaves_by_block(self.apply, X, self.index_.n_trees)
+        blocks = leaves_by_block(self.apply, X, index.n_trees)
         rows, leaves = next(blocks)
         block_points = () if points is None else (points[rows],)
         first: NDArray[np.float64] = call(leaves, *block_points, *arguments, **options)
@@ -253,13 +256,13 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         text: str = super().__repr__(N_CHAR_MAX)
         if not self.__sklearn_is_fitted__():
             return text
-        counts = {"tree": self.index_.n_trees, "training row": self.n_training_rows_}
+        counts = {"tree": self._index.n_trees, "training row": self.n_training_rows_}
         counts["output"] = self.n_outputs_
         said = [f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items() if n is not None]
         return f"{text}: {', '.join(said)}"
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "index_")
+        return hasattr(self, "_index")
 
     def __sklearn_clone__(self) -> Self:
         # The usual clone would copy the forest that `apply` belongs to.
@@ -271,18 +274,20 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
 
     def __getstate__(self) -> State:
         state: State = dict(super().__getstate__())
-        if "index_" in state:
-            state["index_"] = index_state(state["index_"])
+        state.pop("_check_file", None)
+        if state.pop("_index", None) is not None:
+            state["index_"] = index_state(self.index_)
         if "calibration_" in state:
             state["calibration_"] = to_arrays(state["calibration_"])
         return state
 
     def __setstate__(self, state: State) -> None:
+        state = dict(state)
         if "index_" in state:
-            state = state | {"index_": index_from_state(state["index_"])}
+            state["_index"] = index_from_state(state.pop("index_"))
         if "calibration_" in state:
-            state = state | {"calibration_": from_arrays(*state["calibration_"])}
-            leaf_file.check_leaf_calibration(state["index_"], state["calibration_"])
+            state["calibration_"] = from_arrays(*state["calibration_"])
+            leaf_file.check_leaf_calibration(state["_index"], state["calibration_"])
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Tags:

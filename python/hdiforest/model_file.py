@@ -28,7 +28,7 @@ from hdiforest.model_schema import (
     check_training_shapes,
     check_training_values,
 )
-from hdiforest.tensor_file import Facts, Tensors
+from hdiforest.tensor_file import Facts, Loaded, Tensors
 
 _RANGE = "feature_range"
 _FOLD = re.compile(r"fold\d+\.")
@@ -64,19 +64,10 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     tensor_file.write(path, MODEL, facts, tensors)
 
 
-def load(path: Path, *, verify: bool = False) -> FittedForest:
+def load(path: Path, *, verify: bool = False, mapped: bool = True) -> Loaded[FittedForest]:
     """Return the fitted forest stored at `path`; see `HDIForestRegressor.load`."""
-    return tensor_file.load(path, MODEL, verify=verify)
-
-
-def read_facts(path: Path) -> Facts:
-    """Return versions, weights, names and sizes from a model file that `load` has accepted."""
-    return tensor_file.read_facts(path, MODEL)
-
-
-def read_digest(path: Path) -> str:
-    """Return the SHA-256 that stands for everything in a model file that `load` has accepted."""
-    return tensor_file.read_digest(path, MODEL)
+    loaded = tensor_file.load(path, MODEL, verify=verify, mapped=mapped)
+    return loaded._replace(content=replace(loaded.content, check_file=loaded.check_file))
 
 
 def _named(group: str, arrays: Mapping[str, NDArray[Any]]) -> Tensors:

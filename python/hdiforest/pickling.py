@@ -175,8 +175,9 @@ def _are_mapped(arrays: Mapping[str, Any]) -> bool:
 
 
 def _rows_state(rows: TrainingRows) -> State:
-    # Arrays that map a file become plain ones.
+    # Arrays that map a file are copied, because copies of a model do not look at the file.
     arrays = {
-        name: None if array is None else np.asarray(array) for name, array in rows.arrays().items()
+        name: np.array(array) if isinstance(array, np.memmap) else array
+        for name, array in rows.arrays().items()
     }
     return arrays | {"counts_are_weighted": rows.counts_are_weighted}

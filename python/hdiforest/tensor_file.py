@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import reprlib
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,8 @@ import hdicore
 from hdiforest.atomic import replacing
 from hdiforest.text import alternatives, printable
 
-_HASHED_AT_ONCE = 1 << 24  # a signal waits until so many bytes are hashed
+_AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
+_MAX_HEADER = 100_000_000  # bytes; as safetensors itself
 _SMALL = 1 << 16  # bytes of an array whose checksum each `load` checks
 _DTYPES = {
     "U8": "<u1",
@@ -60,9 +63,13 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
     OSError
         If the file cannot be written.
     """
-    _require_safetensors()
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import save_file
+    except ModuleNotFoundError:
+        raise ImportError(
+            "model files need the package safetensors: pip install 'hdicore[io]'"
+        ) from None
 
     facts = {"format_version": max(form.readers), "hdicore": hdicore.__version__, **facts}
     metadata = {form.key: json.dumps(_content(facts, tensors))}
@@ -79,30 +86,98 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
             raise OSError(f"cannot write {path}: {error}") from None
 
 
-def load(path: Path, form: Format[Content], *, verify: bool = False) -> Content:
+class OpenFile:
+    """A file, kept open to see whether it is as it was opened; its descriptor goes with it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("rb", buffering=0)  # which refuses to be copied or pickled
+        weakref.finalize(self, self._file.close)
+        self._descriptor = self._file.fileno()
+        status = os.fstat(self._descriptor)
+        self._n_bytes, self._written = status.st_size, status.st_mtime_ns
+
+    def require_unchanged(self) -> None:
+        """Raise OSError if the file was written to since it was opened. Takes a microsecond.
+
+        It is no ValueError, because the rows of the caller are not to blame. A file that another
+        one was renamed over stays as it was opened, though its time of change of state is new.
+        """
+        try:
+            status = os.fstat(self._descriptor)
+        except OSError as error:  # its descriptor was closed, as programs that become daemons do
+            raise OSError(
+                f"cannot see whether {self._path} has changed: {error.strerror}"
+            ) from None
+        if status.st_mtime_ns != self._written or status.st_size != self._n_bytes:
+            raise OSError(
+                f"{self._path} was written to in place while it was in use: load it again, and "
+                "replace model files by writing aside and renaming, as save does, or load them "
+                "with mapped=False"
+            )
+
+    def content(self, *, mapped: bool) -> NDArray[np.uint8]:
+        """Return all bytes, read-only: the file's own memory, or a copy."""
+        if mapped:
+            return np.memmap(self._file, dtype=np.uint8, mode="r")
+        content, n_read = np.empty(self._n_bytes, dtype=np.uint8), 0
+        while n := self._file.readinto(content[n_read : n_read + _AT_ONCE].data):
+            n_read += n
+        content.flags.writeable = False
+        return content[:n_read]
+
+
+class Loaded(NamedTuple, Generic[Content]):
+    """What was read from a file."""
+
+    content: Content
+    facts: Facts
+    digest: str  # SHA-256 that stands for everything in the file
+    # Of a mapped file: raises OSError if it was written to since.
+    check_file: Callable[[], None] | None
+
+
+def load(
+    path: Path, form: Format[Content], *, verify: bool = False, mapped: bool = True
+) -> Loaded[Content]:
     """Return what the reader of the file's version makes of its facts and arrays.
 
     Facts, names, types and shapes are compared with their checksum, and so are small arrays. With
     `verify` large ones are, too, and everything is checked at once. Files that have one checksum
-    for all, as they had at first, are always verified.
+    for all, as they had at first, and those that are not `mapped` but copied, are always verified.
 
     Raises
     ------
-    ImportError
-        If safetensors is not installed.
     OSError
-        If the file cannot be read.
+        If the file cannot be read, or is written to meanwhile.
     ValueError
         If it is of another format, of a version without a reader, damaged, or refused by its
         reader.
     """
-    header, tensors = _read(path, form)
-    facts = header.facts
-    verify = verify or header.arrays is None
+    if not isinstance(mapped, bool):
+        raise ValueError(f"mapped must be True or False, got {mapped!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {form.noun} {path}")
+    file = OpenFile(path)
+    try:
+        header, tensors = _read(path, form, file, mapped)
+        verify = verify or not mapped or header.arrays is None
+        content = _checked(path, form, header, tensors, verify)
+    except ValueError:
+        file.require_unchanged()  # which says more of a file that was half written
+        raise
+    file.require_unchanged()
+    check_file = file.require_unchanged if mapped else None
+    return Loaded(content, header.facts, header.sha256, check_file)
+
+
+def _checked(
+    path: Path, form: Format[Content], header: _Header, tensors: Tensors, verify: bool
+) -> Content:
     _check_digests(path, header, tensors, verify)
     source = None if verify else f"{path} is not a valid {form.content}"
     try:
-        return form.readers[facts["format_version"]](facts, tensors, source)
+        return form.readers[header.facts["format_version"]](header.facts, tensors, source)
     except ValueError as error:
         text = str(error)
         if source is not None and text.startswith(source):
@@ -134,25 +209,16 @@ def _check_digests(path: Path, header: _Header, tensors: Tensors, verify: bool) 
             raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
 
 
-def _read(path: Path, form: Format[Any]) -> tuple[_Header, Tensors]:
+def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[_Header, Tensors]:
     """Return the header, and read-only views of the arrays."""
-    _require_safetensors()
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {form.noun} {path}")
     try:
-        # Checks that the header is well-formed and that its ranges tile the file.
-        with safe_open(path, framework="np"):
-            pass
-    except SafetensorError as error:
+        metadata, tensors = _metadata_and_tensors(file.content(mapped=mapped))
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         other = _other_content(path)
         if other is not None:
             raise ValueError(f"{path} is not a {form.noun}: it looks like {other}") from None
-        raise ValueError(
-            f"{path} is not a {form.noun}, or is damaged: {printable(str(error))}"
-        ) from None
-    metadata, tensors = _map_tensors(path, form)
+        reason = printable(str(error))[:200]
+        raise ValueError(f"{path} is not a {form.noun}, or is damaged: {reason}") from None
     header = _header(path, form, metadata)
     if header.arrays is not None and set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
@@ -171,45 +237,48 @@ def _other_content(path: Path) -> str | None:
     return None if has_controls else "a table or another text"
 
 
-def read_facts(path: Path, form: Format[Any]) -> Facts:
-    """Return the facts of a file that `load` has accepted."""
-    metadata, _ = _map_tensors(path, form)
-    return _header(path, form, metadata).facts
+def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Tensors]:
+    """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
+    They are taken apart here, and not by that package, because it opens a file by its name, which
+    may mean another one by then, and maps it.
 
-def read_digest(path: Path, form: Format[Any]) -> str:
-    """Return the SHA-256 that a file which `load` has accepted says it has.
-
-    It stands for everything in the file: of each array it holds the name, the type, the shape and
-    the SHA-256.
+    Raises
+    ------
+    ArithmeticError, LookupError, RecursionError, TypeError, ValueError
+        If the header is not well-formed, or its ranges do not tile the file.
     """
-    metadata, _ = _map_tensors(path, form)
-    return _header(path, form, metadata).sha256
-
-
-def _map_tensors(path: Path, form: Format[Any]) -> tuple[dict[str, str], Tensors]:
-    """Return the metadata, and views of the tensors, of a file whose structure was checked."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) != len(pairs):
-            raise ValueError(f"{path} is damaged: its header names something twice")
-        return entries
-
-    content = np.memmap(path, dtype=np.uint8, mode="r")
-    start = 8 + int(content[:8].view("<u8")[0])
-    header = json.loads(content[8:start].tobytes(), object_pairs_hook=unique)
+    n_header = int.from_bytes(content[:8].tobytes(), "little")
+    start = 8 + n_header
+    if start > len(content) or n_header > _MAX_HEADER:
+        raise ValueError(f"its header cannot have {n_header} bytes")
+    header = json.loads(content[8:start].tobytes().decode(), object_pairs_hook=_unique)
+    if not isinstance(header, dict):
+        raise ValueError("its header is no object")
     metadata = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
+    end, tensors = start, {}
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        name.encode()  # refuses halves of surrogate pairs
+        begin, stop = entry["data_offsets"]
+        if not all(type(n) is int and n >= 0 for n in (begin, stop, *entry["shape"])):
+            raise ValueError(f"the range of {name} is none")
+        if start + begin != end or stop < begin:
+            raise ValueError(f"there is a gap before {name}, or an overlap")
         if entry["dtype"] not in _DTYPES:
-            raise ValueError(
-                f"{path} is not a {form.noun}: {printable(name)} has type {entry['dtype']}"
-            )
-        begin, end = entry["data_offsets"]
-        data = content[start + begin : start + end]
+            raise ValueError(f"{name} has type {entry['dtype']}")
+        end = start + stop
+        data = content[start + begin : end]
         tensors[name] = data.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    if end != len(content):
+        raise ValueError(f"its arrays end at byte {end} of {len(content)}")
     return metadata, tensors
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("its header names something twice")
+    return entries
 
 
 def _header(path: Path, form: Format[Any], metadata: dict[str, str]) -> _Header:
@@ -252,14 +321,5 @@ def _array_digest(array: NDArray[Any]) -> str:
 
 def _add_bytes(state: Any, array: NDArray[Any]) -> None:
     contents = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    for begin in range(0, len(contents), _HASHED_AT_ONCE):
-        state.update(contents[begin : begin + _HASHED_AT_ONCE])
-
-
-def _require_safetensors() -> None:
-    try:
-        import safetensors  # noqa: F401
-    except ModuleNotFoundError:
-        raise ImportError(
-            "model files need the package safetensors: pip install 'hdicore[io]'"
-        ) from None
+    for begin in range(0, len(contents), _AT_ONCE):
+        state.update(contents[begin : begin + _AT_ONCE])

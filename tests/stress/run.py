@@ -22,6 +22,7 @@ NAMES = (
     "threads",
     "soak",
     "kill",
+    "replaced",
     "disk",
     "interrupts",
     "uninitialised",

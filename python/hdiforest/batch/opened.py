@@ -12,7 +12,7 @@ from hdiforest.fitted import FittedForest
 
 
 class Opened(NamedTuple):
-    """A model whose arrays map its file."""
+    """A model, and the digest of its file."""
 
     fitted: FittedForest
     digest: str  # SHA-256 that stands for everything in the file
@@ -27,39 +27,40 @@ class _Identity(NamedTuple):
     inode: int
 
 
-_opened: dict[str, tuple[_Identity, Opened]] = {}
+_opened: dict[tuple[str, bool], tuple[_Identity, Opened]] = {}  # by path and `mapped`
 _lock = threading.Lock()
 
 
-def opened(path: str, *, verify: bool = False) -> Opened:
+def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Opened:
     """Return the model at `path`; it is read once, and again if the file has changed.
 
-    With `verify` a model that is not known yet is checked whole; see `HDIForestRegressor.load`.
+    If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
+    is returned whatever the file is now.
 
     Raises
     ------
-    ImportError
-        If safetensors is not installed.
     OSError
         If the file cannot be read.
     ValueError
         If it is not a model, is damaged, or comes from a newer version.
     """
+    key = path, mapped
+    known = _opened.get(key)
+    if known is not None and not mapped and known[1].digest == digest:
+        return known[1]
     identity = _identity(path)
-    known = _opened.get(path)
     if known is not None and known[0] == identity:
         return known[1]
     with _lock:
-        known = _opened.get(path)  # another thread may have read it
+        known = _opened.get(key)  # another thread may have read it
         if known is not None and known[0] == identity:
             return known[1]
-        _opened.pop(path, None)
-        model = Opened(
-            model_file.load(Path(path), verify=verify), model_file.read_digest(Path(path))
-        )
+        _opened.pop(key, None)
+        loaded = model_file.load(Path(path), mapped=mapped)
+        model = Opened(loaded.content, loaded.digest)
         if _identity(path) != identity:
             raise ValueError(f"{path} was replaced while it was read")
-        _opened[path] = identity, model
+        _opened[key] = identity, model
         return model
 
 

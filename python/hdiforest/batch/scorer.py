@@ -29,7 +29,8 @@ class BatchScorer:
     """Scores batches of rows by a model file, in any process that can read the file.
 
     A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
-    the model once, at the first batch, and maps the file: processes of one machine share it.
+    the model once, at the first batch, and maps the file: processes of one machine share it. If it
+    is not to be `mapped`, each process reads a copy of its own.
 
     Parameters
     ----------
@@ -46,6 +47,9 @@ class BatchScorer:
         and `schema`, `ddl` and `meta` can say what they are.
     n_threads : int, default=1
         Threads for one batch. Results do not depend on it.
+    mapped : bool, default=True
+        Whether to map the file. If not, a copy of it is read into memory and checked whole, and
+        nothing that happens to the file later matters to this scorer in this process.
 
     Attributes
     ----------
@@ -54,8 +58,6 @@ class BatchScorer:
 
     Raises
     ------
-    ImportError
-        If safetensors is not installed.
     OSError
         If the file cannot be read.
     ValueError
@@ -79,8 +81,8 @@ class BatchScorer:
     Rows with values beyond the range of the training rows, rows without a known value, and cells of
     categories that the training rows did not have get ordinary intervals. `counts` counts them.
 
-    If the file is replaced by another model, is damaged or gone, the next batch raises an error
-    that names the path and the host.
+    If a mapped file is replaced by another model, is damaged or gone, the next batch raises an
+    error that names the path and the host.
 
     Examples
     --------
@@ -95,6 +97,8 @@ class BatchScorer:
     ['prediction', 'lower_0.9', 'upper_0.9']
     """
 
+    _copy: Opened | None = None  # of a model that is not mapped
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -103,6 +107,7 @@ class BatchScorer:
         kind: AnyKind | None = None,
         keep: Sequence[str] | Mapping[str, Any] = (),
         n_threads: int = 1,
+        mapped: bool = True,
     ) -> None:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
@@ -111,13 +116,15 @@ class BatchScorer:
         if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
             raise ValueError(f"n_threads must be a whole number from 1 on, got {n_threads!r}")
         self.path = os.path.abspath(os.fspath(path))
-        self.n_threads = n_threads
-        model = opened(self.path)
+        self.n_threads, self.mapped = n_threads, mapped
+        model = opened(self.path, mapped=mapped)
         self.kind, self.coverage = _checked(self.path, model.fitted, kind, coverage, n_threads)
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
         self._start()
+        if not mapped:
+            self._copy = model
         require_distinct([*self.keep, *self.results])
 
     def _start(self) -> None:
@@ -126,7 +133,8 @@ class BatchScorer:
 
     def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
         keep = self._types if self._types else self.keep
-        return _restored, (self.path, self.coverage, self.kind, keep, self.n_threads, self.digest)
+        given = self.path, self.coverage, self.kind, keep, self.n_threads, self.digest, self.mapped
+        return _restored, given
 
     def __repr__(self) -> str:
         keep = f", keep={list(self.keep)}" if self.keep else ""
@@ -217,8 +225,10 @@ class BatchScorer:
             If the file is gone, damaged, or another model than the one the scorer was made with;
             the message names the host.
         """
+        if self._copy is not None:
+            return self._copy
         try:
-            model = opened(self.path)
+            model = opened(self.path, mapped=self.mapped, digest=self.digest)
         except (OSError, ValueError) as error:
             raise type(error)(f"{error} (on host {platform.node()})") from None
         if model.digest != self.digest:
@@ -226,6 +236,7 @@ class BatchScorer:
                 f"{self.path} holds another model on host {platform.node()} than the one that the "
                 "scorer was made with"
             )
+        self._copy = None if self.mapped else model
         return model
 
     def score(self, batch: Batch, features: Sequence[str], first_row: int = 0) -> Results:
@@ -321,12 +332,13 @@ def _restored(
     keep: Sequence[str] | Mapping[str, Any],
     n_threads: int,
     digest: str,
+    mapped: bool = True,
 ) -> BatchScorer:
     """Return a scorer that was pickled; its model is opened when the first batch comes."""
     scorer = BatchScorer.__new__(BatchScorer)
     scorer.path, scorer.coverage, scorer.kind = path, list(coverage), kind
     scorer.keep, scorer._types = tuple(keep), dict(keep) if isinstance(keep, Mapping) else {}
-    scorer.n_threads, scorer.digest = n_threads, digest
+    scorer.n_threads, scorer.digest, scorer.mapped = n_threads, digest, mapped
     scorer._start()
     return scorer
 

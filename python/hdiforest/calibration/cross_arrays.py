@@ -89,6 +89,8 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     if not all(0 < coverage < 1 for coverage in coverages):
         raise ValueError(f"coverages must be above 0 and below 1, got {coverages}")
     audits = [audit_of(row) for row in arrays["audit"].tolist()]
+    # A calibration is given to callers, so it must not depend on a file that arrays map.
+    arrays = {name: np.array(array) for name, array in arrays.items()}
     ends = np.cumsum(sizes)[:-1]
     return CrossCalibration(
         levels=tuple(CrossLevel(c, audit) for c, audit in zip(coverages, audits, strict=True)),

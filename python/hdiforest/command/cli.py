@@ -248,7 +248,7 @@ def _run_check(options: Any) -> None:
 def _model_of_one_target(options: Any) -> HDIForestRegressor:
     from hdiforest.estimator import HDIForestRegressor
 
-    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options), verify=True)
+    model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options), mapped=False)
     if model.n_outputs_ != 1:
         raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
     return model

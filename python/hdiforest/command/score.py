@@ -86,9 +86,10 @@ def _inputs(options: Any) -> Inputs:
 
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
-    model = opened(str(options.model.absolute()), verify=True).fitted
+    # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
+    model = opened(str(options.model.absolute()), mapped=False).fitted
     kind, levels = kind_and_levels(model, options.kind, options.coverage, lambda: n_threads)
-    return BatchScorer(options.model, levels, kind=kind)
+    return BatchScorer(options.model, levels, kind=kind, mapped=False)
 
 
 def _report(

@@ -95,7 +95,8 @@ def contents(path: Path) -> Contents:
     OSError, ValueError
         As `HDIForestRegressor.load`.
     """
-    return Contents(path, model_file.load(path, verify=True), model_file.read_facts(path))
+    loaded = model_file.load(path, verify=True)
+    return Contents(path, loaded.content, loaded.facts)
 
 
 def _features(fitted: FittedForest) -> str:
