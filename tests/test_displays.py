@@ -463,3 +463,106 @@ def test_axes_that_are_shared_show_what_all_displays_draw(first):
     (left, right), (_, top) = both[0].get_xlim(), both[1].get_ylim()
     assert left <= 0 < 102 <= right
     assert top == pytest.approx(118 * 0.8)
+
+
+OUT_OF_BAG = [CalibrationDisplay, IntervalDisplay, WidthDisplay]
+
+
+def test_out_of_bag_displays_draw_what_the_model_says_of_its_rows(calibrated, rows, ax):
+    y = rows[1]
+    found = IntervalDisplay.from_out_of_bag(
+        calibrated, coverage=[0.5, 0.9], subsample=None, target_name="y (m)", ax=ax
+    )
+    order = np.argsort(calibrated.oob_prediction(), kind="stable")
+    np.testing.assert_array_equal(found.intervals, calibrated.oob_interval([0.5, 0.9])[order])
+    np.testing.assert_array_equal(found.y_true, y[order])
+    np.testing.assert_array_equal(found.prediction, calibrated.oob_prediction()[order])
+    assert ax.get_ylabel() == "y (m)"
+    raw = IntervalDisplay.from_out_of_bag(calibrated, kind="hdi", feature=rows[0][:, 1])
+    assert raw.realised == coverage_score(y, calibrated.oob_interval(0.9, kind="hdi"))
+    np.testing.assert_array_equal(raw.position, np.sort(rows[0][:, 1]))
+    by_width = WidthDisplay.from_out_of_bag(calibrated, coverage=0.8, groups=4)
+    strata = coverage_by_width(y, calibrated.oob_interval(0.8), 4)
+    np.testing.assert_allclose(by_width.realised, strata.coverage[1:])
+    pipeline = make_pipeline(StandardScaler(), new_model()).fit(*rows[:2])
+    inner, outer = (WidthDisplay.from_out_of_bag(m) for m in (pipeline[-1], pipeline))
+    np.testing.assert_array_equal(inner.mean_width, outer.mean_width)
+
+
+def test_out_of_bag_calibration_shows_the_audit(calibrated, model, rows):
+    y = rows[1]
+    found = CalibrationDisplay.from_out_of_bag(calibrated)
+    raw = coverage_score(y, calibrated.oob_interval([0.5, 0.8, 0.9], kind="hdi"))
+    np.testing.assert_array_equal(found.realised["HDI, out of bag"], raw)
+    audits = [level.audit.coverage for level in calibrated.calibration_.levels]
+    np.testing.assert_array_equal(found.realised["calibrated, audit"], audits)
+    assert found.n_rows == calibrated.calibration_.n
+    more = CalibrationDisplay.from_out_of_bag(calibrated, coverages=[0.9, 0.7])
+    np.testing.assert_array_equal(more.realised["calibrated, audit"], [np.nan, audits[2]])
+    assert list(CalibrationDisplay.from_out_of_bag(model).realised) == ["HDI, out of bag"]
+
+
+@pytest.mark.parametrize("display", OUT_OF_BAG)
+def test_rows_that_every_tree_saw_are_not_drawn(display, rows):
+    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0)).fit(*rows[:2])
+    more = {WidthDisplay: {"groups": ["a", "b"] * 125}, IntervalDisplay: {"feature": rows[1]}}
+    with pytest.warns(UserWarning, match="training rows have no out-of-bag interval") as caught:
+        found = display.from_out_of_bag(model, **more.get(display, {}))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    n = getattr(found, "n_rows", None) or found.counts.sum()
+    assert 100 < n < 250
+
+
+@pytest.mark.parametrize("display", OUT_OF_BAG)
+def test_out_of_bag_of_several_targets_and_of_other_models(display, rows):
+    X, y = rows[:2]
+    both = new_model().fit(X, np.stack([y, -y], axis=1))
+    with pytest.raises(ValueError, match="has 2 targets: choose one by output="):
+        display.from_out_of_bag(both)
+    found = display.from_out_of_bag(both, output=1)
+    inside = coverage_score(-y, both.oob_interval(0.9)[:, 1])
+    if display is CalibrationDisplay:
+        assert found.realised["HDI, out of bag"][-2] == inside
+    else:
+        assert np.average(found.realised, weights=getattr(found, "counts", [1])) == inside
+    leaves = from_leaves(both.estimator_.apply, X, y)
+    with pytest.raises(ValueError, match=r"a model that has oob_interval, .* got LeafModel"):
+        display.from_out_of_bag(leaves)
+
+
+def test_wrong_arguments_out_of_bag(model):
+    with pytest.raises(ValueError, match=r"groups must have shape \(250,\), got \(251,\)"):
+        WidthDisplay.from_out_of_bag(model, groups=np.zeros(251))
+    with pytest.raises(ValueError, match=r"feature must have shape \(250,\), got \(3,\)"):
+        IntervalDisplay.from_out_of_bag(model, feature=[1, 2, 3])
+    with pytest.raises(ValueError, match="sort_by must be"):
+        IntervalDisplay.from_out_of_bag(model, sort_by="y")
+    with pytest.raises(AttributeError, match="no calibration_"):
+        WidthDisplay.from_out_of_bag(model, kind="calibrated")
+
+
+def test_large_numbers_are_written_in_full(ax):
+    y = 1e9 + np.arange(40.0)
+    IntervalDisplay.from_predictions(y, np.stack([y - 5, y + 5], axis=1), feature=-1e4 * y, ax=ax)
+    ax.figure.canvas.draw()
+    for axis in (ax.xaxis, ax.yaxis):
+        assert axis.get_offset_text().get_text() == ""
+        assert "," in axis.get_ticklabels()[1].get_text()
+    assert "e+" not in ax.get_yticklabels()[1].get_text()
+    own = matplotlib.figure.Figure().subplots()
+    own.yaxis.set_major_formatter("{x:.1f} m")
+    IntervalDisplay.from_predictions([1, 2], [[0, 1], [1, 4]], ax=own)
+    own.figure.canvas.draw()
+    assert own.get_yticklabels()[0].get_text().endswith(" m")
+    own = matplotlib.figure.Figure().subplots()
+    own.set_xscale("log")
+    IntervalDisplay.from_predictions([1, 2], [[0.1, 1], [1, 4]], feature=[1e6, 1e9], ax=own)
+    own.figure.canvas.draw()
+    assert "10^" in own.get_xticklabels()[1].get_text()
+    dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
+    IntervalDisplay.from_predictions([1, 2], [[0, 1], [1, 4]], feature=dates, ax=(
+        timed := matplotlib.figure.Figure().subplots()
+    ))  # fmt: skip
+    timed.figure.canvas.draw()
+    assert any("2020" in label.get_text() for label in timed.get_xticklabels())

@@ -6,21 +6,24 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor, extras
+from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay, extras
 from hdiforest.command.fit_page import write_page
 from hdiforest.metrics import coverage_score
+from hdiforest.text import significant
 
 from .called import failure, run
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("matplotlib")
+Figure = pytest.importorskip("matplotlib.figure").Figure
+fit_pictures = pytest.importorskip("hdiforest.command.fit_pictures")
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -71,19 +74,86 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     model = HDIForestRegressor(forest).fit(X, y)
     rows = re.findall(r"<tr>(.*?)</tr>", page)
     cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
-    for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells[1:6], strict=True):
-        ends = model.oob_interval(level)
-        assert own[:3] == [
-            f"{100 * level:g} %",
-            f"{100 * coverage_score(y, ends):.1f} %",
-            f"{np.diff(ends).mean():.4g}",
-        ]
     calibration = HDIForestRegressor.load(folder / "model.hdi").calibration_
-    audit = calibration.level(0.9).audit
-    assert cells[3][3].startswith(f"{100 * audit.coverage:.1f} % ±")
+    for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells[1:6], strict=True):
+        ends, found = model.oob_interval(level), calibration.level(level)
+        error = f"{100 * found.audit.standard_error:.1f}"
+        assert own == [
+            f"{100 * level:g} %",
+            f"{100 * found.audit.coverage:.1f} % ± {error}",
+            significant(found.mean_width),
+            f"{100 * coverage_score(y, ends):.1f} %",
+            significant(np.diff(ends).mean()),
+        ]
     assert html.escape(calibration.guarantee) in page
     most = 100 * model.estimator_.feature_importances_.max()
     assert re.findall(r'class="value">(.*?) %<', page)[0] == f"{most:.1f}"
+
+
+@pytest.mark.parametrize("scale", [1, 1e5])
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, calibrated):
+    X, y = make_friedman1(300, 5, noise=1, random_state=0)
+    y *= scale
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0)).fit(X, y)
+    if calibrated:
+        model.calibrate((0.8, 0.9))
+    drawn, labels = [], []
+
+    def without_image(draw, size):
+        figure = Figure(size, layout="constrained")
+        draw(figure.subplots())
+        figure.canvas.draw()
+        (ax,) = figure.axes
+        labels.append((ax.get_xlabel(), ax.get_ylabel()))
+        for axis in (ax.xaxis, ax.yaxis):
+            assert axis.get_offset_text().get_text() == ""
+            texts = [label for label in axis.get_ticklabels() if label.get_text()]
+            assert not any("e+" in label.get_text() for label in texts)
+            ends = [label.get_window_extent() for label in texts]
+            for one, next_ in pairwise(sorted(ends, key=lambda box: (box.x0, box.y0))):
+                assert not one.overlaps(next_) or axis is ax.yaxis
+        boxes = [ax.get_window_extent(), ax.get_legend().get_window_extent()]
+        assert boxes[1].x1 <= figure.bbox.x1
+        return "picture"
+
+    for display in (IntervalDisplay, WidthDisplay):
+        make = display.from_predictions
+
+        def keep(y_true, ends, *, make=make, **given):
+            drawn.append(np.reshape(ends, (len(y_true), 2)))
+            return make(y_true, ends, **given)
+
+        monkeypatch.setattr(display, "from_predictions", keep)
+    monkeypatch.setattr(fit_pictures, "_image", without_image)
+    captions = [caption for caption, _ in fit_pictures.pictures(model, "price (EUR)")]
+    name = "90 % calibrated interval" if calibrated else "90 % HDI"
+    assert all(name in caption for caption in captions[1:])
+    assert ("after the calibration" in captions[0]) == calibrated
+    expected = model.oob_interval(0.9, kind="calibrated" if calibrated else "hdi")
+    for ends in drawn:
+        np.testing.assert_array_equal(ends, expected)
+    assert len(drawn) == 2
+    assert labels[1][1] == "price (EUR)"
+    assert labels[2][0] == f"width of the {name}, price (EUR)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (74481.0, "74,500"),
+        (-7.448e6, "-7,450,000"),
+        (186.31, "186"),
+        (9.999, "10.0"),
+        (0.0012345, "0.00123"),
+        (1.2e-5, "1.2e-05"),
+        (999999999999.0, "1e+12"),
+        (0, "0"),
+        (np.inf, "inf"),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert significant(value) == text
 
 
 def test_the_model_is_the_same_with_a_report(folder):
@@ -163,7 +233,9 @@ def test_every_way_to_fit_has_a_report(folder, tmp_path, more):
     call = ["fit", folder / "train.parquet", "--target", TARGET, "--trees", 40, *more]
     assert run([*call, "-o", tmp_path / "model.hdi", "--report", report]) == 0
     found = report.read_text(encoding="utf-8")
-    assert found.count("<img") == 4
+    # Out of bag there are no intervals of folds.
+    assert found.count("<img") == (1 if more[1] == "cv+" else 4)
+    assert ("are not shown" in found) == (more[1] == "cv+")
     assert ("calibrated<br>" in found) == (more[1] == "cv+")
     assert ("Not calibrated" in found) == (more[0] == "--trees")
 

@@ -327,7 +327,7 @@ def rewritten(path, change_facts=None, change_tensors=None, one_checksum=True):
     save_file(tensors, path, metadata={model_file.MODEL.key: json.dumps(content)})
 
 
-ADDED_TO_VERSION_1 = ["calibration", "mean", "folds", "coding", "matches_forest"]
+ADDED_TO_VERSION_1 = ["calibration", "mean", "folds", "coding", "matches_forest", "training_digest"]
 
 
 @pytest.mark.parametrize(("version", "added"), [(1, ADDED_TO_VERSION_1), (2, ["coding"])])

@@ -5,11 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import Base
+from hdiforest.metrics import coverage_score
 
+from . import calibration_twin
 from .oracle import bag_counts
 
 RNG = np.random.default_rng(11)
@@ -106,6 +110,117 @@ def test_intervals_by_definition(weights):
         atoms = _reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
         expected.append(_reference.hdi(atoms, 0.8))
     assert_array_equal(imported(weights).oob_interval(0.8), expected)
+
+
+def base_by_definition(weights, forest, i, base):
+    """The interval of row i before it is padded, from the trees that did not draw the row."""
+    leaves, counts = forest.apply(X), bag_counts(forest, N)
+    if base.family == "centred":
+        return _reference.interval(
+            _reference.centred_atoms(leaves, counts, Y, i), base.level, base.kind
+        )
+    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+    leave_out = None if weights == "inbag" else i
+    query = np.where(counts[i] > 0, -1, leaves[i])
+    atoms = _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+    return _reference.interval(atoms, base.level, base.kind)
+
+
+def with_bases(model, *bases):
+    """The model with other bases under the pads of its calibration."""
+    fitted = model._fitted
+    levels = [
+        replace(level, choice=replace(level.choice, **base._asdict()))
+        for level, base in zip(fitted.calibration.levels, bases, strict=True)
+    ]
+    model._fitted = replace(fitted, calibration=replace(fitted.calibration, levels=tuple(levels)))
+    return model
+
+
+@pytest.mark.parametrize("method", ["oob", "split"])
+def test_calibrated_intervals_by_definition(weights, method):
+    forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
+    new = {"X": X + 0.01, "y": Y} if method == "split" else {}
+    model = imported(weights, forest).calibrate([0.5, 0.7, 0.9], method=method, **new)
+    if weights == "all":
+        model = with_bases(
+            model,
+            Base("raw", "hdi", 0.6),
+            Base("centred", "equal_tailed", 0.8),
+            Base("centred", "hdi", 0.7),
+        )
+    found = model.oob_interval([0.9, 0.5])
+    assert_array_equal(model.oob_interval([0.9, 0.5], kind="calibrated"), found)
+    assert_array_equal(model.oob_interval(0.9), found[..., 0])
+    for i in range(0, N, 4):
+        lower, upper, ends = np.inf, -np.inf, []
+        for level in model.calibration_.levels:
+            low, high = base_by_definition(weights, forest, i, level.choice.base)
+            pad = level.choice.pad
+            low, high = calibration_twin.finish(low - pad, high + pad, Y)
+            lower, upper = min(lower, low), max(upper, high)
+            ends.append([lower, upper])
+        assert_allclose(found[i], np.transpose([ends[2], ends[0]]), rtol=0, atol=1e-9)
+
+
+def test_the_calibration_has_the_coverage_of_its_own_intervals():
+    model = HDIForestRegressor(random_state=0).fit(*make_regression(600, 4, noise=9))
+    intervals = model.oob_interval(model.calibration_.coverages)
+    y = model._fitted.training_rows.y
+    assert model.calibration_.n == len(y)
+    for j, level in enumerate(model.calibration_.levels):
+        assert coverage_score(y, intervals[..., j]) == level.realised
+        assert_allclose(np.diff(intervals[..., j]).mean(), level.mean_width)
+    raw = model.oob_interval(0.9, kind="hdi")
+    assert not np.array_equal(raw, model.oob_interval(0.9))
+    further = model.oob_interval(0.85)
+    assert_array_equal(further, model.oob_interval([0.8, 0.85, 0.9])[..., 1])
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+def test_calibrated_rows_that_every_tree_saw_warn_once(weights, tmp_path):
+    new = np.random.default_rng(0).normal(size=(60, 3))
+    forest = RandomForestRegressor(3, min_samples_leaf=3, random_state=0).fit(X, Y)
+    model = imported(weights, forest).calibrate(0.8, method="split", X=new, y=new.sum(axis=1))
+    assert model.calibration_.bases[0].family == "raw"
+    seen = np.isnan(weights_by_definition(forest, weights)[:, 0])
+    for output, first in (("numpy", 0), ("pandas", 1)):
+        with pytest.warns(UserWarning, match="no out-of-bag interval, because") as caught:
+            found = np.asarray(model.oob_interval(0.8, output=output))[:, first:]
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        assert_array_equal(np.isnan(found).all(axis=1), seen)
+        assert_array_equal(np.isnan(found).any(axis=1), seen)
+
+
+def test_tables_of_calibrated_intervals_have_the_mean_in_front():
+    model = imported(forest=RandomForestRegressor(80, random_state=0).fit(X, Y)).calibrate(0.8)
+    table = model.oob_interval(0.8, output="pandas")
+    assert list(table) == ["prediction", "lower_0.8", "upper_0.8"]
+    expected = np.column_stack([model.oob_prediction(), model.oob_interval(0.8)])
+    assert_array_equal(table.to_numpy(), expected)
+
+
+def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():
+    forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0).fit(X, Y)
+    model = imported(forest=forest)
+    with pytest.raises(AttributeError, match="this model has no calibration_; call calibrate"):
+        model.oob_interval(kind="calibrated")
+    instead = r"; use kind='hdi', .*, or calibrate by method='oob' or 'split' without a mean$"
+    for options, reason in [
+        ({"method": "cv+", "cv": 2}, "the model was calibrated by 'cv.'"),
+        ({"method": "jackknife+"}, "the model was calibrated by 'jackknife.'"),
+        ({"mean": "boosting"}, "what the other mean predicts out of fold is not kept"),
+    ]:
+        model = imported(forest=forest).calibrate(0.8, **options)
+        message = f"^kind must not be 'calibrated' out of bag, because {reason}{instead}"
+        for given in ({}, {"kind": "calibrated"}, {"output": "pandas"}):
+            with pytest.raises(ValueError, match=message):
+                model.oob_interval(0.8, **given)
+        assert model.oob_interval(0.8, kind="hdi").shape == (N, 2)
+    both = imported(forest=RandomForestRegressor(40, random_state=0).fit(X, BOTH), y=BOTH)
+    with pytest.raises(AttributeError, match="no calibration_"):
+        both.oob_interval(kind="calibrated")
 
 
 def test_own_target_does_not_matter_out_of_bag(weights):

@@ -224,13 +224,18 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         ValueError
             If an argument is out of range, or a coverage was not calibrated and cannot be.
 
+        Warns
+        -----
+        UserWarning
+            If X holds the rows of the fit, all of them in their order: use `oob_interval`.
+
         Notes
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         if kind is None:
             held = getattr(self, "_fitted", None)
-            kind = "hdi" if held is None or held.calibration is None else "calibrated"
+            kind = "hdi" if held is None else held.usual_kind
         wanted = self._wanted(output)
         if wanted != "numpy":
             names, chosen = interval_names(kind, coverage), kind
@@ -238,13 +243,13 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
                 wanted, names, lambda: self._mean_and_intervals(X, coverage, chosen), X
             )
         if kind != "calibrated":
-            return self._query(X, "intervals", coverage, kind)
+            return self._query(X, "intervals", coverage, kind, hint=True)
         fitted = self._require_fitted()
         return concatenated(
             self._calibrated_intervals(
                 fitted, block.rows, coverage, of_folds=self._rows_of_folds(block)
             )
-            for block in checked_blocks(self, X, fitted)
+            for block in checked_blocks(self, X, fitted, hint=True)
         )
 
     def _mean_and_intervals(
@@ -252,7 +257,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
     ) -> NDArray[np.float64]:
         """Return the columns of `interval_names`."""
         if kind != "calibrated":
-            return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
+            found = self._query(X, mean_and_intervals, coverage, kind, hint=True)
+            return ends_of_kind(found, kind)
         fitted, levels = self._require_fitted(), np.atleast_1d(coverage)
 
         def columns(block: Block) -> NDArray[np.float64]:
@@ -260,7 +266,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             ends = self._calibrated_intervals(fitted, block.rows, levels, mean, of_folds)
             return joined(mean, ends)
 
-        return concatenated(columns(block) for block in checked_blocks(self, X, fitted))
+        blocks = checked_blocks(self, X, fitted, hint=True)
+        return concatenated(columns(block) for block in blocks)
 
     def _rows_of_folds(self, block: Block) -> list[Rows]:
         """Return rows as the steps of each fold make them, if folds have steps of their own."""

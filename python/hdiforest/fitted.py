@@ -194,6 +194,7 @@ class FittedForest:
     # Least and greatest value of each feature in training rows that weigh anything,
     # (2, n_features); NaN: it has none. None: the model was stored without them.
     feature_range: NDArray[np.float32] | None = None
+    training_digest: str | None = None  # of the features of the fit; see `training_hint`
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)
@@ -267,6 +268,11 @@ class FittedForest:
                 "feature_range must hold finite numbers, the least not above the greatest, or NaN "
                 "for both"
             )
+
+    @property
+    def usual_kind(self) -> Literal["calibrated", "hdi"]:
+        """The kind of intervals that is meant where none is named."""
+        return "hdi" if self.calibration is None else "calibrated"
 
     @property
     def n_features(self) -> int:

@@ -59,6 +59,7 @@ def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
         "folds": folds,
         **({} if fitted.matches_forest is None else {"matches_forest": fitted.matches_forest}),
         "coding": None if fitted.coding is None else fitted.coding.facts(),
+        "training_digest": fitted.training_digest,
         **own_facts,
     }
     tensor_file.write(path, MODEL, facts, tensors)
@@ -245,6 +246,7 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> 
         allow_nan=facts["allow_nan"],
         feature_names=None if names is None else np.array(names, dtype=object),
         training_rows=rows,
+        training_digest=facts.get("training_digest"),
         check_rows=check_rows,
         matches_forest=facts.get("matches_forest"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -28,6 +29,12 @@ def _is_number(least: int, most: int) -> Callable[[Any], bool]:
 def _are_names(value: Any) -> bool:
     return value is None or (
         isinstance(value, list) and all(isinstance(name, str) for name in value)
+    )
+
+
+def _is_digest(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
     )
 
 
@@ -103,6 +110,7 @@ ADDED_FACTS = {
     "mean": Fact("null, or a share and a baseline", _is_mean),
     "folds": Fact("a list of the facts of each fold's forest", _are_folds),
     "matches_forest": Fact("true or false", _is_flag, required=False),
+    "training_digest": Fact("null or 32 hexadecimal digits", _is_digest, required=False),
 }
 ADDED_TENSORS = {
     **{

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
+from hdiforest.bags import Bags
 from hdiforest.base import BaseForestModel
-from hdiforest.conditional import Interpolation, Kind
+from hdiforest.conditional import Interpolation
 from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
-from hdiforest.output import Output, bound, ends_of_kind, mean_and_intervals
+from hdiforest.output import Output, bound, ends_of_kind, joined, mean_and_intervals
+from hdiforest.predicting import AnyKind, calibrated_out_of_bag_intervals
 from hdiforest.result_names import interval_names, quantile_names
+from hdiforest.training_hint import callers_level
 
 
 class OutOfBagDistributions(BaseForestModel):
@@ -57,7 +59,7 @@ class OutOfBagDistributions(BaseForestModel):
         self,
         coverage: float | ArrayLike = 0.9,
         *,
-        kind: Kind = "hdi",
+        kind: AnyKind | None = None,
         output: Output | None = None,
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
@@ -65,9 +67,10 @@ class OutOfBagDistributions(BaseForestModel):
         Parameters
         ----------
         coverage : float or list of k floats, default=0.9
-            Shares in (0, 1] of the conditional distribution to hold.
-        kind : {"hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, default="hdi"
-            As in `predict_interval`; out of bag there is no "calibrated".
+            As in `predict_interval`.
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
+            As in `predict_interval`: by default "calibrated" after `calibrate`, and "hdi" before.
+            "calibrated" needs a calibration by "oob" or "split", without a `mean`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, optional
             An array, or a table of that library; by default what `set_output` says, an array if
             nothing. Tables have the mean of each row
@@ -82,24 +85,54 @@ class OutOfBagDistributions(BaseForestModel):
         ------
         NotFittedError
             If the model is not fitted.
+        AttributeError
+            If kind is "calibrated" and the model is not.
         ValueError
-            If an argument is out of range, every tree was fitted on all rows, or the model has no
-            training rows.
+            If an argument is out of range, every tree was fitted on all rows, the model has no
+            training rows, or its calibration has no such intervals.
 
         Notes
         -----
         A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
-        of its leaves, and the others share its weight.
+        of its leaves, and the others share its weight. Calibrated intervals have the pads of
+        `calibration_`, of which the row decided one part in the number of calibration rows: of
+        these `calibration_` gives the audit.
         """
-        wanted = self._wanted(output)
+        fitted, wanted = self._require_fitted(), self._wanted(output)
+        if kind is None:
+            kind = fitted.usual_kind
         if wanted == "numpy":
+            if kind == "calibrated":
+                return self._calibrated_out_of_bag(coverage)
             return self._out_of_bag("interval", "intervals", coverage, kind)
+        names, chosen = interval_names(kind, coverage), kind
 
         def mean_and_ends() -> NDArray[np.float64]:
-            found = self._out_of_bag("interval", mean_and_intervals, coverage, kind)
-            return ends_of_kind(found, kind)
+            return ends_of_kind(self._oob_mean_and_intervals(coverage, chosen), chosen)
 
-        return self._table(wanted, interval_names(kind, coverage), mean_and_ends, None)
+        return self._table(wanted, names, mean_and_ends, None)
+
+    def _oob_mean_and_intervals(
+        self, coverage: float | ArrayLike, kind: AnyKind
+    ) -> NDArray[np.float64]:
+        """Return what `mean_and_intervals` does, for every training row."""
+        if kind != "calibrated":
+            found: NDArray[np.float64] = self._out_of_bag(
+                "interval", mean_and_intervals, coverage, kind
+            )
+            return found
+        ends = self._calibrated_out_of_bag(np.atleast_1d(coverage))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
+            return joined(self._out_of_bag("prediction", "mean"), ends)
+
+    def _calibrated_out_of_bag(self, coverage: float | ArrayLike) -> NDArray[np.float64]:
+        fitted = self._require_fitted()
+        self._rows_and_bags("interval")
+        found = calibrated_out_of_bag_intervals(fitted, coverage, self._n_threads())
+        empty = np.isnan(found).reshape(len(found), -1)
+        _warn_of_empty(np.asarray(empty.any(axis=1)), "interval")
+        return found
 
     def oob_quantiles(
         self,
@@ -218,12 +251,7 @@ class OutOfBagDistributions(BaseForestModel):
         argument.
         """
         fitted = self._require_fitted()
-        rows = fitted.require_training_rows()
-        if rows.bags is None:
-            raise ValueError(
-                f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
-                "was fitted on all rows"
-            )
+        rows, bags = self._rows_and_bags(result)
         forest, index = fitted.scorer.forest, fitted.scorer.index
         points = () if per_row is None else (per_row,)
         if targets is None:
@@ -234,13 +262,23 @@ class OutOfBagDistributions(BaseForestModel):
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
         index, leave_out = _index_and_own_rows(fitted, rows, leaves, targets, n_threads)
-        leaves[rows.bags.matrix() > 0] = -1
+        leaves[bags.matrix() > 0] = -1
         options |= {"leave_out": leave_out, "n_threads": n_threads}
         answers = bound(method, index)(leaves, *points, *arguments, **options)
         empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)
         of_rows = np.asarray(empty).reshape(len(leaves), -1)
         _warn_of_empty(np.asarray(of_rows.any(axis=1)), result)
         return answers
+
+    def _rows_and_bags(self, result: str) -> tuple[TrainingRows, Bags]:
+        """Return the training rows and who drew them, or raise ValueError if there are none."""
+        rows = self._require_fitted().require_training_rows()
+        if rows.bags is None:
+            raise ValueError(
+                f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
+                "was fitted on all rows"
+            )
+        return rows, rows.bags
 
 
 def _index_and_own_rows(
@@ -278,11 +316,3 @@ def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
             UserWarning,
             stacklevel=callers_level(),
         )
-
-
-def callers_level() -> int:
-    """Return the `stacklevel` of the code that called this package, for who asks."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
-        frame, level = frame.f_back, level + 1
-    return level

@@ -61,6 +61,7 @@ def fitted_state(fitted: FittedForest) -> State:
         "_coding": None if fitted.coding is None else fitted.coding.facts(),
         "_matches_forest": fitted.matches_forest,
         "_feature_range": fitted.feature_range,
+        "_training_digest": fitted.training_digest,
     }
     return {
         "scorer_": {
@@ -108,6 +109,7 @@ def pop_fitted(state: State) -> FittedForest:
         coding=coding,
         matches_forest=state.pop("_matches_forest", None),
         feature_range=state.pop("_feature_range", None),
+        training_digest=state.pop("_training_digest", None),
         **calibration,
     )
 

@@ -19,6 +19,7 @@ from hdiforest.conditional import Kind
 from hdiforest.cross_intervals import cross_intervals
 from hdiforest.fitted import FittedForest
 from hdiforest.metrics.inputs import shares
+from hdiforest.oob_intervals import OutOfBagIntervals
 
 AnyKind = Literal["calibrated", Kind]
 _NO_ROWS = "the model was saved without its training rows"
@@ -66,7 +67,7 @@ def chosen_kind_and_levels(
     """
     calibration = fitted.calibration
     if kind is None:
-        kind = "hdi" if calibration is None else "calibrated"
+        kind = fitted.usual_kind
     if kind != "calibrated":
         return kind, [USUAL_LEVEL] if levels is None else list(levels)
     if calibration is None:
@@ -136,6 +137,33 @@ def calibrated_intervals(
     return calibration.intervals(ends)[..., at]
 
 
+def calibrated_out_of_bag_intervals(
+    fitted: FittedForest, coverage: ArrayLike, n_threads: int
+) -> Array:
+    """Return intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
+
+    From the base intervals of the trees that did not draw the row, which pads and `Finish` change
+    as those of new rows. NaN for rows that no such tree has a base interval for.
+
+    Raises
+    ------
+    ValueError
+        As `calibrated_intervals`, or if the calibration does not say what these intervals are.
+    """
+    if (reason := _why_not_out_of_bag(fitted)) is not None:
+        raise ValueError(
+            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
+            "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
+        )
+    levels = np.asarray(coverage, dtype=np.float64).ravel().tolist()
+    calibration = cast("Calibration", calibration_at(fitted, levels, lambda: n_threads))
+    at = calibration.positions(coverage)
+    calibration = calibration.first(int(at.max(initial=0)) + 1)
+    source = OutOfBagIntervals(fitted, n_threads)
+    ends = source.by_base(np.arange(len(source.rows.y)), calibration.bases)
+    return calibration.intervals(ends)[..., at]
+
+
 def calibration_at(
     fitted: FittedForest, coverages: Sequence[float], n_threads: Callable[[], int]
 ) -> Calibration | CrossCalibration:
@@ -177,12 +205,19 @@ def calibration_at(
 
 def _why_no_further(fitted: FittedForest) -> str | None:
     """Say why no further coverage can be calibrated; None if it can be, out of bag."""
-    calibration = fitted.calibration
-    if not isinstance(calibration, Calibration) or calibration.method != "oob":
-        method = cast("Record", calibration).method
-        return f"the model was calibrated by {method!r}"
+    calibration = cast("Record", fitted.calibration)
+    if calibration.method != "oob":
+        return f"the model was calibrated by {calibration.method!r}"
     if fitted.training_rows is None:
         return _NO_ROWS
-    if any(base.family == "stacked" for base in calibration.bases):
+    return _why_not_out_of_bag(fitted)
+
+
+def _why_not_out_of_bag(fitted: FittedForest) -> str | None:
+    """Say why the calibration has no intervals of training rows; None if it has."""
+    calibration = fitted.calibration
+    if isinstance(calibration, CrossCalibration):
+        return f"the model was calibrated by {calibration.method!r}"
+    if fitted.centred is not None and fitted.centred.mean is not None:
         return "what the other mean predicts out of fold is not kept"
     return None

@@ -18,6 +18,7 @@ from hdiforest.coding import TableCoding
 from hdiforest.coding.raw_table import raw_table, require_distinct, two_kinds
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
+from hdiforest.training_hint import TrainingRowsHint
 
 Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -65,14 +66,24 @@ class Block(NamedTuple):
 
 
 def checked_blocks(
-    model: Any, X: Any, fitted: FittedForest, per_row: ArrayLike | None = None
+    model: Any,
+    X: Any,
+    fitted: FittedForest,
+    per_row: ArrayLike | None = None,
+    *,
+    hint: bool = False,
 ) -> Iterator[Block]:
     """Yield the rows to score as `checked_rows` does; a table that is encoded in many blocks.
 
-    `per_row`, values for each row to score, are checked to be as many.
+    `per_row`, values for each row to score, are checked to be as many. With `hint` the last block
+    is followed by a warning if the rows are those of the fit.
     """
     if model._steps is None and fitted.coding is None:
-        yield Block(checked_rows(model, X, fitted), X, () if per_row is None else (per_row,))
+        rows = checked_rows(model, X, fitted)
+        seen = TrainingRowsHint(fitted, len(rows) if hint else None)
+        seen.see(rows)
+        yield Block(rows, X, () if per_row is None else (per_row,))
+        seen.give()
         return
     if model._steps is None:
         X = raw_table(X, cast("TableCoding", fitted.coding).columns)
@@ -83,9 +94,12 @@ def checked_blocks(
         raise ValueError(
             f"y must have {n_rows_of(X)} rows, as many as X, got shape {values[0].shape}"
         )
+    seen = TrainingRowsHint(fitted, n_rows_of(X) if hint else None)
     for part, given in row_blocks(X, max(1, BLOCK_CELLS // fitted.n_features)):
         rows = checked_rows(model, given, fitted, first_row=part.start or 0)
+        seen.see(rows)
         yield Block(rows, given, tuple(each[part] for each in values))
+    seen.give()
 
 
 def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:

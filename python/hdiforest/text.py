@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 
@@ -16,6 +17,20 @@ def alternatives(words: Iterable[str]) -> str:
     """Return the words as a choice: ``a, b or c``."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return a number of so many significant digits as people write it: 74,500 or 0.0123.
+
+    Exponents stand where digits would be many: from 10**12 on, and below 0.0001.
+    """
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded)))
+    if not -4 <= exponent < 12:
+        return f"{rounded:.{digits}g}"
+    return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:

@@ -142,8 +142,10 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
         model.sample(X)
         model.predict_weights(X)
     if rows is not None and rows.bags is not None:
-        model.oob_interval(0.9)
+        model.oob_interval(0.9, kind="hdi")
         model.oob_quantiles(0.5)
+        if hasattr(model, "calibration_"):  # not all have such intervals out of bag
+            loaded(lambda: model.oob_interval(model.calibration_.coverages))
     again = path.with_name("again")
     model.save(again, training_rows=rows is not None)
     require_same(ask(HDIForestRegressor.load(again), X), answers)

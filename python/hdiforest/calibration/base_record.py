@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.report import Row, html_table, text_table
 from hdiforest.metrics.inputs import shares
+from hdiforest.text import significant
 
 
 class AnyLevel(Protocol):
@@ -126,6 +127,6 @@ def _row(level: AnyLevel, chosen: str) -> Row:
         coverage=f"{level.realised:.3f}",
         audit="-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}",
         worst_of_five="-" if audit is None else f"{audit.worst_of_five:.3f}",
-        width=f"{level.mean_width:.4g}",
+        width=significant(level.mean_width),
         chosen=chosen,
     )

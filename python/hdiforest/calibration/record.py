@@ -13,6 +13,7 @@ from hdiforest.calibration.candidates import Array, Base, check_name
 from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
+from hdiforest.text import significant
 
 METHODS = ("oob", "split")
 
@@ -131,7 +132,7 @@ class Calibration(Record):
 
     def _chosen(self, position: int) -> str:
         choice = self.levels[position].choice
-        return f"{choice.family} {choice.kind} {choice.level:g}, pad {choice.pad:.4g}"
+        return f"{choice.family} {choice.kind} {choice.level:g}, pad {significant(choice.pad)}"
 
 
 def check_confidence(confidence: Any) -> None:

@@ -20,6 +20,7 @@ from hdiforest.metrics import (
     mean_width_score,
 )
 from hdiforest.predicting import AnyKind
+from hdiforest.text import significant
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,11 @@ class Check:
             cells = [
                 f"{level.nominal:g}",
                 f"{level.coverage:.3f} ± {level.standard_error:.3f}",
-                *(_cell(each, ".4g", "inf") for each in (level.mean_width, level.interval_score)),
-                *(_cell(third, ".3f", "-") for third in level.coverage_by_width),
+                *(
+                    "inf" if each is None else significant(each)
+                    for each in (level.mean_width, level.interval_score)
+                ),
+                *("-" if third is None else f"{third:.3f}" for third in level.coverage_by_width),
             ]
             rows.append(cells)
         left_out = ""
@@ -135,7 +139,3 @@ def _measured(y: NDArray[np.float64], ends: NDArray[np.float64], level: float) -
 
 def _finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _cell(value: float | None, form: str, otherwise: str) -> str:
-    return otherwise if value is None else format(value, form)

@@ -199,8 +199,7 @@ def _on_a_line(text: str) -> str:
 
 
 def _run_calibrate(options: Any) -> None:
-    from hdiforest.command.calibrating import infinite_intervals_refused
-    from hdiforest.command.fitting import require_rows
+    from hdiforest.command.fitting import infinite_intervals_refused, require_rows
     from hdiforest.command.labelled import read_labelled_table
 
     output = options.model if options.output is None else options.output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -16,12 +15,10 @@ from hdicore import __version__
 from hdiforest.atomic import writing
 from hdiforest.calibration.base_record import Record
 from hdiforest.command.fitting import NO_RECORD, Array, OutOfBagRecord
-from hdiforest.command.prediction import calibration_of
-from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS
+from hdiforest.command.prediction import calibration_of, levels_to_show
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.metrics import coverage_score, mean_width_score
-from hdiforest.text import printable
+from hdiforest.text import printable, significant
 
 MAX_FEATURES = 30  # of which the importance is shown
 
@@ -69,9 +66,9 @@ def write_page(
         "Model file": str(output),
         "Made by": f"hdiforest {__version__}",
     }
-    parts = [_coverage(record, calibration, not_calibrated)]
+    parts = [_coverage(levels_to_show(model), record, calibration, not_calibrated)]
     if record is not None:
-        parts += [_pictures(model, record, calibration)]
+        parts.append(_pictures(model, target))
     parts.append(_importance(model))
     template = Template(
         (files("hdiforest.command") / "data" / "fit_report.html").read_text("utf-8")
@@ -86,7 +83,10 @@ def write_page(
 
 
 def _coverage(
-    record: OutOfBagRecord | None, calibration: Record | None, not_calibrated: str
+    levels: Sequence[float],
+    record: OutOfBagRecord | None,
+    calibration: Record | None,
+    not_calibrated: str,
 ) -> str:
     shown = "<h2>Coverage and width by level</h2>"
     if not_calibrated:
@@ -96,27 +96,23 @@ def _coverage(
     else:
         shown += (
             f"<p>Of {len(record.y):,} training rows, each predicted by the trees that did not draw "
-            "it (out of bag). HDI and equal-tailed intervals are those of the leaves before "
-            "calibration. Coverage is the share of targets inside; widths are means, in the unit "
-            "of the target.</p>"
+            "it (out of bag). <code>hdiforest score</code> writes "
+            f"{'the HDI' if calibration is None else 'calibrated intervals'}. The HDI are the "
+            "shortest intervals of the leaves, before any calibration. Coverage is the share of "
+            "targets inside; widths are means, in the unit of the target.</p>"
         )
-    coverages = () if calibration is None else calibration.coverages
     head = ["level"]
     kinds: list[tuple[str, Callable[[float], list[str]]]] = []
-    if record is not None:
-        kinds.append(("HDI", lambda level: _raw(record.y, record.hdi, CALIBRATED_LEVELS, level)))
     if calibration is not None:
         kinds.append(("calibrated", lambda level: _calibrated(calibration, level)))
     if record is not None:
-        kinds.append(
-            ("equal-tailed", lambda level: _raw(record.y, record.equal_tailed, LEVELS, level))
-        )
+        kinds.append(("HDI", lambda level: _raw(record, level)))
     for kind, _ in kinds:
         head += [f"{kind}<br>coverage", f"{kind}<br>width"]
     if kinds:
         rows = [
             [f"{100 * level:g} %", *(cell for _, cells in kinds for cell in cells(level))]
-            for level in sorted({*CALIBRATED_LEVELS, *coverages})
+            for level in levels
         ]
         shown += _table(head, rows)
     if calibration is None:
@@ -139,12 +135,9 @@ def _coverage(
     return shown
 
 
-def _raw(y: Array, ends: Array, levels: Sequence[float], level: float) -> list[str]:
-    """Return coverage and width of one of the levels, (n, 2, k); "-" if it is not among them."""
-    if level not in levels:
-        return ["-", "-"]
-    own = ends[..., levels.index(level)]
-    return [_share(float(coverage_score(y, own))), f"{mean_width_score(own):.4g}"]
+def _raw(record: OutOfBagRecord, level: float) -> list[str]:
+    share, width = record.at(level)
+    return [_share(share), significant(width)]
 
 
 def _calibrated(calibration: Record, level: float) -> list[str]:
@@ -154,42 +147,26 @@ def _calibrated(calibration: Record, level: float) -> list[str]:
     share = "-"
     if found.audit is not None:
         share = f"{_share(found.audit.coverage)} ± {100 * found.audit.standard_error:.1f}"
-    return [share, f"{found.mean_width:.4g}"]
+    return [share, significant(found.mean_width)]
 
 
-def _pictures(model: HDIForestRegressor, record: OutOfBagRecord, calibration: Record | None) -> str:
-    from hdiforest.command.fit_pictures import (
-        calibration_picture,
-        rows_picture,
-        thirds_picture,
-        widths_picture,
-    )
+def _pictures(model: HDIForestRegressor, target: str) -> str:
+    from hdiforest.command.fit_pictures import pictures
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
-        prediction: Array = model.oob_prediction(output="numpy")
-    prediction = prediction[record.rows]
-    after = "" if calibration is None else ", before and after the calibration"
-    shown = [
-        (
-            f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
-            "exact intervals give by chance.",
-            calibration_picture(record, calibration),
-        ),
-        (
-            "Training rows sorted by their prediction, with their 90 % HDI out of bag; 150 of "
-            "them, chosen at random, if there are more.",
-            rows_picture(record, prediction),
-        ),
-        ("Widths of the 90 % HDI of the training rows.", widths_picture(record, calibration)),
-        ("Coverage of the 90 % HDI by width, before calibration.", thirds_picture(record)),
-    ]
+    shown = list(pictures(model, target))
     figures = "".join(
         f'<figure><img src="{source}" alt="{_text(caption)}">'
         f"<figcaption>{_text(caption)}</figcaption></figure>"
         for caption, source in shown
     )
-    return f'<h2>Pictures</h2><div class="pictures">{figures}</div>'
+    note = ""
+    if len(shown) == 1:
+        note = (
+            '<p class="note">Intervals of single training rows are not shown: those that '
+            "<code>hdiforest score</code> writes are not known out of bag with --boost or "
+            "--calibrate cv+.</p>"
+        )
+    return f'<h2>Pictures</h2>{note}<div class="pictures">{figures}</div>'
 
 
 def _importance(model: HDIForestRegressor) -> str:

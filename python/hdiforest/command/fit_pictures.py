@@ -4,84 +4,85 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from hdiforest.calibration.base_record import Record
-from hdiforest.command.fitting import Array, OutOfBagRecord
-from hdiforest.command.report import CALIBRATED_LEVELS
+from hdiforest.command.prediction import levels_to_show
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays.style import BLUE, VERMILLION, axes_for
+from hdiforest.displays.asked import out_of_bag_of
+from hdiforest.displays.style import BLUE, axes_for, percent, plain, plain_numbers
+from hdiforest.estimator import HDIForestRegressor
 from hdiforest.extras import need
-from hdiforest.metrics import coverage_score
+from hdiforest.predicting import chosen_kind_and_levels
+from hdiforest.text import printable, significant
 
-SHOWN = CALIBRATED_LEVELS.index(0.9)  # the level of pictures of one level
+
+def pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:
+    """Yield captions and pictures of the training rows, each row by trees that did not draw it.
+
+    The intervals are those that `hdiforest score` writes. If there are none out of bag, the only
+    picture is that of coverages.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+        Just fitted, with its training rows, some of which are out of bag.
+    target : str
+        Column of targets.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+        yield from _pictures(model, plain(printable(target)))
 
 
-def calibration_picture(record: OutOfBagRecord, calibration: Record | None) -> str:
-    """Nominal and realised coverage, before and after the calibration."""
-    k = len(CALIBRATED_LEVELS)
-    shares = [float(coverage_score(record.y, record.hdi[..., j])) for j in range(k)]
-    curves = {"HDI, out of bag" if calibration is None else "before: HDI, out of bag": shares}
-    if calibration is not None:
-        audits = {level.coverage: level.audit for level in calibration.levels}
-        curves["after: calibrated, audit"] = [
-            np.nan if (audit := audits.get(level)) is None else audit.coverage
-            for level in CALIBRATED_LEVELS
-        ]
-    display = CalibrationDisplay(
-        coverages=np.array(CALIBRATED_LEVELS),
-        realised={name: np.array(points) for name, points in curves.items()},
-        n_rows=len(record.y) if calibration is None else min(len(record.y), calibration.n),
+def _pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:
+    fitted = model._require_fitted()
+    kind, (level,) = chosen_kind_and_levels(fitted, None, None, lambda: 1)
+    after = "" if kind == "hdi" else ", before and after the calibration"
+    yield (
+        f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
+        "exact intervals give by chance.",
+        _image(
+            lambda ax: CalibrationDisplay.from_out_of_bag(
+                model, coverages=levels_to_show(model), ax=ax
+            ),
+            (5, 4.6),
+        ),
     )
-    return _image(display.plot, (5, 4.6))
+    name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
+    try:
+        found = out_of_bag_of(model, [level], kind, None)
+    except ValueError:
+        return
+    widths = found.intervals[:, 1, 0] - found.intervals[:, 0, 0]
+    shown: dict[str, Any] = {"coverage": level, "target_name": target}
 
-
-def widths_picture(record: OutOfBagRecord, calibration: Record | None) -> str:
-    """Widths of the raw intervals of the training rows, and their mean after the calibration."""
-    widths = record.hdi[:, 1, SHOWN] - record.hdi[:, 0, SHOWN]
-
-    def draw(ax: Any) -> None:
-        axes_for(draw, ax)
-        ax.hist(widths, bins=40, color=BLUE, edgecolor="white", linewidth=0.4)
-        ax.axvline(widths.mean(), color="black", linewidth=1.2, linestyle="--",
-                   label=f"mean, {widths.mean():.4g}")  # fmt: skip
-        if calibration is not None and calibration.has(0.9):
-            after = calibration.level(0.9).mean_width
-            ax.axvline(
-                after, color=VERMILLION, linewidth=1.6, label=f"mean, calibrated, {after:.4g}"
-            )
-        ax.set(xlabel="width of the 90 % HDI, in the unit of the target", ylabel="training rows")
-        ax.legend(frameon=False, fontsize="small")
-
-    return _image(draw, (5, 3.6))
-
-
-def thirds_picture(record: OutOfBagRecord) -> str:
-    """Coverage of the raw intervals by thirds of their width."""
-
-    def draw(ax: Any) -> None:
-        WidthDisplay.from_predictions(record.y, record.hdi[..., SHOWN], coverage=0.9, ax=ax)
-
-    return _image(draw, (5, 3.6))
-
-
-def rows_picture(record: OutOfBagRecord, prediction: Array) -> str:
-    """Targets and raw intervals of some training rows."""
-
-    def draw(ax: Any) -> None:
+    def draw_rows(ax: Any) -> None:
         IntervalDisplay.from_predictions(
-            record.y,
-            record.hdi[..., SHOWN],
-            coverage=0.9,
-            prediction=prediction,
-            subsample=150,
-            ax=ax,
+            found.y, found.intervals, prediction=found.prediction, subsample=150, ax=ax, **shown
         )
 
-    return _image(draw, (5, 4.6))
+    def draw_widths(ax: Any) -> None:
+        axes_for(draw_widths, ax)
+        ax.hist(widths, bins=40, color=BLUE, edgecolor="white", linewidth=0.4)
+        ax.axvline(widths.mean(), color="black", linewidth=1.2, linestyle="--",
+                   label=f"mean, {significant(widths.mean())}")  # fmt: skip
+        ax.set(xlabel=f"width of the {name}, {target}", ylabel="training rows")
+        plain_numbers(ax.xaxis)
+        plain_numbers(ax.yaxis)
+        ax.legend(frameon=False, fontsize="small")
+
+    def draw_thirds(ax: Any) -> None:
+        WidthDisplay.from_predictions(found.y, found.intervals[..., 0], ax=ax, **shown)
+
+    yield (
+        f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
+        "chosen at random, if there are more.",
+        _image(draw_rows, (6, 4.6)),
+    )
+    yield f"Widths of the {name} of the training rows.", _image(draw_widths, (5, 3.6))
+    yield f"Coverage of the {name} by its width.", _image(draw_thirds, (5, 3.6))
 
 
 def _image(draw: Callable[[Any], Any], size: tuple[float, float]) -> str:
@@ -91,5 +92,7 @@ def _image(draw: Callable[[Any], Any], size: tuple[float, float]) -> str:
         figure = need("matplotlib.figure").Figure(figsize=size, layout="constrained")
         draw(figure.subplots())
         text = io.BytesIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # of the target
+            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue()).decode()}"

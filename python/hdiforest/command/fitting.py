@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,12 +14,13 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from hdiforest.calibration.choice import Objective
 from hdiforest.calibration.pads import rows_needed
-from hdiforest.command.calibrating import calibration_report, infinite_intervals_refused
-from hdiforest.command.prediction import calibration_of
-from hdiforest.command.report import CALIBRATED_LEVELS, LEVELS, comparison
+from hdiforest.command.prediction import calibration_of, levels_to_show
+from hdiforest.command.report import CALIBRATED_LEVELS, aligned
 from hdiforest.command.usage import UsageError
 from hdiforest.estimator import HDIForestRegressor
+from hdiforest.metrics import coverage_score, mean_width_score
 from hdiforest.tables.training import TrainingTable
+from hdiforest.text import significant
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
 Array = NDArray[np.float64]
@@ -127,6 +129,17 @@ def calibrate_as_far(
     return f"Not calibrated at {', '.join(left_out)}: {n_rows} calibration rows are too few\n"
 
 
+@contextmanager
+def infinite_intervals_refused() -> Iterator[None]:
+    """Raise the warning of `calibrate` that intervals are infinite as ValueError."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "intervals of coverage .* are infinite", UserWarning)
+        try:
+            yield
+        except UserWarning as warning:
+            raise ValueError(str(warning)) from None
+
+
 def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return four fifths of the rows to fit on, and the others; groups are not divided."""
     share = 1 / 5
@@ -145,45 +158,69 @@ def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], ND
 class OutOfBagRecord(NamedTuple):
     """Raw intervals of the training rows, each from the trees that did not draw the row."""
 
-    rows: NDArray[np.intp]  # (n,) positions of the training rows that have intervals
-    y: Array  # (n,)
-    hdi: Array  # (n, 2, k) at the k CALIBRATED_LEVELS
-    at_calibrated: Array  # (n, 2, k) at the k coverages of the calibration, the same intervals
-    equal_tailed: Array  # (n, 2, k) at the k LEVELS
+    levels: list[float]  # k, see `levels_to_show`
+    y: Array  # (n,) of the training rows that have intervals
+    hdi: Array  # (n, 2, k)
+
+    def at(self, level: float) -> tuple[float, float]:
+        """Return the share of rows inside, and the mean width, at one of the levels."""
+        own = self.hdi[..., self.levels.index(level)]
+        return float(coverage_score(self.y, own)), float(mean_width_score(own))
 
 
 def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
     """Return the intervals of the model's own training rows, None if no tree left a row out."""
+    levels = levels_to_show(model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
         try:
-            calibration = calibration_of(model)
-            own = () if calibration is None else calibration.coverages
-            k = len(CALIBRATED_LEVELS)
-            hdi = model.oob_interval([*CALIBRATED_LEVELS, *own])
+            hdi = model.oob_interval(levels, kind="hdi")
         except ValueError:  # the forest was fitted on all rows; no other error is possible here
             return None
-        equal = model.oob_interval(LEVELS, kind="equal_tailed")
     rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
     if len(rows) == 0:
         return None
     y = model._require_fitted().require_training_rows().y
-    return OutOfBagRecord(rows, y[rows], hdi[rows, :, :k], hdi[rows, :, k:], equal[rows])
+    return OutOfBagRecord(levels, y[rows], hdi[rows])
 
 
 def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) -> str:
-    """Coverage and width of the model's intervals on its own training rows, as text.
+    """Coverage and width of the model's intervals, as text.
 
-    Of raw intervals, and of calibrated ones at the coverages that were calibrated.
-    A forest that was fitted on all rows in each tree has no record of raw intervals.
+    Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
+    its own training rows. A forest that was fitted on all rows in each tree has no record of these.
     """
-    if record is None:
-        return NO_RECORD
-    _, y, hdi, at_calibrated, equal = record
-    shared = [CALIBRATED_LEVELS.index(level) for level in LEVELS]
-    title = f"Out-of-bag record of {len(y):,} training rows:"
-    report = f"{title}\n{comparison(y, hdi[..., shared], equal)}"
     calibration = calibration_of(model)
-    if calibration is None:
-        return report
-    return f"{report}\n\n{calibration_report(calibration, y, at_calibrated)}"
+    if calibration is None and record is None:
+        return NO_RECORD
+    rows = [["coverage"]]
+    if calibration is not None:
+        rows[0] += ["calibrated inside", "mean width"]
+        title = f"Calibrated on {calibration.n:,} {_HOW[calibration.method]}:"
+    if record is not None:
+        rows[0] += ["raw HDI inside", "mean width"]
+        if calibration is None:
+            title = f"Out-of-bag record of {len(record.y):,} training rows:"
+    for level in CALIBRATED_LEVELS if calibration is None else calibration.coverages:
+        cells = [f"{level:g}"]
+        if calibration is not None:
+            found = calibration.level(level)
+            audit = found.audit
+            share = "-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}"
+            cells += [share, significant(found.mean_width)]
+        if record is not None:
+            inside, width = record.at(level)
+            cells += [f"{inside:.3f}", significant(width)]
+        rows.append(cells)
+    return f"{title}\n{aligned(rows)}"
+
+
+# On which rows, and what "calibrated inside" is.
+_HOW = {
+    "oob": "training rows, out of bag; 'calibrated inside' is of intervals chosen on the other "
+    "half of them",
+    "split": "rows held out of the fit; 'calibrated inside' is of intervals padded on the other "
+    "half of them",
+    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals padded on "
+    "the other folds",
+}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.calibration.base_record import Record
+from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, UnknownCoverageError, chosen_kind_and_levels
@@ -25,6 +26,12 @@ def calibration_of(model: HDIForestRegressor) -> Record | None:
     """Return the calibration of a model, None without one."""
     calibration: Record | None = getattr(model, "calibration_", None)
     return calibration
+
+
+def levels_to_show(model: HDIForestRegressor) -> list[float]:
+    """Return `CALIBRATED_LEVELS` and those that the model was calibrated at, ascending."""
+    calibration = calibration_of(model)
+    return sorted({*CALIBRATED_LEVELS, *([] if calibration is None else calibration.coverages)})
 
 
 def kind_and_levels(

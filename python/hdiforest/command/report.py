@@ -8,16 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hdiforest.metrics import coverage_score, mean_width_score
 from hdiforest.text import printable
 
-# Levels at which the command compares both kinds of interval.
-LEVELS = (0.8, 0.9, 0.95)
-# Levels at which it calibrates.
-CALIBRATED_LEVELS = (0.5, *LEVELS, 0.99)
+# Levels at which the command calibrates.
+CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -62,23 +56,3 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def comparison(
-    y: NDArray[np.float64],
-    hdi: NDArray[np.float64],
-    equal_tailed: NDArray[np.float64],
-) -> str:
-    """Coverage and mean width of both kinds of (n, 2, k) intervals at the k `LEVELS`."""
-    kinds = ("HDI", "equal-tailed")
-    header = [f"{kind} {what}" for kind in kinds for what in ("inside", "mean width")]
-    rows = [["coverage", *header, "HDI narrower by"]]
-    for j, level in enumerate(LEVELS):
-        cells = [f"{level:g}"]
-        widths = []
-        for interval in (hdi[..., j], equal_tailed[..., j]):
-            widths.append(float(mean_width_score(interval)))
-            cells += [f"{coverage_score(y, interval):.3f}", f"{widths[-1]:.4g}"]
-        saved = 1 - widths[0] / widths[1] if widths[1] > 0 else 0.0
-        rows.append([*cells, f"{saved:.1%}"])
-    return aligned(rows)

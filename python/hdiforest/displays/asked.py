@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.displays.style import plain
 from hdiforest.metrics.inputs import shares
-from hdiforest.wrapped import model_and_rows
+from hdiforest.wrapped import model_and_rows, model_in
 
 Array = NDArray[np.float64]
 
@@ -35,6 +35,54 @@ def intervals_of(
     levels = shares("coverage", coverages, one=True).tolist()
     found: Array = model.predict_interval(rows, levels, output="numpy", **options)
     return found if found.ndim == 3 else found[:, position]
+
+
+class OutOfBag(NamedTuple):
+    """Training rows of one target, each predicted by the trees that did not draw it."""
+
+    rows: NDArray[np.intp]  # (n,) their positions: those that have intervals
+    y: Array  # (n,)
+    prediction: Array  # (n,)
+    intervals: Array  # (n, 2, k)
+    n_training_rows: int
+
+    def of_rows(self, name: str, values: Any) -> Any:
+        """Return values of all training rows for those here; None and numbers stay."""
+        if np.ndim(values) == 0:
+            return values
+        if len(values) != self.n_training_rows:
+            raise ValueError(
+                f"{name} must have shape ({self.n_training_rows},), got {np.shape(values)}"
+            )
+        own = np.asarray(values) if isinstance(values, list | tuple) else values
+        return getattr(own, "iloc", own)[self.rows]
+
+
+def out_of_bag_of(
+    estimator: Any, coverages: Sequence[float] | Array, kind: str | None, output: int | None
+) -> OutOfBag:
+    """Return what `oob_interval` and `oob_prediction` say of one target.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no such intervals, or an argument is wrong.
+    """
+    model = model_in(estimator, "oob_interval")
+    position = checked_output(model, output)
+    fitted = model._require_fitted()
+    levels = np.asarray(coverages, dtype=np.float64)
+    found = model._oob_mean_and_intervals(levels, fitted.usual_kind if kind is None else kind)
+    y = fitted.require_training_rows().y
+    if found.ndim > 2:
+        found = found[:, position]
+    if y.ndim > 1:
+        y = y[:, position]
+    rows = np.flatnonzero(~np.isnan(found).any(axis=1))
+    if len(rows) == 0:
+        raise ValueError("no training row has an interval out of bag; use more trees")
+    ends = found[rows, 1:].reshape(len(rows), -1, 2).transpose(0, 2, 1)
+    return OutOfBag(rows, y[rows], found[rows, 0], ends, len(y))
 
 
 def predictions_of(estimator: Any, X: Any, output: int | None) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.calibration.record import check_confidence
-from hdiforest.displays.asked import intervals_of, target_of
+from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_of
 from hdiforest.displays.chance import chance_range
 from hdiforest.displays.style import (
     CURVES,
@@ -23,6 +23,7 @@ from hdiforest.displays.style import (
 )
 from hdiforest.metrics import coverage_score
 from hdiforest.metrics.inputs import reals, shares
+from hdiforest.training_hint import hints_that_name
 from hdiforest.wrapped import model_in
 
 Array = NDArray[np.float64]
@@ -32,7 +33,8 @@ COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 class CalibrationDisplay:
     """Realised coverage of intervals against the nominal one.
 
-    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+    Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
+    stored as attributes.
 
     Parameters
     ----------
@@ -139,8 +141,9 @@ class CalibrationDisplay:
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-        curves = {_NAMES.get(each, each): intervals_of(estimator, X, coverages, each, output)
-                  for each in kinds}  # fmt: skip
+        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+            curves = {_NAMES.get(each, each): intervals_of(estimator, X, coverages, each, output)
+                      for each in kinds}  # fmt: skip
         return cls.from_predictions(
             target_of(y, output),
             curves,
@@ -149,6 +152,77 @@ class CalibrationDisplay:
             ax=ax,
             **options,
         )
+
+    @classmethod
+    def from_out_of_bag(
+        cls,
+        estimator: Any,
+        *,
+        coverages: Sequence[float] | None = None,
+        output: int | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compare coverages of the training rows, before and after the calibration.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            See `IntervalDisplay.from_out_of_bag`.
+        coverages : sequence of floats, optional
+            As in `from_estimator`.
+        output : int, optional
+            As in `from_estimator`.
+        confidence : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            As in `from_estimator`.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+
+        Warns
+        -----
+        UserWarning
+            If rows are left out, because every tree has seen them.
+
+        Notes
+        -----
+        The curve of the HDI is that of ``oob_interval(kind="hdi")``. That of the calibrated
+        intervals is the audit of `calibration_`: the pads are chosen so that the intervals of the
+        calibration rows themselves have the nominal coverage.
+        """
+        require_matplotlib(cls)
+        check_confidence(confidence)
+        calibration = getattr(model_in(estimator, "oob_interval"), "calibration_", None)
+        if coverages is None:
+            coverages = COVERAGES if calibration is None else calibration.coverages
+        found = out_of_bag_of(estimator, coverages, "hdi", output)
+        n = len(found.y)
+        shares = _realised(found.y, found.intervals, coverages)
+        levels = sorted(shares)
+        realised = {"HDI, out of bag": np.array([shares[level] for level in levels])}
+        if calibration is not None:
+            audits = [calibration.level(c).audit if calibration.has(c) else None for c in levels]
+            realised["calibrated, audit"] = np.array(
+                [np.nan if audit is None else audit.coverage for audit in audits]
+            )
+            n = min(n, calibration.n)
+        display = cls(
+            coverages=np.array(levels), realised=realised, n_rows=n, confidence=confidence
+        )
+        return display.plot(ax, **options)
 
     @classmethod
     def from_predictions(

@@ -17,11 +17,13 @@ from hdiforest.displays.style import (
     axes_for,
     check_choice,
     percent,
+    plain_numbers,
     require_matplotlib,
     set_limits,
     styled,
 )
 from hdiforest.metrics.inputs import reals
+from hdiforest.text import significant
 from hdiforest.wrapped import model_and_rows
 
 Array = NDArray[np.float64]
@@ -293,6 +295,7 @@ class DistributionDisplay:
             )  # fmt: skip
         set_limits(ax, "x", low, high)
         ax.set_xlabel(self.target_name)
+        plain_numbers(ax.xaxis)
         if ax.get_legend_handles_labels()[0]:
             place = "upper right" if what == "mass" else "best"
             ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
@@ -331,7 +334,7 @@ class DistributionDisplay:
             below = masses
         highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
         set_limits(ax, "y", 0, 1.18 * highest)
-        ax.set_ylabel(f"probability (%) in a bin of {width:.2g}")
+        ax.set_ylabel(f"probability (%) in a bin of {significant(width, 2)}")
 
     def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:
         look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, given,

@@ -8,7 +8,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.displays.asked import intervals_of, predictions_of, target_label, target_of
+from hdiforest.displays.asked import (
+    intervals_of,
+    out_of_bag_of,
+    predictions_of,
+    target_label,
+    target_of,
+)
 from hdiforest.displays.shown_rows import (
     checked_feature,
     drawn_rows,
@@ -25,6 +31,7 @@ from hdiforest.displays.style import (
     axes_for,
     check_choice,
     percent,
+    plain_numbers,
     require_matplotlib,
     set_limits,
     shades,
@@ -32,6 +39,7 @@ from hdiforest.displays.style import (
 )
 from hdiforest.metrics import coverage_score
 from hdiforest.metrics.inputs import checked, shares
+from hdiforest.training_hint import hints_that_name
 
 Array = NDArray[np.float64]
 Order = Literal["prediction", "target", "width"]
@@ -42,7 +50,8 @@ SHAPES = ("auto", "bars", "bands")
 class IntervalDisplay:
     """Targets and their prediction intervals.
 
-    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+    Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
+    stored as attributes.
 
     Parameters
     ----------
@@ -185,7 +194,8 @@ class IntervalDisplay:
         check_choice("sort_by", sort_by, ORDERS)
         levels = np.atleast_1d(shares("coverage", coverage, one=True))
         values, name = feature_of(X, feature)
-        intervals = intervals_of(estimator, X, levels, kind, output)
+        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+            intervals = intervals_of(estimator, X, levels, kind, output)
         return cls.from_predictions(
             target_of(y, output),
             intervals,
@@ -198,6 +208,72 @@ class IntervalDisplay:
             target_name=target_label(y, target_name),
             feature_name=name if feature_name is None else feature_name,
             ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_out_of_bag(
+        cls,
+        estimator: Any,
+        *,
+        coverage: float | Sequence[float] = 0.9,
+        kind: str | None = None,
+        feature: ArrayLike | None = None,
+        sort_by: Order = "prediction",
+        output: int | None = None,
+        target_name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the training rows, each by the trees that did not draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            HDIForestRegressor or ForestSearchOOB with its training rows, also as in
+            `from_estimator`.
+        coverage : float or list of floats, default=0.9
+            As in `from_estimator`.
+        kind : str, optional
+            See `HDIForestRegressor.oob_interval`.
+        feature : (n_training_rows,) array, optional
+            Numbers or dates to draw against.
+        sort_by : {"prediction", "target", "width"}, default="prediction"
+            As in `from_estimator`.
+        output : int, optional
+            As in `from_estimator`.
+        target_name : str, optional
+            As in `from_estimator`.
+        **options
+            As in `from_predictions`.
+
+        Returns
+        -------
+        IntervalDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+
+        Warns
+        -----
+        UserWarning
+            If rows are left out, because every tree has seen them.
+        """
+        require_matplotlib(cls)
+        check_choice("sort_by", sort_by, ORDERS)
+        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        found = out_of_bag_of(estimator, levels, kind, output)
+        return cls.from_predictions(
+            found.y,
+            found.intervals,
+            coverage=levels,
+            prediction=found.prediction,
+            feature=found.of_rows("feature", feature),
+            sort_by=sort_by,
+            target_name=target_name,
             **options,
         )
 
@@ -364,6 +440,9 @@ class IntervalDisplay:
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
         self.outside_ = self._dots(ax, ~inside, mark, scatter_kwargs)
         ax.set(xlabel=self.position_name, ylabel=self.target_name)
+        plain_numbers(ax.yaxis)
+        if self.position.dtype.kind in "iuf":
+            plain_numbers(ax.xaxis)
         legend = ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
         low, high = self._limits(ax)
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hdiforest.extras import need
-from hdiforest.text import alternatives
+from hdiforest.text import alternatives, significant
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -68,6 +68,27 @@ def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
         shown = getattr(ax, f"get_{axis}lim")()
         low, high = min(low, *shown), max(high, *shown)
     getattr(ax, f"set_{axis}lim")(low, high)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Label the ticks of an axis in full, with thousands separated.
+
+    Axes with labels of their own stay, and those of numbers that float64 does not hold in full.
+    """
+
+    def label(value: float, _: int) -> str:
+        low, high = axis.get_view_interval()
+        shown = 0.0 if abs(value) < 1e-9 * abs(high - low) else value  # zero, up to rounding
+        return f"{shown:,.15g}".replace("-", "\N{MINUS SIGN}")
+
+    ends = axis.get_data_interval()
+    is_usual = axis.isDefault_majfmt and axis.get_scale() == "linear"
+    if not is_usual or np.abs(ends).max() >= 1e15:
+        return
+    axis.set_major_formatter(label)
+    is_long = max(len(significant(end)) for end in ends) > 6
+    if is_long and axis.axis_name == "x" and axis.isDefault_majloc:
+        axis.get_major_locator().set_params(nbins=5)  # labels do not touch
 
 
 def percent(share: float) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest.calibration.record import check_confidence
-from hdiforest.displays.asked import intervals_of, target_label, target_of
+from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_label, target_of
 from hdiforest.displays.chance import chance_range
 from hdiforest.displays.style import (
     BLUE,
@@ -21,11 +21,13 @@ from hdiforest.displays.style import (
     check_choice,
     percent,
     plain,
+    plain_numbers,
     require_matplotlib,
     styled,
 )
 from hdiforest.metrics.inputs import checked, one_share
 from hdiforest.metrics.intervals import strata_by_width
+from hdiforest.training_hint import hints_that_name
 
 Array = NDArray[np.float64]
 WHAT = ("coverage", "width")
@@ -35,7 +37,8 @@ class WidthDisplay:
     """Coverage and width of intervals by group, such as thirds of their width.
 
     Intervals that hold the wanted share on average may hold too little in some group. Make it by
-    `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+    `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are stored as
+    attributes.
 
     Parameters
     ----------
@@ -156,7 +159,8 @@ class WidthDisplay:
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
-        interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
+        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+            interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
         return cls.from_predictions(
             target_of(y, output),
             interval,
@@ -165,6 +169,65 @@ class WidthDisplay:
             target_name=target_label(y, target_name),
             confidence=confidence,
             ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_out_of_bag(
+        cls,
+        estimator: Any,
+        *,
+        coverage: float = 0.9,
+        kind: str | None = None,
+        groups: int | ArrayLike = 3,
+        output: int | None = None,
+        **options: Any,
+    ) -> Self:
+        """Compare groups of the training rows, each predicted by the trees that did not draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            See `IntervalDisplay.from_out_of_bag`.
+        coverage : float, default=0.9
+            What the intervals are meant to hold.
+        kind : str, optional
+            See `HDIForestRegressor.oob_interval`.
+        groups : int or (n_training_rows,) array, default=3
+            As in `from_estimator`.
+        output : int, optional
+            As in `from_estimator`.
+        **options
+            As in `from_predictions`.
+
+        Returns
+        -------
+        WidthDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+
+        Warns
+        -----
+        UserWarning
+            If rows are left out, because every tree has seen them.
+
+        Notes
+        -----
+        Calibrated intervals have pads from these rows, which makes the coverage of all groups
+        together the nominal one; how it differs between groups is what the picture shows.
+        """
+        require_matplotlib(cls)
+        found = out_of_bag_of(estimator, [coverage], kind, output)
+        return cls.from_predictions(
+            found.y,
+            found.intervals[..., 0],
+            coverage=coverage,
+            groups=found.of_rows("groups", groups),
             **options,
         )
 
@@ -287,6 +350,7 @@ class WidthDisplay:
                        "middle 80 % of widths")  # fmt: skip
             outside = np.zeros(len(place), dtype=bool)
             ax.set_xlabel(f"width of the {percent(self.coverage)} interval, {self.target_name}")
+            plain_numbers(ax.xaxis)
             values = self.mean_width
         name = "realised" if what == "coverage" else "mean width"
         self.points_: list[Any] = []

@@ -1,0 +1,98 @@
+"""The hint that rows to predict are those of the fit, known by a digest of their features."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hdiforest.fitted import FittedForest
+
+_CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
+# What hints name in place of `oob_interval`, each once; None outside of `hints_that_name`.
+_NAMES: ContextVar[list[str] | None] = ContextVar("_NAMES", default=None)
+
+
+class RowsDigest:
+    """BLAKE2b of features as the engine reads them: float32, row after row, NaN of one pattern."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def update(self, rows: NDArray[np.floating[Any]]) -> None:
+        """Add rows, (n, n_features). O(n * n_features)."""
+        step = max(1, _CELLS_AT_ONCE // max(1, rows.shape[1]))
+        for begin in range(0, len(rows), step):
+            with np.errstate(over="ignore"):  # the engine refuses such rows
+                part = np.array(rows[begin : begin + step], dtype="<f4", order="C")
+            part[np.isnan(part)] = np.nan
+            self._hash.update(part.reshape(-1).data)
+
+    def text(self) -> str:
+        """Return 32 hexadecimal digits."""
+        return self._hash.hexdigest()
+
+
+def digest_of(rows: NDArray[np.floating[Any]]) -> str:
+    """Return the digest of all rows."""
+    digest = RowsDigest()
+    digest.update(rows)
+    return digest.text()
+
+
+class TrainingRowsHint:
+    """Warns if the rows of a call, seen block after block, are those of the fit in their order.
+
+    Nothing is hashed unless they are as many.
+    """
+
+    def __init__(self, fitted: FittedForest, n_rows: int | None) -> None:
+        self._expected = fitted.training_digest if n_rows == fitted.n_training_rows else None
+        self._digest = RowsDigest()
+
+    def see(self, rows: NDArray[np.floating[Any]]) -> None:
+        """Take the next rows, as the engine gets them."""
+        if self._expected is not None:
+            self._digest.update(rows)
+
+    def give(self) -> None:
+        """Warn, if so, after the last rows."""
+        if self._expected is None or self._digest.text() != self._expected:
+            return
+        names = _NAMES.get()
+        if names is None or names:
+            instead = "oob_interval" if names is None else names.pop()
+            warnings.warn(
+                "X holds the rows of the fit: intervals cover more of their targets than of those "
+                f"of new rows; use {instead}, which asks for each row the trees that did not draw "
+                "it, or rows that took no part in the fit",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+
+
+@contextmanager
+def hints_that_name(*instead: str) -> Iterator[None]:
+    """Let hints inside name what to call instead; one hint for each name, and no more."""
+    token = _NAMES.set(list(instead))
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def callers_level() -> int:
+    """Return the `stacklevel` of the code that called this package, for who asks."""
+    frame, level = inspect.currentframe(), 0
+    own = __name__.partition(".")[0]
+    while frame is not None and (frame.f_globals.get("__package__") or "").split(".")[0] == own:
+        frame, level = frame.f_back, level + 1
+    return level
