@@ -155,7 +155,7 @@ def calibrated_out_of_bag_intervals(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
             "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
         )
-    levels = np.asarray(coverage, dtype=np.float64).ravel().tolist()
+    levels = shares("coverage", coverage).ravel().tolist()
     calibration = cast("Calibration", calibration_at(fitted, levels, lambda: n_threads))
     at = calibration.positions(coverage)
     calibration = calibration.first(int(at.max(initial=0)) + 1)

@@ -71,7 +71,7 @@ def out_of_bag_of(
     model = model_in(estimator, "oob_interval")
     position = checked_output(model, output)
     fitted = model._require_fitted()
-    levels = np.asarray(coverages, dtype=np.float64)
+    levels = shares("coverage", coverages, one=True)
     found = model._oob_mean_and_intervals(levels, fitted.usual_kind if kind is None else kind)
     y = fitted.require_training_rows().y
     if found.ndim > 2:

@@ -264,7 +264,7 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        levels = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+        levels = np.atleast_1d(shares("coverage", coverage, one=True))
         found = out_of_bag_of(estimator, levels, kind, output)
         return cls.from_predictions(
             found.y,
