@@ -184,17 +184,17 @@ class HDIForestRegressor(
         HDIForestRegressor
             A fitted model.
 
-        Warns
-        -----
-        UserWarning
-            If the forest does not predict the mean of the rows in its leaves, as with
-            ``monotonic_cst`` and ``criterion="absolute_error"``.
-
         Raises
         ------
         ValueError
             If the forest is not understood or not fitted, or X, y and sample_weight are not those
             of its fit: every leaf's weight and mean is compared with the forest's own record.
+
+        Warns
+        -----
+        UserWarning
+            If the forest does not predict the mean of the rows in its leaves, as with
+            ``monotonic_cst`` and ``criterion="absolute_error"``.
         """
         model = cls(FrozenEstimator(forest), weights=weights, n_jobs=n_jobs)
         return model.fit(X, y, sample_weight=sample_weight)

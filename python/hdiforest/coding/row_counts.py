@@ -116,14 +116,14 @@ class RowCounts:
             name = max(sorted(self.out_of_range), key=self.out_of_range.__getitem__)
             n = self.out_of_range[name]
             lines.append(
-                f"{self.n_rows_out_of_range:,} of {self.n_rows:,} rows have values beyond the "
-                f"range of the training rows, most in {name!r} ({n:,}: {self._beyond[name]}); "
-                "their intervals are those of the leaves at its edge"
+                "Rows with values beyond the range of the training rows: "
+                f"{self.n_rows_out_of_range:,} of {self.n_rows:,}, most in {name!r} ({n:,}: "
+                f"{self._beyond[name]}); their intervals are those of the leaves at its edge"
             )
         if self.n_rows_without_values:
             lines.append(
-                f"{self.n_rows_without_values:,} of {self.n_rows:,} rows have no known value: all "
-                "cells are missing or of unknown categories"
+                f"Rows without a known value: {self.n_rows_without_values:,} of {self.n_rows:,} "
+                "(all cells are missing or of unknown categories)"
             )
         return "\n".join(lines)
 
