@@ -126,8 +126,12 @@ def through_json(record):
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
     arrays, facts = to_arrays(record)
-    assert all(array.dtype == np.float64 and len(array) == 3 for array in arrays.values())
+    assert all(array.dtype == np.float64 for array in arrays.values())
+    targets = arrays.pop("targets", None)
+    assert all(len(array) == 3 for array in arrays.values())
+    assert (targets is not None) == (facts["lattice"] is not None)
     assert through_json(record) == record
+    assert np.array_equal(through_json(record).finish.targets, record.finish.targets)
     assert repr(through_json(record)) == repr(record)
     assert (facts["lattice"] is not None) == (lattice and n > 20)
 
@@ -209,6 +213,11 @@ def facts_with(**changed):
         (facts_with(lattice=[0.0, 0.0, 0.0]), "lattice must have .* a positive step"),
         (facts_with(lattice=[0.0, 1.0, 0.5]), "lattice must have .* a slack in"),
         (facts_with(lattice=[math.nan, 1.0, 0.0]), "lattice must have a finite base"),
+        (arrays_with(targets=np.array([math.nan])), "targets must be ascending"),
+        (arrays_with(targets=np.array([1e9])), "targets must be ascending"),
+        (arrays_with(targets=np.zeros((1, 1))), "targets must be ascending"),
+        (arrays_with(targets=np.zeros(2)), "targets must be ascending"),
+        (arrays_with(targets=np.zeros(1, np.float32)), "targets must be ascending float64"),
         (facts_with(lattice=[None, 1.0, 0.0]), "lattice must be a number, got None"),
         (facts_with(confidence=0.9), "confidence must be None unless method"),
         (facts_with(confidence=2.0, method="split"), "confidence must be above 0"),

@@ -745,14 +745,12 @@ asks = {
     "weights": lambda: model.predict_weights(rows),
     "sample": lambda: model.sample(rows),
     "oob": lambda: model.oob_interval(),
-    "scorer": lambda: model.scorer_.mean(rows),
     "save": lambda: model.save(folder + "/again"),
     "pickle": lambda: pickle.dumps(model),
     "copy": lambda: copy.copy(model),
     "calibrate": lambda: model.calibrate(0.9),
     "calibrated": lambda: model.predict_interval(rows, 0.9),
     "leaves": lambda: leaves.predict_interval(rows),
-    "leaves' index": lambda: leaves.index_.mean(apply(rows).astype(np.int32)),
     "leaves' save": lambda: leaves.save(folder + "/again"),
     "leaves' pickle": lambda: pickle.dumps(leaves),
 }
@@ -777,6 +775,7 @@ for name, ask in asks.items():
         assert str(error).startswith(folder) and str(error).isprintable(), name
     else:
         raise AssertionError(name + " went on")
+assert "scorer_" in dir(model) and "index_" in dir(leaves) and model._repr_html_()
 assert repr(model) and repr(leaves) and (model.n_outputs_, leaves.n_outputs_) == (1, 1)
 for name, c in copies.items():
     np.testing.assert_array_equal(c.predict_interval(rows), expected[name][0])

@@ -263,3 +263,21 @@ def test_one_warning_says_that_the_forest_predicts_otherwise(name, sentence):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model_of("five rows")  # nothing to say
+
+
+@pytest.mark.parametrize("method", ["oob", "cv+"])
+def test_ends_of_decimals_are_training_targets(method, tmp_path):
+    steps = np.round(Y - 10, 1).clip(-1, 1)
+    forest = RandomForestRegressor(80, min_samples_leaf=3, monotonic_cst=SIGNS, random_state=0)
+    model = HDIForestRegressor.from_forest(forest.fit(X, steps), X, steps, weights="monotonic")
+    model.calibrate([0.5, 0.8], method=method, **({"cv": 3} if method == "cv+" else {}))
+    path = tmp_path / "m.hdi"
+    model.save(path)
+    loaded = HDIForestRegressor.load(path)
+    for each in (model, loaded, pickle.loads(pickle.dumps(model))):
+        ends = each.predict_interval(LINES[0][0], [0.5, 0.8])
+        assert np.isin(ends, steps).all()
+        assert each.calibration_.finish.targets.tolist() == np.unique(steps).tolist()
+    kept = loaded.calibration_.finish.targets
+    path.write_bytes(b"")  # what maps the file may not be read any more
+    assert kept.tolist() == np.unique(steps).tolist()

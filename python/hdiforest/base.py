@@ -30,8 +30,8 @@ class BaseForestModel(TablesOut, BaseEstimator):
 
     @property
     def scorer_(self) -> Scorer:
-        """The compiled model."""
-        return self._require_fitted().scorer
+        """The compiled model, which does not look whether its file has changed."""
+        return self._fitted.scorer
 
     @property
     def weights_(self) -> Weighting:

@@ -31,8 +31,12 @@ class CalibratedLeaves(ConditionalDistributions):
 
     @property
     def index_(self) -> LeafIndex:
-        """The training rows by leaf."""
-        index = self._index
+        """The training rows by leaf; it does not look whether its file has changed."""
+        return self._index
+
+    def _require_index(self) -> LeafIndex:
+        """Return the index, or raise OSError if its file was written to."""
+        index = self.index_
         if self._check_file is not None:
             self._check_file()
         return index
@@ -102,7 +106,7 @@ class CalibratedLeaves(ConditionalDistributions):
         self.calibration_ = calibrate_split(
             np.repeat(ends, len(shares), axis=2),
             targets,
-            self.index_.atoms(0),
+            self._require_index().atoms(0),
             shares,
             bases=[chosen] * len(shares),
             confidence=confidence,

@@ -27,7 +27,7 @@ from hdiforest.nesting import layers, pipelines
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
-from hdiforest.sklearn_forest import other_mean
+from hdiforest.sklearn_forest import why_no_means
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, matches_forest, trained
 from hdiforest.training_hint import TrainingRowsHint, callers_level, digest_of
@@ -193,8 +193,8 @@ class HDIForestRegressor(
         Warns
         -----
         UserWarning
-            If the forest does not predict the mean of the rows in its leaves, as with
-            ``monotonic_cst`` and ``criterion="absolute_error"``.
+            If the leaves of the forest do not hold the means of their rows: with
+            ``monotonic_cst`` and with ``criterion="absolute_error"``.
         """
         model = cls(FrozenEstimator(forest), weights=weights, n_jobs=n_jobs)
         return model.fit(X, y, sample_weight=sample_weight)
@@ -242,7 +242,7 @@ class HDIForestRegressor(
         training = trained(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
         fitted = self._import(training)
-        if self.weights != "monotonic" and (reason := other_mean(training.forest)) is not None:
+        if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
         if self.estimator is None:
             fitted = calibrated_by_default(fitted, self._n_threads())

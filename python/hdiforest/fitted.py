@@ -208,10 +208,6 @@ class FittedForest:
     def __post_init__(self) -> None:
         if self.calibration is not None and self.n_outputs > 1:
             raise ValueError("a model of several outputs must not have a calibration")
-        if self.calibration is not None and self.calibration.finish.lattice is not None:
-            # A file does not repeat them.
-            finish = replace(self.calibration.finish, targets=self.scorer.index.atoms(0))
-            object.__setattr__(self, "calibration", replace(self.calibration, finish=finish))
         bases = self.calibration.bases if isinstance(self.calibration, Calibration) else ()
         families = {base.family for base in bases} - {"raw"}
         if families != ({self.centred.family} if self.centred else set()):

@@ -165,7 +165,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         calibration = getattr(self, "calibration_", None)
-        indexed = leaf_file.Indexed(self.index_, self.n_training_rows_, calibration)
+        indexed = leaf_file.Indexed(self._require_index(), self.n_training_rows_, calibration)
         leaf_file.save(indexed, Path(path))
 
     @classmethod
@@ -236,7 +236,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         points = None if per_row is None else np.asarray(per_row)
         if points is not None and n is not None and points.shape[:1] != (n,):
             raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
-        index = self.index_
+        index = self._require_index()
         call = bound(method, index)
         options["n_threads"] = thread_count(self.n_jobs)
         blocks = leaves_by_block(self.apply, X, index.n_trees)
@@ -276,7 +276,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         state: State = dict(super().__getstate__())
         state.pop("_check_file", None)
         if state.pop("_index", None) is not None:
-            state["index_"] = index_state(self.index_)
+            state["index_"] = index_state(self._require_index())
         if "calibration_" in state:
             state["calibration_"] = to_arrays(state["calibration_"])
         return state

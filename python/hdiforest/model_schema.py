@@ -115,7 +115,15 @@ ADDED_FACTS = {
 ADDED_TENSORS = {
     **{
         f"calibration.{name}": Tensor(("float64",), required=False)
-        for name in ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
+        for name in (
+            "coverage",
+            "level",
+            "pad",
+            "mean_width",
+            "interval_score",
+            "realised",
+            "targets",
+        )
     },
     **{
         f"calibration.{name}": Tensor(("float64",), (2,), required=False)

@@ -40,6 +40,8 @@ class TrainingRowWeights(BaseForestModel):
 
         Notes
         -----
+        With ``weights="monotonic"`` these are the weights of "inbag": the rows with their own
+        targets, which leaves may have moved.
         The first call indexes the training rows one by one and keeps that index.
         """
         fitted = self._require_fitted()

@@ -172,8 +172,8 @@ def import_forest(
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
 
-def other_mean(estimator: Any) -> str | None:
-    """Say how a fitted forest predicts if not by the means of its leaves; None if so.
+def why_no_means(estimator: Any) -> str | None:
+    """Say why a fitted forest's predictions are not the means of its leaves; None if they are.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from hdiforest.nesting import (
 )
 from hdiforest.recorded_fit import fit_recorded
 from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows
-from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest, other_mean
+from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
 from hdiforest.table_steps import (
     TableSteps,
     dense_rows,
@@ -180,8 +180,8 @@ def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -
     parts = layers(training.estimator, fitted=True)
     return (
         counts_draws
-        and other_mean(training.forest) is None
-        and transformed_targets(parts, training.y) is training.y
+        and why_no_means(training.forest) is None
+        and np.array_equal(transformed_targets(parts, training.y), training.y)
         and type(training.forest).__module__.startswith("sklearn.")  # others may predict otherwise
     )
 

@@ -36,14 +36,16 @@ def to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[str, Any
     Returns
     -------
     arrays : dict
-        coverage, level, pad, mean_width, interval_score and realised, each (k,) float64; and audit,
-        (k, 7) float64: the numbers of `Audit` in their order, with NaN for None.
+        coverage, level, pad, mean_width, interval_score and realised, each (k,) float64; audit,
+        (k, 7) float64: the numbers of `Audit` in their order, with NaN for None; and, if there is
+        a lattice, the training targets on it, (m,) float64.
     facts : dict
         Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
     """
     choices = [level.choice for level in calibration.levels]
     arrays = {name: np.array([getattr(c, name) for c in choices]) for name in _COLUMNS}
     arrays["audit"] = np.array([audit_row(level.audit) for level in calibration.levels])
+    arrays |= finish_arrays(calibration.finish)
     facts = {
         "method": calibration.method,
         "confidence": calibration.confidence,
@@ -69,10 +71,11 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     ValueError
         If an entry is missing, not known, of another type or shape, or out of range.
     """
-    check_entries("array", arrays, (*_COLUMNS, "audit"))
+    given = {name: array for name, array in arrays.items() if name != "targets"}
+    check_entries("array", given, (*_COLUMNS, "audit"))
     check_entries("fact", facts, _FACTS)
     k = len(arrays["coverage"]) if np.ndim(arrays["coverage"]) == 1 else 0
-    for name, array in arrays.items():
+    for name, array in given.items():
         shape = (k, N_AUDIT) if name == "audit" else (k,)
         if array.dtype != np.float64 or array.shape != shape or k == 0:
             raise ValueError(
@@ -87,7 +90,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     n, confidence = facts["n"], facts["confidence"]
     if type(n) is not int or not 0 < n < 2**63:
         raise ValueError(f"n must be a whole number in [1, 2**63), got {reprlib.repr(n)}")
-    finish = finish_of(facts)
+    finish = finish_of(facts, arrays.get("targets"))
     columns = {name: arrays[name].tolist() for name in _COLUMNS}
     levels = tuple(
         Level(
@@ -120,7 +123,12 @@ def finish_facts(finish: Finish) -> dict[str, Any]:
     }
 
 
-def finish_of(facts: Mapping[str, Any]) -> Finish:
+def finish_arrays(finish: Finish) -> dict[str, Array]:
+    """Return the training targets that are ends, if there are some."""
+    return {} if finish.targets is None else {"targets": finish.targets}
+
+
+def finish_of(facts: Mapping[str, Any], targets: NDArray[Any] | None) -> Finish:
     """Return the finish of facts that have its entries, or raise ValueError."""
     given = facts["lattice"]
     if not isinstance(facts["clip"], bool):
@@ -132,6 +140,8 @@ def finish_of(facts: Mapping[str, Any]) -> Finish:
         _number("high", facts["high"]),
         None if given is None else Lattice(*(_number("lattice", value) for value in given)),
         facts["clip"],
+        # Calibrations are given to callers, so they must not depend on a file that arrays map.
+        None if targets is None else np.array(targets),
     )
 
 

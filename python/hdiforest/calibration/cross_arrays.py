@@ -14,6 +14,7 @@ from hdiforest.calibration.arrays import (
     audit_of,
     audit_row,
     check_entries,
+    finish_arrays,
     finish_facts,
     finish_of,
 )
@@ -36,7 +37,7 @@ def to_arrays(calibration: CrossCalibration) -> tuple[dict[str, Array], dict[str
     -------
     arrays : dict
         coverage (k,), audit (k, 7) and scores (n, k), fold after fold; weights (n, k) if rows have
-        any.
+        any; and, if there is a lattice, the training targets on it, (m,).
     facts : dict
         As those of `hdiforest.calibration.arrays.to_arrays`.
     """
@@ -47,6 +48,7 @@ def to_arrays(calibration: CrossCalibration) -> tuple[dict[str, Array], dict[str
     }
     if calibration.weights is not None:
         arrays["weights"] = np.concatenate(calibration.weights)
+    arrays |= finish_arrays(calibration.finish)
     facts = {
         "method": calibration.method,
         "fold_sizes": [len(own) for own in calibration.scores],
@@ -65,6 +67,8 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
         If an entry is missing, not known, of another type or shape, or out of range.
     """
     weighted = "weights" in arrays
+    targets = arrays.get("targets")
+    arrays = {name: array for name, array in arrays.items() if name != "targets"}
     check_entries("array", arrays, (*_ARRAYS, "weights") if weighted else _ARRAYS)
     check_entries("fact", facts, _FACTS)
     sizes = facts["fold_sizes"]
@@ -95,7 +99,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) ->
     return CrossCalibration(
         levels=tuple(CrossLevel(c, audit) for c, audit in zip(coverages, audits, strict=True)),
         scores=tuple(np.split(arrays["scores"], ends)),
-        finish=finish_of(facts),
+        finish=finish_of(facts, targets),
         grouped=facts["grouped"],
         method=facts["method"],
         weights=tuple(np.split(arrays["weights"], ends)) if weighted else None,

@@ -65,7 +65,7 @@ class Finish:
     high: float  # largest training target
     lattice: Lattice | None
     clip: bool  # whether intervals end where the training targets do
-    # Distinct training targets, ascending; those on the lattice are ends as they are.
+    # Distinct training targets on the lattice, ascending: they are ends as they are.
     targets: Array | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +78,17 @@ class Finish:
                     "lattice must have a finite base, a positive step and a slack in [0, 0.01), "
                     f"got {self.lattice}"
                 )
+
+        if self.targets is not None and (
+            self.lattice is None
+            or self.targets.dtype != np.float64
+            or self.targets.ndim != 1
+            or not (np.diff(self.targets) > 0).all()
+            or not ((self.targets >= self.low) & (self.targets <= self.high)).all()
+        ):
+            raise ValueError(
+                "targets must be ascending float64 numbers in [low, high], and None without lattice"
+            )
 
     @classmethod
     def of(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
@@ -97,7 +108,9 @@ class Finish:
         y = checked_targets("y_train", y_train)
         check_flag("clip", clip)
         clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
-        return cls(float(y.min()), float(y.max()), lattice(y), clips, np.unique(y))
+        points = lattice(y)
+        targets = None if points is None else np.unique(y)
+        return cls(float(y.min()), float(y.max()), points, clips, targets)
 
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
         """Finish padded intervals.
