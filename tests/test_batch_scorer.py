@@ -1,11 +1,13 @@
 """BatchScorer: the estimator's numbers for batches of any library, in any process."""
 
+import gc
 import math
 import os
 import pickle
 import platform
 import re
 import shutil
+import weakref
 from datetime import date
 
 import numpy as np
@@ -301,8 +303,9 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"coverage": 90}, r"coverage must be one or more numbers in \(0, 1\], got 90"),
-        ({"coverage": "x"}, "coverage must be one or more numbers"),
+        ({"coverage": 90}, r"coverage must be above 0 and at most 1, got 90 .did you mean 0\.9\?"),
+        ({"coverage": "x"}, "coverage must be a number or a list of numbers, got 'x'"),
+        ({"coverage": []}, r"coverage must be one or more numbers in \(0, 1\], got \[\]"),
         ({"kind": "best"}, "kind must be 'calibrated', 'hdi'.*got 'best'"),
         ({"kind": "calibrated"}, "the model has no calibration.*raw.hdi"),
         ({"keep": "id"}, "keep must be a list of names"),
@@ -367,6 +370,19 @@ def test_a_copy_in_memory_outlives_its_file(folder, tmp_path):
     pd.testing.assert_frame_equal(scorer(ROWS), expected)
     with pytest.raises(ValueError, match="holds another model"):  # as in another process
         pickle.loads(data)(ROWS)
+
+
+def test_a_copy_in_memory_is_freed_with_its_last_scorer(folder):
+    first = BatchScorer(folder / "raw.hdi", 0.9, mapped=False)
+    other = BatchScorer(folder / ".." / folder.name / "raw.hdi", 0.8, mapped=False)
+    assert other.model is first.model
+    copy = weakref.ref(first.model.fitted)
+    del first
+    gc.collect()
+    assert copy() is not None
+    del other
+    gc.collect()
+    assert copy() is None
 
 
 def test_models_that_are_mapped_and_copies_are_told_apart(folder):

@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
-from hdiforest import HDIForestRegressor, extras
+from hdiforest import HDIForestRegressor, extras, model_file
 from hdiforest.command import progress, score
 from hdiforest.tables.formats import FORMATS, open_table, write_table
 from hdiforest.text import significant
@@ -76,6 +76,16 @@ def test_a_run_has_one_model_whatever_becomes_of_its_file(model_path, table, tmp
     monkeypatch.setattr(score, "score_table", later)
     assert run(["score", path, table, "-o", again]) == 0
     assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_run_reads_its_model_once(model_path, table, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "model.hdi").write_bytes(model_path.read_bytes())
+    loaded, load = [], model_file.load
+    monkeypatch.setattr(model_file, "load", lambda *a, **b: loaded.append(a) or load(*a, **b))
+    path = tmp_path / "folder" / ".." / "model.hdi"
+    assert run(["score", path, table, "-o", tmp_path / "out.csv"]) == 0
+    assert len(loaded) == 1
 
 
 def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):

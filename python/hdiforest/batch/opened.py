@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from hdiforest import model_file
 from hdiforest.fitted import FittedForest
-
-
-class Opened(NamedTuple):
-    """A model, and the digest of its file."""
-
-    fitted: FittedForest
-    digest: str  # SHA-256 that stands for everything in the file
 
 
 class _Identity(NamedTuple):
@@ -27,7 +23,18 @@ class _Identity(NamedTuple):
     inode: int
 
 
-_opened: dict[tuple[str, bool], tuple[_Identity, Opened]] = {}  # by path and `mapped`
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model, the digest of its file, and what the file was like when it was read."""
+
+    fitted: FittedForest
+    digest: str  # SHA-256 that stands for everything in the file
+    identity: _Identity
+
+
+# By absolute path. A copy is freed with the last scorer that holds it.
+_mapped: dict[str, Opened] = {}
+_copies: WeakValueDictionary[str, Opened] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -35,7 +42,7 @@ def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Open
     """Return the model at `path`; it is read once, and again if the file has changed.
 
     If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
-    is returned whatever the file is now.
+    is returned whatever the file is now, as long as something else holds it.
 
     Raises
     ------
@@ -44,23 +51,24 @@ def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Open
     ValueError
         If it is not a model, is damaged, or comes from a newer version.
     """
-    key = path, mapped
-    known = _opened.get(key)
-    if known is not None and not mapped and known[1].digest == digest:
-        return known[1]
+    path = os.path.abspath(path)
+    held: MutableMapping[str, Opened] = _mapped if mapped else _copies
+    known = held.get(path)
+    if known is not None and not mapped and known.digest == digest:
+        return known
     identity = _identity(path)
-    if known is not None and known[0] == identity:
-        return known[1]
+    if known is not None and known.identity == identity:
+        return known
     with _lock:
-        known = _opened.get(key)  # another thread may have read it
-        if known is not None and known[0] == identity:
-            return known[1]
-        _opened.pop(key, None)
+        known = held.get(path)  # another thread may have read it
+        if known is not None and known.identity == identity:
+            return known
+        held.pop(path, None)
         loaded = model_file.load(Path(path), mapped=mapped)
-        model = Opened(loaded.content, loaded.digest)
+        model = Opened(loaded.content, loaded.digest, identity)
         if _identity(path) != identity:
             raise ValueError(f"{path} was replaced while it was read")
-        _opened[key] = identity, model
+        held[path] = model
         return model
 
 

@@ -15,6 +15,7 @@ from hdiforest.batch.batches import Batch, Results, batch_of
 from hdiforest.batch.opened import Opened, opened
 from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
 from hdiforest.blocks import BLOCK_CELLS
+from hdiforest.calibration.candidates import check_flag
 from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import NumberColumn
 from hdiforest.coding.row_counts import RowCounts
@@ -30,7 +31,7 @@ class BatchScorer:
 
     A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
     the model once, at the first batch, and maps the file: processes of one machine share it. If it
-    is not to be `mapped`, each process reads a copy of its own.
+    is not to be `mapped`, each process reads a copy of its own, which its last scorer frees.
 
     Parameters
     ----------
@@ -115,6 +116,7 @@ class BatchScorer:
             raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
         if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
             raise ValueError(f"n_threads must be a whole number from 1 on, got {n_threads!r}")
+        check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
         self.n_threads, self.mapped = n_threads, mapped
         model = opened(self.path, mapped=mapped)
@@ -357,10 +359,7 @@ def _checked(
         )
     levels = None
     if coverage is not None:
-        try:
-            levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
-        except ValueError:
-            levels = []
+        levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
         if not levels:
             raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
     try:

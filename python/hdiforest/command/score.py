@@ -87,8 +87,8 @@ def _inputs(options: Any) -> Inputs:
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
-    model = opened(str(options.model.absolute()), mapped=False).fitted
-    kind, levels = kind_and_levels(model, options.kind, options.coverage, lambda: n_threads)
+    model = opened(str(options.model), mapped=False)  # held, so that the scorer gets the same
+    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage, lambda: n_threads)
     return BatchScorer(options.model, levels, kind=kind, mapped=False)
 
 
