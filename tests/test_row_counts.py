@@ -1,5 +1,6 @@
 """RowCounts: cells out of the range of the training rows, and rows without a known cell."""
 
+import copy
 import datetime
 import json
 import pickle
@@ -305,6 +306,31 @@ def test_counts_add_up():
     counts.add(more)
     assert "training rows: 2 of 3," in str(counts)
     assert "(2: down to -3 and up to 5; trained on 0 to 1)" in str(counts)
+
+
+@pytest.mark.parametrize("sent", [lambda counts: pickle.loads(pickle.dumps(counts)), copy.deepcopy])
+def test_counts_of_other_processes_add_up(path, sent):
+    scorer, total = BatchScorer(path), RowCounts()
+    scorer(NEW)
+    for _ in range(2):
+        total.add(sent(scorer.counts))
+    assert numbers_of(scorer.counts) == EXPECTED
+    assert numbers_of(total)[:3] == (10, 4, 2)
+    assert str(sent(scorer.counts)) == str(scorer.counts) == TOLD
+
+
+def test_counts_grow_while_their_text_is_written():
+    class Name(str):
+        def __repr__(self):
+            more = RowCounts()
+            more.unseen[f"{self}, added meanwhile"] = 1
+            counts.add(more)
+            return super().__repr__()
+
+    counts = RowCounts()
+    counts.unseen[Name("town")] = 1
+    assert str(counts).endswith("taken as missing: 1 of 'town'")
+    assert len(counts.unseen) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -71,13 +72,14 @@ class RowCounts:
         self._lock = threading.Lock()
 
     def add(self, other: RowCounts) -> None:
-        """Add other counts, from any thread.
+        """Add other counts, from any thread; those of other processes come pickled.
 
         Parameters
         ----------
         other : RowCounts
             Of a model with the same training rows.
         """
+        other = copy.copy(other)
         with self._lock:
             self.n_rows += other.n_rows
             self.n_rows_out_of_range += other.n_rows_out_of_range
@@ -106,7 +108,17 @@ class RowCounts:
                 rows |= here
         self.n_rows_out_of_range += int(np.count_nonzero(rows))
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:  # for pickles and copies, while other threads add
+            return {name: copy.copy(own) for name, own in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     def __str__(self) -> str:
+        return copy.copy(self)._text()
+
+    def _text(self) -> str:
         lines = []
         if cells := [f"{n:,} of {name!r}" for name, n in self.unseen.items() if n > 0]:
             what = "Cells of categories that the training rows did not have, taken as missing"
