@@ -64,6 +64,23 @@ def test_by_joblib_and_pickle_if_trusted(forest, train, tmp_path, capsys):
         (tmp_path / "m.hdi").unlink()
 
 
+def test_weights_of_a_constrained_forest(train, tmp_path, capsys):
+    forest = RandomForestRegressor(25, monotonic_cst=[0, 1, 0], random_state=0)
+    joblib.dump(forest.fit(FRAME[NAMES], FRAME["y"]), tmp_path / "f.joblib")
+    weights = ["--weights", "monotonic"]
+    assert run(call(tmp_path / "f.joblib", train, "--trusted", *weights)) == 0
+    X, y = FRAME[NAMES], FRAME["y"]
+    expected = HDIForestRegressor.from_forest(forest, X, y, weights="monotonic")
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
+    assert loaded.weights == "monotonic"
+    np.testing.assert_array_equal(
+        loaded.predict_interval(X[::3], kind="equal_tailed"),
+        expected.predict_interval(X[::3], kind="equal_tailed"),
+    )
+    fit = ["fit", train, "--target", "y", "-o", tmp_path / "m.hdi", *weights]
+    assert "invalid choice: 'monotonic'" in failure(capsys, fit, code=2)
+
+
 def test_a_forest_without_names_takes_all_columns(train, tmp_path):
     forest = RandomForestRegressor(5, random_state=0)
     forest.fit(FRAME[["a", "b", "c"]].to_numpy(), FRAME["y"])

@@ -72,7 +72,7 @@ def _add_fit(commands: Any) -> None:
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
     _add_roles(add)
     add("--sample-weight", metavar="COL", help="column of row weights")
-    _add_weights(add)
+    _add_weights(add, but="monotonic")  # no option of the forest constrains it
     add(
         "--calibrate",
         choices=("oob", "split", "cv+", "none"),
@@ -207,8 +207,8 @@ def _add_text_form(parser: argparse.ArgumentParser) -> None:
         help="such as latin-1 (default: utf-8)")  # fmt: skip
 
 
-def _add_weights(add: Any) -> None:
-    add("--weights", choices=tuple(WEIGHTINGS), default="all",
+def _add_weights(add: Any, but: str | None = None) -> None:
+    add("--weights", choices=[name for name in WEIGHTINGS if name != but], default="all",
         help="training rows that count in a leaf (default: all)")  # fmt: skip
 
 
