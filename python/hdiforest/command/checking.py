@@ -21,6 +21,7 @@ from hdiforest.metrics import (
 )
 from hdiforest.predicting import AnyKind
 from hdiforest.text import significant
+from hdiforest.training_hint import hints_that_name
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def check(
     ValueError
         If the model has several targets, or no row has an interval.
     """
-    intervals = model.predict_interval(X, levels, kind=kind)
+    with hints_that_name("the table of 'hdiforest fit' or its --report (oob_interval in Python)"):
+        intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
