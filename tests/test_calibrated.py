@@ -131,6 +131,17 @@ def test_at_most_max_rows_are_used():
     assert repr(one) == repr(other)
 
 
+def test_calibrate_takes_random_states():
+    options = {"coverage": 0.9, "max_rows": 600, "mean": "boosting"}
+    one, other = (
+        fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
+        for _ in range(2)
+    )
+    seed = np.random.RandomState(1).randint(2**31 - 1)
+    assert repr(one) == repr(other)
+    assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
+
+
 def test_further_coverages_are_calibrated_when_asked_for(model):
     known = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
     coverages = [0.97, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]
@@ -439,6 +450,17 @@ def test_seeds_are_refused_in_one_sentence(seed, model):
         lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
     ):
         with pytest.raises(ValueError, match=r"random_state'? (must|parameter)"):
+            call()
+
+
+@pytest.mark.parametrize("seed", [True, np.False_])
+def test_booleans_are_no_seeds(seed, model):
+    for call in (
+        lambda: model.sample(X_NEW, 2, random_state=seed),
+        lambda: model.calibrate(random_state=seed),
+        lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+    ):
+        with pytest.raises(ValueError, match=rf"random_state must .* got {seed!r}"):
             call()
 
 

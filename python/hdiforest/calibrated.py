@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
@@ -37,6 +38,7 @@ from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import calibrated_intervals
 from hdiforest.result_names import interval_names
 from hdiforest.rows import Block, Rows, checked_blocks, concatenated
+from hdiforest.seeds import checked_seed
 from hdiforest.stacking import check_mean
 from hdiforest.table_steps import TableSteps
 
@@ -70,7 +72,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
         confidence: float | None = None,
         cv: int = 10,
         max_rows: int = MAX_ROWS,
-        random_state: int | None = None,
+        random_state: int | RandomState | None = None,
     ) -> Self:
         """Choose and pad intervals so that they cover what they say.
 
@@ -116,7 +118,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             For "cv+": the number of folds. Fitting and scoring take as many times as long.
         max_rows : int, default=20000
             Largest number of training rows to use. The standard error of a coverage is then 0.2 %.
-        random_state : int, optional
+        random_state : int, RandomState or None, default=None
             Seed of the choice of these rows, if there are more, of folds, and of "boosting".
 
         Returns
@@ -149,16 +151,10 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             kinds = ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
         _check_arguments(fitted, method, coverage, kinds, objective, mean, max_rows)
         check_flag("clip", clip)
-        if random_state is not None and not (
-            isinstance(random_state, int | np.integer) and 0 <= random_state < 2**32
-        ):
-            raise ValueError(
-                "random_state must be a whole number from 0 to 2**32 - 1 or None, got "
-                f"{random_state!r}"
-            )
+        seed = checked_seed(random_state)
         _check_rows_and_folds(method, X, y, groups, confidence)
         settings = Settings(
-            checked_coverages(coverage), kinds, clip, objective, mean, max_rows, random_state
+            checked_coverages(coverage), kinds, clip, objective, mean, max_rows, seed
         )
         if method == "oob":
             self._fitted = calibrated_out_of_bag(fitted, settings, self._n_threads())
