@@ -242,9 +242,9 @@ def _imputed(step: SimpleImputer, cells: list[_Cells]) -> list[_Cells]:
     for each, fill in zip(cells, step.statistics_, strict=True):
         text = isinstance(fill, str)
         empty = not text and (fill is None or math.isnan(fill))
+        if (text or fill is None) and not each.fills_text:
+            raise NeedsCodeError("SimpleImputer of text fitted on polars (fit it on pandas)")
         if each.operations or each.encoded is not None or empty:
-            raise _needs_code(step)
-        if text and not each.fills_text:
             raise _needs_code(step)
         found.append(each if each.is_filled else replace(each, fill=fill))
     return found
