@@ -178,12 +178,46 @@ def test_further_coverages_need_the_training_rows(model, tmp_path):
             levels, method="jackknife+", max_rows=50
         ),
     }
-    for reason, other in others.items():
+    listed = "[0.5, 0.7, 0.8, 0.9]"
+    ways = [
+        "a file saved with training_rows=True",
+        f"calibrate({listed}, mean=...)",
+        f"calibrate({listed}, method='split', X=..., y=...)",
+        f"calibrate({listed}, method='jackknife+')",
+    ]
+    for (reason, other), way in zip(others.items(), ways, strict=True):
         sentence = (
             f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
         )
-        with pytest.raises(ValueError, match=re.escape(sentence)):
+        with pytest.raises(ValueError, match=re.escape(sentence)) as refused:
             other.predict_interval(X_NEW, 0.7)
+        assert str(refused.value).endswith(f"; the ways out are {way}, or kind='hdi'")
+        assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "ways"),
+    [
+        (
+            {"method": "split", "X": X_NEW, "y": Y_NEW, "confidence": 0.9},
+            "a file saved with training_rows=True and calibrate([0.7, 0.8], method='split', X=..., "
+            "y=..., confidence=0.9)",
+        ),
+        (
+            {"method": "cv+", "cv": 2, "groups": np.arange(len(X_TRAIN)) // 2},
+            "calibrate([0.7, 0.8], method='cv+', groups=...) before saving",
+        ),
+        (
+            {"mean": "boosting"},
+            "a file saved with training_rows=True and calibrate([0.7, 0.8], mean=...)",
+        ),
+    ],
+)
+def test_ways_out_of_files_without_training_rows(options, ways, tmp_path):
+    fresh(60).calibrate(0.8, **options).save(tmp_path / "m", training_rows=False)
+    with pytest.raises(ValueError, match="cannot be added") as refused:
+        HDIForestRegressor.load(tmp_path / "m").predict_interval(X_NEW, 0.7)
+    assert str(refused.value).endswith(f"; the ways out are {ways}, or kind='hdi'")
 
 
 def test_a_model_of_the_default_forest_is_calibrated():

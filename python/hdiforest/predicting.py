@@ -34,18 +34,42 @@ class UnknownCoverageError(ValueError):
     ----------
     fact : str
         The message without what to do, which the command says in words of its own.
-    coverage : float
-    rows_would_do : bool
-        Whether it could be added if the training rows were there.
+    coverages : list of float
+        Those that were calibrated and those that were asked for, ascending.
+    method : str
+        By which the model was calibrated.
+    options : dict
+        What `calibrate` must be given, as text, to calibrate all of them in the same way; empty if
+        they are added where the training rows are there.
+    has_rows : bool
+        Whether the training rows are there.
     """
 
-    def __init__(self, fact: str, coverage: float, rows_would_do: bool) -> None:
-        super().__init__(fact, coverage, rows_would_do)  # all, because pickles hold these
-        self.fact, self.coverage, self.rows_would_do = fact, coverage, rows_would_do
+    def __init__(
+        self,
+        fact: str,
+        coverages: list[float],
+        method: str,
+        options: dict[str, str],
+        has_rows: bool,
+    ) -> None:
+        super().__init__(fact, coverages, method, options, has_rows)  # pickles hold these
+        self.fact, self.coverages, self.method = fact, coverages, method
+        self.options, self.has_rows = options, has_rows
+
+    def calls(self) -> str:
+        """Say what to load and to call in Python."""
+        # Folds are fitted again, for which a loaded model has no forest.
+        is_cross = self.method == "cv+"
+        steps = [] if is_cross or self.has_rows else ["a file saved with training_rows=True"]
+        if self.options:
+            levels = ", ".join(f"{coverage:g}" for coverage in self.coverages)
+            options = ", ".join(f"{name}={value}" for name, value in self.options.items())
+            steps.append(f"calibrate([{levels}], {options}){' before saving' if is_cross else ''}")
+        return " and ".join(steps)
 
     def __str__(self) -> str:
-        rows = ", save(training_rows=True)" if self.rows_would_do else ""
-        return f"{self.fact}; the ways out are calibrate({self.coverage:g}){rows} or kind='hdi'"
+        return f"{self.fact}; the ways out are {self.calls()}, or kind='hdi'"
 
 
 def chosen_kind_and_levels(
@@ -182,19 +206,20 @@ def calibration_at(
     unknown = [c for c in coverages if not calibration.has(c)]
     if not unknown:
         return calibration
-    checked_coverages(unknown[0])
+    checked_coverages(sorted(set(unknown)))
     if (reason := _why_no_further(fitted)) is not None:
         listed = ", ".join(f"{known:g}" for known in calibration.coverages)
         raise UnknownCoverageError(
             f"coverage must be one that was calibrated: {listed}; got {unknown[0]:g}, which "
             f"cannot be added, because {reason}",
-            unknown[0],
-            rows_would_do=reason == _NO_ROWS,
+            sorted({*calibration.coverages, *unknown}),
+            calibration.method,
+            _options_again(fitted),
+            fitted.training_rows is not None,
         )
     calibration = cast("Calibration", calibration)
     for coverage in unknown:
         if coverage not in fitted.further_levels:
-            checked_coverages(coverage)
             fitted.further_levels[coverage] = further_level(
                 fitted, calibration, coverage, n_threads()
             )
@@ -211,6 +236,22 @@ def _why_no_further(fitted: FittedForest) -> str | None:
     if fitted.training_rows is None:
         return _NO_ROWS
     return _why_not_out_of_bag(fitted)
+
+
+def _options_again(fitted: FittedForest) -> dict[str, str]:
+    """Return what `calibrate` must be given, besides coverages, to do what it did."""
+    calibration: Any = fitted.calibration
+    method = calibration.method
+    options = {} if method == "oob" else {"method": repr(method)}
+    if method == "split":
+        options |= {"X": "...", "y": "..."}
+        if calibration.confidence is not None:
+            options["confidence"] = f"{calibration.confidence:g}"
+    if method == "cv+" and calibration.grouped:
+        options["groups"] = "..."
+    if fitted.centred is not None and fitted.centred.mean is not None:
+        options["mean"] = "..."
+    return options
 
 
 def _why_not_out_of_bag(fitted: FittedForest) -> str | None:

@@ -44,14 +44,25 @@ def kind_and_levels(
     try:
         return chosen_kind_and_levels(fitted, kind, levels, n_threads)
     except UnknownCoverageError as error:
-        rows = " or --training-rows" if error.rows_would_do else ""
-        raise UsageError(
-            f"--{error.fact}; the ways out are 'hdiforest fit' with --coverage "
-            f"{error.coverage:g}{rows}, or --kind hdi"
-        ) from None
+        raise UsageError(f"--{error.fact}; the ways out are {_calls(error)}, or --kind hdi") from None
     except ValueError as error:
         is_option = str(error).startswith(("kind", "coverage"))
         raise UsageError(f"--{error}" if is_option else str(error)) from None
+
+
+def _calls(error: UnknownCoverageError) -> str:
+    """Say how to calibrate all coverages in the same way."""
+    if error.method == "jackknife+":
+        return f"{error.calls()} in Python"
+    options = error.options
+    call = "'hdiforest fit' with "
+    if "confidence" in options:
+        call = f"'hdiforest calibrate' with --confidence {options['confidence']} "
+    elif error.method != "oob":
+        call += f"--calibrate {error.method} "
+    call += "--boost " * ("mean" in options) + "--groups COL " * ("groups" in options)
+    rows = "" if options else " or --training-rows"
+    return f"{call}--coverage {' '.join(f'{each:g}' for each in error.coverages)}{rows}"
 
 
 def has_names(model: HDIForestRegressor) -> bool:
