@@ -232,7 +232,8 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     assert failure(capsys, call, code=2) == (
         "--coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7, which "
         "cannot be added, because the model was saved without its training rows; the ways out are "
-        "'hdiforest fit' with --coverage 0.5 0.7 0.8 0.9 0.95 0.99 or --training-rows, or --kind hdi"
+        "'hdiforest fit' with --coverage 0.5 0.7 0.8 0.9 0.95 0.99 or --training-rows, or --kind "
+        "hdi"
     )
     with pytest.raises(ValueError, match=r"got 0\.7") as refused:
         BatchScorer(bare, [0.9, 0.7])

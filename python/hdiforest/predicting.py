@@ -228,16 +228,6 @@ def calibration_at(
     return replace(calibration, levels=tuple(levels))
 
 
-def _why_no_further(fitted: FittedForest) -> str | None:
-    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
-    calibration = cast("Record", fitted.calibration)
-    if calibration.method != "oob":
-        return f"the model was calibrated by {calibration.method!r}"
-    if fitted.training_rows is None:
-        return _NO_ROWS
-    return _why_not_out_of_bag(fitted)
-
-
 def _options_again(fitted: FittedForest) -> dict[str, str]:
     """Return what `calibrate` must be given, besides coverages, to do what it did."""
     calibration: Any = fitted.calibration
@@ -252,6 +242,16 @@ def _options_again(fitted: FittedForest) -> dict[str, str]:
     if fitted.centred is not None and fitted.centred.mean is not None:
         options["mean"] = "..."
     return options
+
+
+def _why_no_further(fitted: FittedForest) -> str | None:
+    """Say why no further coverage can be calibrated; None if it can be, out of bag."""
+    calibration = cast("Record", fitted.calibration)
+    if calibration.method != "oob":
+        return f"the model was calibrated by {calibration.method!r}"
+    if fitted.training_rows is None:
+        return _NO_ROWS
+    return _why_not_out_of_bag(fitted)
 
 
 def _why_not_out_of_bag(fitted: FittedForest) -> str | None:

@@ -44,7 +44,8 @@ def kind_and_levels(
     try:
         return chosen_kind_and_levels(fitted, kind, levels, n_threads)
     except UnknownCoverageError as error:
-        raise UsageError(f"--{error.fact}; the ways out are {_calls(error)}, or --kind hdi") from None
+        ways = f"{_calls(error)}, or --kind hdi"
+        raise UsageError(f"--{error.fact}; the ways out are {ways}") from None
     except ValueError as error:
         is_option = str(error).startswith(("kind", "coverage"))
         raise UsageError(f"--{error}" if is_option else str(error)) from None
