@@ -1,4 +1,7 @@
-"""The hint that the rows of a call are those of the fit: when, how often, and what it names."""
+"""The hint that the rows of a call are those of the fit: when, how often, and what it names.
+
+And where all warnings point to.
+"""
 
 import hashlib
 import pickle
@@ -22,10 +25,13 @@ from hdiforest import (
     IntervalDisplay,
     WidthDisplay,
     fit_table,
+    from_leaves,
     quantile_views,
 )
 from hdiforest import rows as rows_module
+from hdiforest.batch import BatchScorer
 from hdiforest.metrics import interval_scorer
+from hdiforest.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.training_hint import digest_of
 
 from .called import run
@@ -247,6 +253,41 @@ def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):
         path = _saved(model_with, tmp_path / "wrong.hdi")
         with pytest.raises(ValueError, match="training_digest must be null or 32 hexadecimal"):
             HDIForestRegressor.load(path)
+
+
+def test_all_warnings_point_to_the_call(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    forest = RandomForestRegressor(60, random_state=0)
+    model, column = HDIForestRegressor(forest).fit(X[:60], Y[:60]), Y[:, np.newaxis]
+    leaf_model = from_leaves(model.scorer_.forest.leaves, X[:60], Y[:60])
+    large = pd.DataFrame({"a": 2.0**25 + np.arange(150), "town": ["Lyon", "Nice", "Metz"] * 50})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coded = fit_table(large.assign(y=Y), "y", estimator=forest)
+        few_trees = RandomForestQuantileRegressor(2, random_state=0).fit(X, Y)
+    coded.save(tmp_path / "coded.hdi")
+    batches = BatchScorer(tmp_path / "coded.hdi")
+    levels, new = [0.5, 0.999], {"X": X[60:], "y": Y[60:]}
+    for call in (
+        lambda: fit_table(large.assign(y=Y), "y", estimator=forest),
+        lambda: coded.predict(large),
+        lambda: batches(large),
+        lambda: model.calibrate(levels),
+        lambda: model.calibrate(levels, method="cv+"),
+        lambda: model.calibrate(levels, method="jackknife+"),
+        lambda: model.calibrate(levels, method="split", **new),
+        lambda: leaf_model.calibrate(*new.values(), coverage=levels),
+        lambda: HDIForestRegressor(forest).fit(X, column),
+        lambda: HDIForestRegressor.from_forest(forest.fit(X, Y), X, column),
+        lambda: HDIForestRegressor(make_pipeline(forest)).fit(pd.DataFrame(X), column),
+        lambda: ForestSearchOOB([forest]).fit(X, column),
+        lambda: few_trees.predict(X, oob_score=True),
+        lambda: HDIForestRegressor(RandomForestRegressor(2)).fit(X, Y).oob_prediction(),
+    ):
+        with pytest.warns() as caught:
+            call()
+        assert {each.filename for each in caught} == {__file__}, [str(c.message) for c in caught]
 
 
 def _saved(model, path):

@@ -21,6 +21,7 @@ from hdiforest import model_file
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
+from hdiforest.callers import callers_level
 from hdiforest.coded_steps import with_coding
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.nesting import layers, pipelines
@@ -30,7 +31,7 @@ from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
 from hdiforest.sklearn_forest import why_no_means
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, matches_forest, trained
-from hdiforest.training_hint import TrainingRowsHint, callers_level, digest_of
+from hdiforest.training_hint import TrainingRowsHint, digest_of
 
 
 class HDIForestRegressor(

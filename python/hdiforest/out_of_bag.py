@@ -13,12 +13,12 @@ from scipy.sparse import csr_array
 from hdicore import LeafIndex
 from hdiforest.bags import Bags
 from hdiforest.base import BaseForestModel
+from hdiforest.callers import callers_level
 from hdiforest.conditional import Interpolation
 from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
 from hdiforest.output import Output, bound, ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import AnyKind, calibrated_out_of_bag_intervals
 from hdiforest.result_names import interval_names, quantile_names
-from hdiforest.training_hint import callers_level
 
 
 class OutOfBagDistributions(BaseForestModel):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from hdiforest.arrow import as_table
 from hdiforest.blocks import BLOCK_CELLS, n_rows_of, row_blocks
+from hdiforest.callers import callers_level
 from hdiforest.coding import TableCoding
 from hdiforest.coding.raw_table import raw_table, require_distinct, two_kinds
 from hdiforest.fitted import FittedForest
@@ -148,7 +149,7 @@ def checked_training_rows(
     rows, targets = _validated(
         model, X, y, allow_nan=allow_nan, multi_output=True, y_numeric=True, copy=True
     )
-    return rows, _one_column_as_1d(np.array(targets, dtype=np.float64))
+    return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
 
 
 def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
@@ -157,17 +158,18 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
         raise ValueError("y must be the targets of the rows of X, got None")
     targets = check_array(y, dtype=np.float64, ensure_2d=False, copy=True, input_name="y")
     check_consistent_length(X, targets)
-    return _one_column_as_1d(targets)
+    return one_column_as_1d(targets)
 
 
-def _one_column_as_1d(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+def one_column_as_1d(targets: NDArray[Any]) -> NDArray[Any]:
+    """Return targets (n, 1) as (n,), with the warning of scikit-learn; others as they are."""
     if targets.ndim != 2 or targets.shape[1] != 1:
         return targets
     warnings.warn(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
         "to (n_samples,), for example using ravel().",
         DataConversionWarning,
-        stacklevel=5,
+        stacklevel=callers_level(),
     )
     return targets.ravel()
 

@@ -24,6 +24,7 @@ from hdiforest.conditional import Interpolation, Kind
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.nesting import layers
 from hdiforest.output import Output
+from hdiforest.rows import one_column_as_1d
 from hdiforest.seeds import checked_random_state
 from hdiforest.text import alternatives
 
@@ -151,7 +152,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         check_name("objective", self.objective, OBJECTIVES)
         X = as_table(X)
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(one_column_as_1d(np.asarray(y)))
         seed = int(checked_random_state(self.random_state).randint(2**31 - 1))
 
         best_index = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdiforest.callers import callers_level
 
 if TYPE_CHECKING:
     from hdiforest.fitted import FittedForest
@@ -87,12 +88,3 @@ def hints_that_name(*instead: str) -> Iterator[None]:
         yield
     finally:
         _NAMES.reset(token)
-
-
-def callers_level() -> int:
-    """Return the `stacklevel` of the code that called this package, for who asks."""
-    frame, level = inspect.currentframe(), 0
-    own = __name__.partition(".")[0]
-    while frame is not None and (frame.f_globals.get("__package__") or "").split(".")[0] == own:
-        frame, level = frame.f_back, level + 1
-    return level

@@ -186,5 +186,5 @@ def _calibration(
         for j, choice in enumerate(choices)
     )
     infinite = [choice.coverage for choice in choices if math.isinf(choice.pad)]
-    warn_of_infinite(infinite, choices[0].n, confidence, stacklevel=3)
+    warn_of_infinite(infinite, choices[0].n, confidence)
     return Calibration(method, levels, finish, confidence, weights is not None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hdiforest.calibration.pads import rows_needed
+from hdiforest.callers import callers_level
 from hdiforest.metrics.inputs import shares
 
 
@@ -20,9 +21,7 @@ def checked_coverages(given: Any) -> tuple[float, ...]:
     return tuple(found.tolist())
 
 
-def warn_of_infinite(
-    infinite: Sequence[float], n: int, confidence: float | None = None, *, stacklevel: int
-) -> None:
+def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None = None) -> None:
     """Warn if pads of some coverages, from n rows, are infinite."""
     if not infinite:
         return
@@ -39,5 +38,5 @@ def warn_of_infinite(
     warnings.warn(
         f"intervals of coverage {shown} are infinite: {reason}",
         UserWarning,
-        stacklevel=stacklevel + 1,
+        stacklevel=callers_level(),
     )

@@ -217,7 +217,7 @@ def cross_calibration(
     together = None if weights is None else np.concatenate(list(weights))
     zeros = np.zeros(len(targets))
     infinite = [c for c in coverages if np.isinf(pad(zeros, c, weights=together))]
-    warn_of_infinite(infinite, len(targets), stacklevel=2)
+    warn_of_infinite(infinite, len(targets))
     orders = [np.argsort(own, axis=0, kind="stable") for own in scores]
     return CrossCalibration(
         levels=tuple(

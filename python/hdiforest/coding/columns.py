@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest.callers import callers_level
 from hdiforest.coding.arrow_types import decoded, is_number, is_text, present_text
 from hdiforest.text import number_texts
 
@@ -185,7 +186,7 @@ def warn_of_rounded(names: Sequence[str]) -> None:
         warnings.warn(
             "whole numbers beyond 2^24 are rounded to float32 in the "
             f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest.callers import callers_level
 from hdiforest.fitted import TrainingRows
 
 
@@ -68,7 +69,7 @@ def trees_to_ask(
         warnings.warn(
             "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
             "trees.",
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
     return asked
 
