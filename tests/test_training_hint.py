@@ -5,6 +5,7 @@ And where all warnings point to.
 
 import hashlib
 import pickle
+import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +38,8 @@ from hdiforest.training_hint import digest_of
 from .called import run
 
 X, Y = make_friedman1(150, 5, noise=1, random_state=0)
-HINT = "^X holds the rows of the fit: .* use {}, which asks"
+HINT = "^X holds the rows of the fit: .* use {}rows that took no part in the fit$"
+OUT_OF_BAG = "{}, which asks for each row the trees that did not draw it, or "
 COLUMNS = list("abcde")
 
 
@@ -59,7 +61,8 @@ def hints(n, instead="oob_interval"):
         for each in caught:
             assert each.category is UserWarning
             assert each.filename == __file__
-            with pytest.raises(UserWarning, match=HINT.format(instead)):
+            call = instead and OUT_OF_BAG.format(instead)
+            with pytest.raises(UserWarning, match=HINT.format(call)):
                 warnings.warn(each.message, stacklevel=1)
 
 
@@ -119,7 +122,8 @@ def test_copies_and_files_keep_the_hint(model, tmp_path):
     copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]
     copies += [pickle.loads(pickle.dumps(copy)) for copy in (model, *copies)]
     for copy in copies:
-        with hints(1):
+        has_rows = copy._fitted.training_rows is not None
+        with hints(1, "oob_interval" if has_rows else ""):
             copy.predict_interval(X, 0.8)
 
 
@@ -192,6 +196,50 @@ def test_views_hint_once(model):
     with hints(1):
         for view in (lower, upper, median):
             view.predict(X)
+    for position in range(3):
+        view = quantile_views(model, 0.8)[position]
+        with hints(1):
+            view.predict(X)
+    pair = pickle.loads(pickle.dumps(quantile_views(model, 0.8)[1:]))
+    with hints(1):
+        pair[0].predict(X)
+        pair[1].predict(X)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "calibration", "call"),
+    [
+        (True, None, "oob_interval"),
+        (True, {}, "oob_interval"),
+        (True, {"method": "cv+"}, "oob_interval(kind='hdi')"),
+        (True, {"method": "jackknife+"}, "oob_interval(kind='hdi')"),
+        (True, {"mean": "boosting"}, "oob_interval(kind='hdi')"),
+        (False, None, ""),
+        (False, {"method": "cv+"}, ""),
+    ],
+)
+def test_what_the_hint_names_can_be_called(bootstrap, calibration, call, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=bootstrap, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, Y)
+    if calibration is not None:
+        model.calibrate(0.9, **calibration, random_state=0)
+    with hints(1, re.escape(call)):
+        model.predict_interval(X)
+    of_display = ", kind='hdi'" if "hdi" in call else ""
+    for display in (IntervalDisplay, WidthDisplay, CalibrationDisplay):
+        kind = "" if display is CalibrationDisplay else of_display
+        named = f"{display.__name__}.from_out_of_bag(model{kind})"
+        with hints(1, call and re.escape(named)):
+            display.from_estimator(model, X, Y)
+        if call:
+            eval(named)
+    if call:
+        eval(f"model.{call if 'kind' in call else call + '()'}")
+    pyplot.close("all")
+    model.save(tmp_path / "without.hdi", training_rows=False)
+    with hints(1, ""):
+        HDIForestRegressor.load(tmp_path / "without.hdi").predict_interval(X)
 
 
 def test_displays_hint_once_and_name_their_own_call(model):

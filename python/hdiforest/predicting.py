@@ -174,7 +174,7 @@ def calibrated_out_of_bag_intervals(
     ValueError
         As `calibrated_intervals`, or if the calibration does not say what these intervals are.
     """
-    if (reason := _why_not_out_of_bag(fitted)) is not None:
+    if (reason := why_not_out_of_bag(fitted)) is not None:
         raise ValueError(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
             "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
@@ -251,10 +251,10 @@ def _why_no_further(fitted: FittedForest) -> str | None:
         return f"the model was calibrated by {calibration.method!r}"
     if fitted.training_rows is None:
         return _NO_ROWS
-    return _why_not_out_of_bag(fitted)
+    return why_not_out_of_bag(fitted)
 
 
-def _why_not_out_of_bag(fitted: FittedForest) -> str | None:
+def why_not_out_of_bag(fitted: FittedForest) -> str | None:
     """Say why the calibration has no intervals of training rows; None if it has."""
     calibration = fitted.calibration
     if isinstance(calibration, CrossCalibration):

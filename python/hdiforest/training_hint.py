@@ -5,21 +5,29 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest.callers import callers_level
-
-if TYPE_CHECKING:
-    from hdiforest.fitted import FittedForest
+from hdiforest.fitted import FittedForest
+from hdiforest.predicting import why_not_out_of_bag
 
 _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
-# What hints name in place of `oob_interval`, each once; None outside of `hints_that_name`.
-_NAMES: ContextVar[list[str] | None] = ContextVar("_NAMES", default=None)
+
+
+class Instead(NamedTuple):
+    """What a hint names for the rows of the fit."""
+
+    usual: str = "oob_interval"
+    hdi: str = "oob_interval(kind='hdi')"  # where calibrated intervals are not known out of bag
+
+
+# What the next hints name, each once; None outside of `hints_that_name` and `hints_of`.
+_LEFT: ContextVar[list[Instead] | None] = ContextVar("_LEFT", default=None)
 
 
 class RowsDigest:
@@ -56,6 +64,7 @@ class TrainingRowsHint:
     """
 
     def __init__(self, fitted: FittedForest, n_rows: int | None) -> None:
+        self._fitted = fitted
         self._expected = fitted.training_digest if n_rows == fitted.n_training_rows else None
         self._digest = RowsDigest()
 
@@ -68,23 +77,35 @@ class TrainingRowsHint:
         """Warn, if so, after the last rows."""
         if self._expected is None or self._digest.text() != self._expected:
             return
-        names = _NAMES.get()
-        if names is None or names:
-            instead = "oob_interval" if names is None else names.pop()
+        left = _LEFT.get()
+        if left is None or left:
+            instead = Instead() if left is None else left.pop()
             warnings.warn(
                 "X holds the rows of the fit: intervals cover more of their targets than of those "
-                f"of new rows; use {instead}, which asks for each row the trees that did not draw "
-                "it, or rows that took no part in the fit",
+                f"of new rows; use {self._out_of_bag(instead)}rows that took no part in the fit",
                 UserWarning,
                 stacklevel=callers_level(),
             )
 
+    def _out_of_bag(self, instead: Instead) -> str:
+        """Return what gives intervals of the rows out of bag; empty if nothing does."""
+        rows = self._fitted.training_rows
+        if rows is None or rows.bags is None:
+            return ""
+        name = instead.usual if why_not_out_of_bag(self._fitted) is None else instead.hdi
+        return f"{name}, which asks for each row the trees that did not draw it, or "
+
 
 @contextmanager
-def hints_that_name(*instead: str) -> Iterator[None]:
-    """Let hints inside name what to call instead; one hint for each name, and no more."""
-    token = _NAMES.set(list(instead))
+def hints_of(left: list[Instead]) -> Iterator[None]:
+    """Let hints inside name what is in a list, an entry each; none is given for an empty one."""
+    token = _LEFT.set(left)
     try:
         yield
     finally:
-        _NAMES.reset(token)
+        _LEFT.reset(token)
+
+
+def hints_that_name(usual: str, hdi: str | None = None) -> AbstractContextManager[None]:
+    """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
+    return hints_of([Instead(usual, usual if hdi is None else hdi)])

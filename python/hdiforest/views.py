@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -15,7 +14,7 @@ from hdiforest.calibration.candidates import check_name
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.leaf_model import LeafModel
 from hdiforest.text import percentage_hint
-from hdiforest.training_hint import hints_that_name
+from hdiforest.training_hint import Instead, hints_of
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
 
@@ -25,11 +24,14 @@ class _View(RegressorMixin, BaseEstimator):
 
     fitted_ = True  # by which MAPIE sees that it need not be fitted
 
-    def __init__(self, model: Any, end: str, coverage: float, kind: str) -> None:
+    def __init__(
+        self, model: Any, end: str, coverage: float, kind: str, hints: list[Instead]
+    ) -> None:
         self.model = model
         self.end = end
         self.coverage = coverage
         self.kind = kind
+        self.hints = hints  # that are left to the three views of a model
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
         """Do nothing, as ``sklearn.frozen.FrozenEstimator`` does."""
@@ -38,14 +40,13 @@ class _View(RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the end or the median for each row, (n,)."""
         found: NDArray[np.float64]
-        if self.end == "median":
-            found = self.model.predict_quantiles(X, 0.5, output="numpy")
-            return found
-        is_lower = self.end == "lower"
-        # MAPIE asks for all three views of the same rows: one of them tells of training rows.
-        with nullcontext() if is_lower else hints_that_name():
+        with hints_of(self.hints):
+            if self.end == "median":
+                hint = {"hint": True} if isinstance(self.model, HDIForestRegressor) else {}
+                found = self.model._query(X, "quantiles", 0.5, "inverted_cdf", **hint)
+                return found
             found = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
-        return found[:, 0 if is_lower else 1]
+        return found[:, 0 if self.end == "lower" else 1]
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -76,7 +77,9 @@ def quantile_views(
     Returns
     -------
     list of 3 regressors
-        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing.
+        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing. The first call
+        of `predict` with the rows of the fit warns, as `HDIForestRegressor.predict_interval` does,
+        once for the three together.
 
     Raises
     ------
@@ -120,4 +123,6 @@ def quantile_views(
         raise ValueError(
             f"confidence_level must be above 0 and below 1, got {confidence_level!r}{hint}"
         )
-    return [_View(model, end, confidence_level, kind) for end in ("lower", "upper", "median")]
+    hints = [Instead()]  # one, because MAPIE asks all three for the same rows
+    ends = ("lower", "upper", "median")
+    return [_View(model, end, confidence_level, kind, hints) for end in ends]

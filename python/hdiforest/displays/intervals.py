@@ -194,7 +194,8 @@ class IntervalDisplay:
         check_choice("sort_by", sort_by, ORDERS)
         levels = np.atleast_1d(shares("coverage", coverage, one=True))
         values, name = feature_of(X, feature)
-        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+        call = f"{cls.__name__}.from_out_of_bag(model"
+        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
             intervals = intervals_of(estimator, X, levels, kind, output)
         return cls.from_predictions(
             target_of(y, output),

@@ -159,7 +159,8 @@ class WidthDisplay:
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
-        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+        call = f"{cls.__name__}.from_out_of_bag(model"
+        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
             interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
         return cls.from_predictions(
             target_of(y, output),
