@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 def intervals_of(
     estimator: Any,
     X: Any,
-    coverages: Sequence[float] | Array,
+    coverages: float | Sequence[float] | Array,
     kind: str | None,
     output: int | None,
 ) -> Array:
@@ -32,7 +32,7 @@ def intervals_of(
     model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_output(model, output)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
-    levels = shares("coverage", coverages, one=True).tolist()
+    levels = np.atleast_1d(shares("coverage", coverages, one=True)).tolist()
     found: Array = model.predict_interval(rows, levels, output="numpy", **options)
     return found if found.ndim == 3 else found[:, position]
 
@@ -59,7 +59,10 @@ class OutOfBag(NamedTuple):
 
 
 def out_of_bag_of(
-    estimator: Any, coverages: Sequence[float] | Array, kind: str | None, output: int | None
+    estimator: Any,
+    coverages: float | Sequence[float] | Array,
+    kind: str | None,
+    output: int | None,
 ) -> OutOfBag:
     """Return what `oob_interval` and `oob_prediction` say of one target.
 
@@ -71,7 +74,7 @@ def out_of_bag_of(
     model = model_in(estimator, "oob_interval")
     position = checked_output(model, output)
     fitted = model._require_fitted()
-    levels = shares("coverage", coverages, one=True)
+    levels = np.atleast_1d(shares("coverage", coverages, one=True))
     found = model._oob_mean_and_intervals(levels, fitted.usual_kind if kind is None else kind)
     y = fitted.require_training_rows().y
     if found.ndim > 2:

@@ -135,9 +135,7 @@ class CalibrationDisplay:
         """
         require_matplotlib(cls)
         check_confidence(confidence)
-        calibration = getattr(model_in(estimator, "predict_interval"), "calibration_", None)
-        if coverages is None:
-            coverages = COVERAGES if calibration is None else calibration.coverages
+        calibration, coverages = _asked(estimator, "predict_interval", coverages)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
@@ -161,7 +159,6 @@ class CalibrationDisplay:
         coverages: Sequence[float] | None = None,
         output: int | None = None,
         confidence: float = 0.95,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Compare coverages of the training rows, before and after the calibration.
@@ -176,8 +173,6 @@ class CalibrationDisplay:
             As in `from_estimator`.
         confidence : float, default=0.95
             See the class.
-        ax : matplotlib Axes, optional
-            As in `from_estimator`.
         **options
             See `plot`.
 
@@ -205,14 +200,12 @@ class CalibrationDisplay:
         """
         require_matplotlib(cls)
         check_confidence(confidence)
-        calibration = getattr(model_in(estimator, "oob_interval"), "calibration_", None)
-        if coverages is None:
-            coverages = COVERAGES if calibration is None else calibration.coverages
+        calibration, coverages = _asked(estimator, "oob_interval", coverages)
         found = out_of_bag_of(estimator, coverages, "hdi", output)
         n = len(found.y)
-        shares = _realised(found.y, found.intervals, coverages)
-        levels = sorted(shares)
-        realised = {"HDI, out of bag": np.array([shares[level] for level in levels])}
+        realised_by_level = _realised(found.y, found.intervals, coverages)
+        levels = sorted(realised_by_level)
+        realised = {"HDI, out of bag": np.array([realised_by_level[level] for level in levels])}
         if calibration is not None:
             audits = [calibration.level(c).audit if calibration.has(c) else None for c in levels]
             realised["calibrated, audit"] = np.array(
@@ -222,7 +215,7 @@ class CalibrationDisplay:
         display = cls(
             coverages=np.array(levels), realised=realised, n_rows=n, confidence=confidence
         )
-        return display.plot(ax, **options)
+        return display.plot(**options)
 
     @classmethod
     def from_predictions(
@@ -368,6 +361,16 @@ _NAMES = {
     "lower": "lower bound",
     "upper": "upper bound",
 }
+
+
+def _asked(
+    estimator: Any, method: str, coverages: Sequence[float] | None
+) -> tuple[Any, Sequence[float]]:
+    """Return the calibration of the model that has a method, or None, and the coverages to draw."""
+    calibration = getattr(model_in(estimator, method), "calibration_", None)
+    if coverages is None:
+        coverages = COVERAGES if calibration is None else calibration.coverages
+    return calibration, coverages
 
 
 def _realised(

@@ -192,15 +192,14 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        levels = np.atleast_1d(shares("coverage", coverage, one=True))
         values, name = feature_of(X, feature)
         call = f"{cls.__name__}.from_out_of_bag(model"
         with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, levels, kind, output)
+            intervals = intervals_of(estimator, X, coverage, kind, output)
         return cls.from_predictions(
             target_of(y, output),
             intervals,
-            coverage=levels,
+            coverage=coverage,
             prediction=predictions_of(estimator, X, output),
             feature=values,
             sort_by=sort_by,
@@ -222,7 +221,6 @@ class IntervalDisplay:
         feature: ArrayLike | None = None,
         sort_by: Order = "prediction",
         output: int | None = None,
-        target_name: str | None = None,
         **options: Any,
     ) -> Self:
         """Draw the training rows, each by the trees that did not draw it.
@@ -241,8 +239,6 @@ class IntervalDisplay:
         sort_by : {"prediction", "target", "width"}, default="prediction"
             As in `from_estimator`.
         output : int, optional
-            As in `from_estimator`.
-        target_name : str, optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -265,16 +261,14 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        levels = np.atleast_1d(shares("coverage", coverage, one=True))
-        found = out_of_bag_of(estimator, levels, kind, output)
+        found = out_of_bag_of(estimator, coverage, kind, output)
         return cls.from_predictions(
             found.y,
             found.intervals,
-            coverage=levels,
+            coverage=coverage,
             prediction=found.prediction,
             feature=found.of_rows("feature", feature),
             sort_by=sort_by,
-            target_name=target_name,
             **options,
         )
 
