@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay, extras
 from hdiforest.command.fit_page import write_page
 from hdiforest.metrics import coverage_score
-from hdiforest.text import significant
+from hdiforest.text import number_texts, significant
 
 from .called import failure, run
 
@@ -144,16 +144,20 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
         (74481.0, "74,500"),
         (-7.448e6, "-7,450,000"),
         (186.31, "186"),
-        (9.999, "10.0"),
+        (9.999, "10"),
+        (0.1, "0.1"),
+        (2010, "2010"),
         (0.0012345, "0.00123"),
         (1.2e-5, "1.2e-05"),
-        (999999999999.0, "1e+12"),
+        (999999999999.0, "1,000,000,000,000"),
+        (999999999999999.0, "1e+15"),
         (0, "0"),
         (np.inf, "inf"),
     ],
 )
 def test_numbers_have_three_digits(value, text):
     assert significant(value) == text
+    assert number_texts([value]) == [text]
 
 
 def test_the_model_is_the_same_with_a_report(folder):

@@ -79,7 +79,7 @@ def plain_numbers(axis: Any) -> None:
     def label(value: float, _: int) -> str:
         low, high = axis.get_view_interval()
         shown = 0.0 if abs(value) < 1e-9 * abs(high - low) else value  # zero, up to rounding
-        return f"{shown:,.15g}".replace("-", "\N{MINUS SIGN}")
+        return significant(shown, 15).replace("-", "\N{MINUS SIGN}")
 
     ends = axis.get_data_interval()
     is_usual = axis.isDefault_majfmt and axis.get_scale() == "linear"
