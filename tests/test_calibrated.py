@@ -246,7 +246,9 @@ def test_a_coverage_that_rows_are_too_few_for():
     with pytest.raises(ValueError, match=r"coverage 0.99 needs 99 calibration rows, and there are"):
         model.predict_interval(X_NEW, 0.99)
     assert model.predict_interval(X_NEW[:2], np.float32(0.9)).shape == (2, 2)
-    with pytest.raises(ValueError, match=r"coverage must be a number or a list of them, got \[\]"):
+    with pytest.raises(
+        ValueError, match=r"coverage must be a number or a list of numbers, got \[\]"
+    ):
         model.predict_interval(X_NEW, [])
 
 

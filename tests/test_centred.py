@@ -147,7 +147,7 @@ def test_arguments_out_of_range_are_named():
         ({"counts": -rows.counts}, "counts must not be negative"),
         ({"leaf_weight": 0 * leaf_weight}, "leaf_weight must be positive"),
         ({"rows": [len(rows.y)]}, "rows must lie below 40, got 40"),
-        ({"coverage": 0}, "coverage must lie in"),
+        ({"coverage": 0}, "coverage must be above 0"),
         ({"kinds": ["median"]}, "kind must be"),
         ({"scale": np.inf}, "scale must be finite"),
         ({"offsets": nan}, "offsets must be finite"),

@@ -456,7 +456,7 @@ def test_bad_coverages(coverage):
 
 
 def test_percentages_get_a_hint():
-    with pytest.raises(ValueError, match=re.escape("got 90.0; did you mean 0.9?")):
+    with pytest.raises(ValueError, match=re.escape("at most 1, got 90 (did you mean 0.9?)")):
         imported().predict_interval(X_NEW, 90)
 
 

@@ -139,7 +139,8 @@ def test_what_is_no_coverage_is_refused_by_name(scorer, coverage):
 
 @pytest.mark.parametrize(("percent", "share"), [(90, "0.9"), (95.0, "0.95"), ([50, 80], "0.5")])
 def test_a_coverage_in_percent_gets_a_hint(scorer, percent, share):
-    with pytest.raises(ValueError, match=f"coverage must lie in .*did you mean {share}\\?"):
+    wanted = rf"coverage must be above 0 and at most 1, got .* \(did you mean {share}\?\)$"
+    with pytest.raises(ValueError, match=wanted):
         scorer.intervals(np.zeros((1, 4)), percent)
 
 

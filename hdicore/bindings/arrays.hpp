@@ -171,22 +171,21 @@ struct Levels {
 };
 
 inline Levels levels_of(py::handle object, const char* name, bool zero_allowed) {
-    const std::string range = zero_allowed ? "[0, 1]" : "(0, 1]";
     const py::array array = as_array(object);
     const bool are_numbers = std::string("iuf").find(array.dtype().kind()) != std::string::npos;
     if (!are_numbers || array.ndim() > 1 || array.size() == 0) {
-        throw py::value_error(std::string(name) + " must be a number in " + range +
-                              " or a list of them, got " + std::string(py::repr(object)));
+        throw py::value_error(std::string(name) + " must be a number or a list of numbers, got " +
+                              std::string(py::repr(object)));
     }
     const auto values = as_c_array<double>(array);
     Levels levels{{values.data(), values.data() + values.size()}, array.ndim() == 0};
     for (const double x : levels.values) {
         if (x <= 1 && (x > 0 || (zero_allowed && x == 0))) continue;
-        const std::string got = py::str(py::float_(x));
-        const std::string hint =
-            x >= 2 && x <= 100 ? "; did you mean " + std::string(py::str(py::float_(x / 100))) + "?"
-                               : "";
-        throw py::value_error(std::string(name) + " must lie in " + range + ", got " + got + hint);
+        const py::str range = zero_allowed ? "from 0 to 1" : "above 0 and at most 1";
+        const bool is_percentage = x >= 2 && x <= 100;
+        const py::str hint =
+            is_percentage ? py::str(" (did you mean {:g}?)").format(x / 100) : py::str("");
+        throw py::value_error(py::str("{} must be {}, got {:g}{}").format(name, range, x, hint));
     }
     return levels;
 }

@@ -91,7 +91,7 @@ class Record(ABC):
         """
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
-            raise ValueError(f"coverage must be a number or a list of them, got {coverage!r}")
+            raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
         at = [self.position(level) for level in levels.reshape(-1).tolist()]
         return np.array(at, dtype=np.intp).reshape(levels.shape)
 

@@ -255,7 +255,7 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     """
     levels = shares("quantiles", quantiles)
     if levels.ndim > 1 or levels.size == 0:
-        raise ValueError(f"quantiles must be a number or a list of them, got {quantiles!r}")
+        raise ValueError(f"quantiles must be a number or a list of numbers, got {quantiles!r}")
     return _PinballScorer(float(levels) if levels.ndim == 0 else tuple(levels.tolist()))
 
 
