@@ -24,6 +24,7 @@ class Instead(NamedTuple):
 
     usual: str = "oob_interval"
     hdi: str = "oob_interval(kind='hdi')"  # where calibrated intervals are not known out of bag
+    without: str = ""  # where no intervals are, or the training rows are missing
 
 
 # What the next hints name, each once; None outside of `hints_that_name` and `hints_of`.
@@ -91,9 +92,10 @@ class TrainingRowsHint:
         """Return what gives intervals of the rows out of bag; empty if nothing does."""
         rows = self._fitted.training_rows
         if rows is None or rows.bags is None:
-            return ""
-        name = instead.usual if why_not_out_of_bag(self._fitted) is None else instead.hdi
-        return f"{name}, which asks for each row the trees that did not draw it, or "
+            name = instead.without
+        else:
+            name = instead.usual if why_not_out_of_bag(self._fitted) is None else instead.hdi
+        return name and f"{name}, which asks for each row the trees that did not draw it, or "
 
 
 @contextmanager
@@ -106,6 +108,8 @@ def hints_of(left: list[Instead]) -> Iterator[None]:
         _LEFT.reset(token)
 
 
-def hints_that_name(usual: str, hdi: str | None = None) -> AbstractContextManager[None]:
+def hints_that_name(
+    usual: str, hdi: str | None = None, without: str = ""
+) -> AbstractContextManager[None]:
     """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
-    return hints_of([Instead(usual, usual if hdi is None else hdi)])
+    return hints_of([Instead(usual, usual if hdi is None else hdi, without)])

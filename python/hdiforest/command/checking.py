@@ -108,7 +108,9 @@ def check(
     ValueError
         If the model has several targets, or no row has an interval.
     """
-    with hints_that_name("the table of 'hdiforest fit' or its --report (oob_interval in Python)"):
+    fit = "the table of 'hdiforest fit' or its --report"
+    usual, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
+    with hints_that_name(usual, hdi, fit):
         intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():
