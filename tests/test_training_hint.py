@@ -180,7 +180,7 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
 def test_wrapped_models_hint(model):
     search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0)
     search.fit(X, Y)
-    with hints(1):
+    with hints(1, "best_estimator_.oob_interval"):
         search.predict_interval(X)
     pipeline = make_pipeline(StandardScaler(), HDIForestRegressor(RandomForestRegressor(20)))
     pipeline.fit(X, Y)

@@ -27,6 +27,7 @@ from hdiforest.output import Output
 from hdiforest.rows import one_column_as_1d
 from hdiforest.seeds import checked_random_state
 from hdiforest.text import alternatives
+from hdiforest.training_hint import hints_that_name
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 _N_TREES = 300
@@ -217,7 +218,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         """
         best = self._best()
         asked = best.calibration_.coverages[0] if coverage is None else coverage
-        return best.predict_interval(X, asked, kind=kind, output=output)
+        name = "best_estimator_.oob_interval"
+        with hints_that_name(name, f"{name}(kind='hdi')"):
+            return best.predict_interval(X, asked, kind=kind, output=output)
 
     def predict_quantiles(
         self,
