@@ -2,7 +2,7 @@
 
     python bench/monotonic.py
 
-Prints the table of docs/monotonic.md, in three minutes on two cores: means of three splits with
+Prints the table of docs/monotonic.md, in a minute or two on two cores: means of three splits with
 2,000 training rows at most, random forests of 200 trees with one row and with five rows in a leaf.
 """
 
