@@ -71,7 +71,7 @@ def _pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str
         ax.set(xlabel=f"width of the {name}, {target}", ylabel="training rows")
         plain_numbers(ax.xaxis)
         plain_numbers(ax.yaxis)
-        ax.legend(frameon=False, fontsize="small")
+        ax.legend(loc="upper right", frameon=False, fontsize="small")
 
     def draw_thirds(ax: Any) -> None:
         WidthDisplay.from_predictions(found.y, found.intervals[..., 0], ax=ax, **shown)
