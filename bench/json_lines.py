@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from hdiforest.atomic import replacing
+from hdiforest._utils.files import replacing
 
 Key = tuple[str, int]  # name, and seed of the split
 

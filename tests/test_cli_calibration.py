@@ -11,14 +11,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._utils.checks import significant
 from hdiforest.batch import BatchScorer
-from hdiforest.metrics import (
-    coverage_by_width,
-    coverage_score,
-    interval_score,
-    mean_width_score,
-)
-from hdiforest.text import significant
+from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 
 from .called import failure, read, run
 

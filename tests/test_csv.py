@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from hdiforest.tables import csv_rows
 from hdiforest.tables.csv_rows import CsvRows, RowError
-from hdiforest.tables.formats import TableError, numbers, open_table
+from hdiforest.tables.formats import numbers, open_table
+from hdiforest.tables.table_reader import TableError
 
 pa = pytest.importorskip("pyarrow")
 

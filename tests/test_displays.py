@@ -17,9 +17,9 @@ from hdiforest import (
     HDIForestRegressor,
     IntervalDisplay,
     WidthDisplay,
-    extras,
     from_leaves,
 )
+from hdiforest._utils import optional as extras
 from hdiforest.metrics import coverage_by_width, coverage_score
 
 from .oracle import run_python

@@ -13,10 +13,11 @@ import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay, extras
+from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay
+from hdiforest._utils import optional as extras
+from hdiforest._utils.checks import number_texts, significant
 from hdiforest.command.fit_page import write_page
 from hdiforest.metrics import coverage_score
-from hdiforest.text import number_texts, significant
 
 from .called import failure, run
 

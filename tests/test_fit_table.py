@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest.batch import BatchScorer
-from hdiforest.coding import TableCoding
+from hdiforest.coding.table_coding import TableCoding
 
 from .called import failure, run
 from .oracle import ROOT

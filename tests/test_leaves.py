@@ -16,7 +16,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 import hdicore
-from hdiforest import LeafModel, blocks, from_leaves, leaf_file, tensor_file
+from hdiforest import LeafModel, from_leaves, leaf_file, tensor_file
+from hdiforest._utils import blocks
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)

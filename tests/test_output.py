@@ -15,7 +15,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, blocks, from_leaves
+from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest._utils import blocks
 from hdiforest.result_names import ENDS, interval_names
 
 pd = pytest.importorskip("pandas")

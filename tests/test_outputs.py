@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from hdiforest import HDIForestRegressor, atomic, unfinished
-from hdiforest.atomic import replacing
+from hdiforest import HDIForestRegressor
+from hdiforest._utils import files as atomic
+from hdiforest._utils import files as unfinished
+from hdiforest._utils.files import replacing
 from hdiforest.batch import BatchScorer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
@@ -217,7 +219,7 @@ def test_names_that_are_no_text(capsys, model, table, folder):
 HOLD = """
 import sys, time
 from pathlib import Path
-from hdiforest.atomic import replacing
+from hdiforest._utils.files import replacing
 from hdiforest.batch import BatchScorer
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("from the other run")

@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table, model_file, tensor_file
+from hdiforest._utils.checks import number_texts
 from hdiforest.batch import BatchScorer, RowCounts
 from hdiforest.coding import row_counts
 from hdiforest.coding.columns import NumberColumn
 from hdiforest.coding.row_counts import count_rows
 from hdiforest.command.cli import main
-from hdiforest.text import number_texts
 
 pa = pytest.importorskip("pyarrow")
 safetensors = pytest.importorskip("safetensors.numpy")

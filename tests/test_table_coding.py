@@ -8,7 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from hdiforest.coding import CodingError, TableCoding, learn
+from hdiforest.coding.columns import CodingError
+from hdiforest.coding.learning import learn
+from hdiforest.coding.table_coding import TableCoding
 
 pa = pytest.importorskip("pyarrow")
 

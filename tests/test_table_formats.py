@@ -15,7 +15,8 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 
-from hdiforest.tables.formats import FORMATS, TableError, open_table, write_table  # noqa: E402
+from hdiforest.tables.formats import FORMATS, open_table, write_table
+from hdiforest.tables.table_reader import TableError  # noqa: E402
 from hdiforest.tables.text_form import TextForm  # noqa: E402
 
 TABLE = pa.table({

@@ -9,13 +9,13 @@ import pytest
 
 from hdiforest.tables.formats import (
     FORMATS,
-    TableError,
     checked_features,
     ending,
     numbers,
     open_table,
     write_table,
 )
+from hdiforest.tables.table_reader import TableError
 
 pa = pytest.importorskip("pyarrow")
 pa_csv = pytest.importorskip("pyarrow.csv")

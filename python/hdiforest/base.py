@@ -9,12 +9,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
+from hdiforest._utils.meta_estimators import forest_of
+from hdiforest._utils.threads import thread_count
 from hdiforest.fitted import FittedForest, Weighting
-from hdiforest.nesting import forest_of
 from hdiforest.output import TablesOut
 from hdiforest.pickling import State, fitted_state, pop_fitted
 from hdiforest.table_steps import TableSteps
-from hdiforest.threads import thread_count
 
 
 class BaseForestModel(TablesOut, BaseEstimator):

@@ -8,12 +8,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._utils.typing import Array, Kind
 from hdiforest.calibration import Base
 from hdiforest.centred import CentredForest
-from hdiforest.conditional import Kind
 from hdiforest.fitted import FittedForest
-
-Array = NDArray[np.float64]
 
 
 def base_intervals(

@@ -11,6 +11,9 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from hdiforest._utils.checks import check_flag, check_name, check_names
+from hdiforest._utils.random_state import checked_seed
+from hdiforest._utils.typing import Kind
 from hdiforest.calibrating import (
     DEFAULT_COVERAGES,
     MAX_ROWS,
@@ -20,17 +23,11 @@ from hdiforest.calibrating import (
     calibrated_out_of_bag,
 )
 from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
-from hdiforest.calibration.candidates import (
-    BaseKind,
-    check_flag,
-    check_name,
-    check_names,
-    checked_targets,
-)
+from hdiforest.calibration.candidates import BaseKind, checked_targets
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.calibration.record import check_confidence
-from hdiforest.conditional import ConditionalDistributions, Kind
+from hdiforest.conditional import ConditionalDistributions
 from hdiforest.cross_fit import cross_fitted, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
@@ -38,7 +35,6 @@ from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import calibrated_intervals
 from hdiforest.result_names import interval_names
 from hdiforest.rows import Block, Rows, checked_blocks, concatenated
-from hdiforest.seeds import checked_seed
 from hdiforest.stacking import check_mean
 from hdiforest.table_steps import TableSteps
 

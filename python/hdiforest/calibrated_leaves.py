@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest.blocks import n_rows_of
+from hdiforest._utils.blocks import n_rows_of
+from hdiforest._utils.checks import check_flag
+from hdiforest._utils.typing import Kind
 from hdiforest.calibrating import DEFAULT_COVERAGES
 from hdiforest.calibration import Base, Calibration, calibrate_split
-from hdiforest.calibration.candidates import BaseKind, check_base, check_flag, checked_targets
+from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
 from hdiforest.calibration.coverages import checked_coverages
-from hdiforest.conditional import ConditionalDistributions, Kind
+from hdiforest.conditional import ConditionalDistributions
 from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
 from hdiforest.result_names import interval_names
 

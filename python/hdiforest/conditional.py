@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.typing import Interpolation
 from hdiforest.output import Output, TablesOut
 from hdiforest.result_names import quantile_names
-
-Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
-Interpolation = Literal[
-    "inverted_cdf",
-    "averaged_inverted_cdf",
-    "closest_observation",
-    "interpolated_inverted_cdf",
-    "hazen",
-    "weibull",
-    "linear",
-    "median_unbiased",
-    "normal_unbiased",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
-]
 
 
 class ConditionalDistributions(TablesOut, ABC):

@@ -8,15 +8,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hdiforest._utils.typing import Array
 from hdiforest.batch import BatchScorer
 from hdiforest.predicting import AnyKind
 from hdiforest.result_names import ENDS, require_distinct
 
 __all__ = ["predict_interval"]
-
-Array = NDArray[np.float64]
 
 
 def predict_interval(

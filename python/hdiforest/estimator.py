@@ -18,13 +18,13 @@ from sklearn.utils import Tags, get_tags
 
 from hdicore import Scorer
 from hdiforest import model_file
+from hdiforest._utils.meta_estimators import layers, pipelines
+from hdiforest._utils.warnings import callers_level
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
 from hdiforest.calibrating import calibrated_by_default
-from hdiforest.callers import callers_level
 from hdiforest.coded_steps import with_coding
 from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
-from hdiforest.nesting import layers, pipelines
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import Block, checked_blocks, concatenated, is_plain

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._utils.checks import alternatives
 from hdiforest.bags import Bags, KnownBags
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
-from hdiforest.coding import TableCoding
+from hdiforest.coding.table_coding import TableCoding
 from hdiforest.jackknife import Jackknife
-from hdiforest.text import alternatives
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]
 # What each mode of weighting counts in a leaf.

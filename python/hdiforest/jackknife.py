@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
+from hdiforest._utils.typing import Kind
 from hdiforest.calibration import FIXED_RAW
-from hdiforest.conditional import Kind
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer, centred_oob_intervals
+from hdiforest._utils.typing import Array, Kind
 from hdiforest.centred import CentredForest
-from hdiforest.conditional import Kind
 from hdiforest.fitted import TrainingRows
 from hdiforest.stacked import Stacking
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

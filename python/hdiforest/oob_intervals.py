@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import LeafIndex
+from hdiforest._utils.typing import Array, Kind
 from hdiforest.calibration import Base
 from hdiforest.centred import CentredForest
-from hdiforest.conditional import Kind
 from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
 from hdiforest.oob_centres import OutOfBagCentres
 from hdiforest.stacked import Stacking
 
-Array = NDArray[np.float64]
-
 # A training row with fewer such trees has a distribution unlike that of a new row.
 MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
+
+
 MIN_OOB_TREES = 20
 
 

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
+from hdiforest._utils.typing import Interpolation
+from hdiforest._utils.warnings import callers_level
 from hdiforest.bags import Bags
 from hdiforest.base import BaseForestModel
-from hdiforest.callers import callers_level
-from hdiforest.conditional import Interpolation
 from hdiforest.fitted import IN_BAG, FittedForest, TrainingRows
 from hdiforest.output import Output, bound, ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import AnyKind, calibrated_out_of_bag_intervals

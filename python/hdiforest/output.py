@@ -8,16 +8,19 @@ from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
+from hdiforest._utils.checks import alternatives
+from hdiforest._utils.typing import Array
 from hdiforest.result_names import ENDS, numbered_names, require_distinct
-from hdiforest.text import alternatives
 
 Output = Literal["numpy", "pandas", "polars", "pyarrow"]
+
+
 OUTPUTS: tuple[Output, ...] = ("numpy", "pandas", "polars", "pyarrow")
 
-Array = NDArray[np.float64]
+
 State = dict[str, Any]
 
 

@@ -11,7 +11,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
-from hdiforest.coding import TableCoding
+from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 

@@ -10,20 +10,23 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import shares
+from hdiforest._utils.typing import Array, Kind
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import USUAL_LEVEL, further_level
 from hdiforest.calibration import Calibration, CrossCalibration
 from hdiforest.calibration.base_record import Record
 from hdiforest.calibration.coverages import checked_coverages
-from hdiforest.conditional import Kind
 from hdiforest.cross_intervals import cross_intervals
 from hdiforest.fitted import FittedForest
-from hdiforest.metrics.inputs import shares
 from hdiforest.oob_intervals import OutOfBagIntervals
 
 AnyKind = Literal["calibrated", Kind]
+
+
 _NO_ROWS = "the model was saved without its training rows"
-Array = NDArray[np.float64]
+
+
 Rows = NDArray[np.floating[Any]]
 
 

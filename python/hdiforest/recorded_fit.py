@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest.nesting import layers, pipelines
+from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest.table_steps import transformed
 
 _NAME = "hdiforest_rows"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.text import alternatives
+from hdiforest._utils.checks import alternatives
 
 # The columns of each kind of interval: name in front of the level, and which end it holds.
 ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(

@@ -18,11 +18,11 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
+from hdiforest._utils.checks import alternatives
 from hdiforest.bags import Bags, RedrawnBags
 from hdiforest.fitted import TrainingRows, TreeBlock, Weighting
 from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
 from hdiforest.monotonic import clipped_index, leaf_bounds
-from hdiforest.text import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
 

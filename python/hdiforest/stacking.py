@@ -13,14 +13,13 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest
+from hdiforest._utils.typing import Array
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.centred import Mean
 from hdiforest.fitted import TrainingRows
 from hdiforest.stacked import Stacking
 
 _N_FOLDS = 5
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

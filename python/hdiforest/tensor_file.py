@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdicore
-from hdiforest.atomic import replacing
-from hdiforest.text import alternatives, printable
+from hdiforest._utils.checks import alternatives, printable
+from hdiforest._utils.files import replacing
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself

@@ -13,9 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
-from hdiforest.arrow import as_table
-from hdiforest.fitted import TrainingRows, Weighting
-from hdiforest.nesting import (
+from hdiforest._utils.meta_estimators import (
     forest_of,
     is_search,
     layers,
@@ -24,6 +22,8 @@ from hdiforest.nesting import (
     transformed_targets,
     weight_options,
 )
+from hdiforest.arrow import as_table
+from hdiforest.fitted import TrainingRows, Weighting
 from hdiforest.recorded_fit import fit_recorded
 from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows
 from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means

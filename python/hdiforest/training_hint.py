@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.callers import callers_level
+from hdiforest._utils.warnings import HINTS_LEFT, Instead, callers_level
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import why_not_out_of_bag
 
 _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
-
-
-class Instead(NamedTuple):
-    """What a hint names for the rows of the fit."""
-
-    usual: str = "oob_interval"
-    hdi: str = "oob_interval(kind='hdi')"  # where calibrated intervals are not known out of bag
-    without: str = ""  # where no intervals are, or the training rows are missing
-
-
-# What the next hints name, each once; None outside of `hints_that_name` and `hints_of`.
-_LEFT: ContextVar[list[Instead] | None] = ContextVar("_LEFT", default=None)
 
 
 class RowsDigest:
@@ -78,7 +63,7 @@ class TrainingRowsHint:
         """Warn, if so, after the last rows."""
         if self._expected is None or self._digest.text() != self._expected:
             return
-        left = _LEFT.get()
+        left = HINTS_LEFT.get()
         if left is None or left:
             instead = Instead() if left is None else left.pop()
             warnings.warn(
@@ -96,20 +81,3 @@ class TrainingRowsHint:
         else:
             name = instead.usual if why_not_out_of_bag(self._fitted) is None else instead.hdi
         return name and f"{name}, which asks for each row the trees that did not draw it, or "
-
-
-@contextmanager
-def hints_of(left: list[Instead]) -> Iterator[None]:
-    """Let hints inside name what is in a list, an entry each; none is given for an empty one."""
-    token = _LEFT.set(left)
-    try:
-        yield
-    finally:
-        _LEFT.reset(token)
-
-
-def hints_that_name(
-    usual: str, hdi: str | None = None, without: str = ""
-) -> AbstractContextManager[None]:
-    """Let the first hint inside name what to call instead, see `Instead`; give no more hints."""
-    return hints_of([Instead(usual, usual if hdi is None else hdi, without)])

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._utils.blocks import BLOCK_CELLS
+from hdiforest._utils.checks import alternatives, check_flag, shares
 from hdiforest.batch.batches import Batch, Results, batch_of
 from hdiforest.batch.opened import Opened, opened
 from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
-from hdiforest.blocks import BLOCK_CELLS
-from hdiforest.calibration.candidates import check_flag
-from hdiforest.coding import TableCoding
 from hdiforest.coding.columns import NumberColumn
 from hdiforest.coding.row_counts import RowCounts
+from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest
-from hdiforest.metrics.inputs import shares
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest.result_names import ENDS, interval_names, require_distinct
-from hdiforest.text import alternatives
 
 
 class BatchScorer:

@@ -2,14 +2,7 @@
 
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.calibrate import calibrate_oob, calibrate_split
-from hdiforest.calibration.candidates import (
-    DEFAULT_KINDS,
-    FAMILIES,
-    FIXED_RAW,
-    KINDS,
-    LEVELS,
-    Base,
-)
+from hdiforest.calibration.candidates import DEFAULT_KINDS, FAMILIES, FIXED_RAW, KINDS, LEVELS, Base
 from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.cross import CrossCalibration, cross_calibration
 from hdiforest.calibration.finish import Finish, Lattice, lattice

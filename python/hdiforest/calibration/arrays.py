@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.audit import Audit
-from hdiforest.calibration.candidates import Array
 from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.finish import Finish, Lattice
 from hdiforest.calibration.record import Calibration, Level

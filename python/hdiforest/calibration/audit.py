@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdiforest.calibration.candidates import Array, Candidates
+from hdiforest._utils.typing import Array
+from hdiforest.calibration.candidates import Candidates
 from hdiforest.calibration.choice import Rule, calibrated
 from hdiforest.calibration.finish import Finish
 from hdiforest.metrics import coverage_by_width, coverage_score, mean_width_score

@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import shares, significant
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.report import Row, html_table, text_table
-from hdiforest.metrics.inputs import shares
-from hdiforest.text import significant
 
 
 class AnyLevel(Protocol):

@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike
 
 from hdiforest.calibration.audit import audit
 from hdiforest.calibration.candidates import DEFAULT_KINDS, LEVELS, Base, Candidates
-from hdiforest.calibration.choice import (
-    Choice,
-    Objective,
-    Rule,
-    calibrated,
-    padded_base,
-    rule_for,
-)
+from hdiforest.calibration.choice import Choice, Objective, Rule, calibrated, padded_base, rule_for
 from hdiforest.calibration.coverages import checked_coverages, warn_of_infinite
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.record import Calibration, Level, check_confidence

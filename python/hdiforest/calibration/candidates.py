@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.text import alternatives
-
-Array = NDArray[np.float64]
+from hdiforest._utils.checks import check_name, check_names
+from hdiforest._utils.typing import Array
 
 FAMILIES = ("raw", "centred", "stacked")
+
+
 BaseKind = Literal["hdi", "equal_tailed", "smoothed_hdi"]
+
+
 KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "smoothed_hdi")
+
+
 # Chosen among by default.
 DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
+
+
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
 
 
@@ -148,25 +155,6 @@ def check_base(base: Base) -> None:
     level: Any = base.level
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
         raise ValueError(f"levels must lie between 0 and 1, got {level!r}")
-
-
-def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
-    """Raise ValueError unless the names are known, distinct, and at least one."""
-    names = [name for name in given if isinstance(name, str) and name in known]
-    if not names or len(names) != len(given) or len(set(names)) != len(names):
-        raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
-
-
-def check_name(argument: str, given: object, known: Collection[str]) -> None:
-    """Raise ValueError unless the name is known."""
-    if not (isinstance(given, str) and given in known):
-        raise ValueError(f"{argument} must be {alternatives(map(repr, known))}, got {given!r}")
-
-
-def check_flag(argument: str, given: object) -> None:
-    """Raise ValueError unless it is True or False."""
-    if not isinstance(given, bool | np.bool_):
-        raise ValueError(f"{argument} must be True or False, got {given!r}")
 
 
 def checked_targets(argument: str, given: ArrayLike) -> Array:

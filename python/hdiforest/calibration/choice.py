@@ -9,7 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from hdiforest.calibration.candidates import FAMILIES, KINDS, Array, Base, Candidates, check_name
+from hdiforest._utils.checks import check_name
+from hdiforest._utils.typing import Array
+from hdiforest.calibration.candidates import FAMILIES, KINDS, Base, Candidates
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import hull, nested, padded
 from hdiforest.calibration.pads import conformity_scores, pad

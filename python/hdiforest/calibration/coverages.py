@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._utils.checks import shares
+from hdiforest._utils.warnings import callers_level
 from hdiforest.calibration.pads import rows_needed
-from hdiforest.callers import callers_level
-from hdiforest.metrics.inputs import shares
 
 
 def checked_coverages(given: Any) -> tuple[float, ...]:

@@ -8,9 +8,10 @@ from typing import Self
 
 import numpy as np
 
+from hdiforest._utils.checks import check_name
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.audit import Audit, measure
 from hdiforest.calibration.base_record import Record
-from hdiforest.calibration.candidates import Array, check_name
 from hdiforest.calibration.coverages import warn_of_infinite
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.arrays import (
     N_AUDIT,
     audit_of,
@@ -18,7 +19,6 @@ from hdiforest.calibration.arrays import (
     finish_facts,
     finish_of,
 )
-from hdiforest.calibration.candidates import Array
 from hdiforest.calibration.cross import CrossCalibration, CrossLevel
 
 _ARRAYS = ("coverage", "audit", "scores")

@@ -9,7 +9,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.candidates import Array, check_flag, checked_targets
+from hdiforest._utils.checks import check_flag
+from hdiforest._utils.typing import Array
+from hdiforest.calibration.candidates import checked_targets
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.candidates import Array
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.finish import Finish
 
 

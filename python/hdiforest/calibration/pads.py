@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.candidates import Array
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.finish import Finish
 
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.

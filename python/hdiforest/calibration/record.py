@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from hdiforest._utils.checks import check_name, significant
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.audit import Audit
 from hdiforest.calibration.base_record import Record
-from hdiforest.calibration.candidates import Array, Base, check_name
+from hdiforest.calibration.candidates import Base
 from hdiforest.calibration.choice import Choice
 from hdiforest.calibration.finish import Finish
 from hdiforest.calibration.intervals import nested, padded
-from hdiforest.text import significant
 
 METHODS = ("oob", "split")
 

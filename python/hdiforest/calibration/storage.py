@@ -7,10 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hdiforest.calibration import arrays as padded_arrays
-from hdiforest.calibration import cross_arrays
-from hdiforest.calibration.candidates import Array
+from hdiforest._utils.typing import Array
+from hdiforest.calibration.arrays import from_arrays as fixed_from_arrays
+from hdiforest.calibration.arrays import to_arrays as fixed_to_arrays
 from hdiforest.calibration.cross import METHODS, CrossCalibration
+from hdiforest.calibration.cross_arrays import from_arrays as cross_from_arrays
+from hdiforest.calibration.cross_arrays import to_arrays as cross_to_arrays
 from hdiforest.calibration.record import Calibration
 
 
@@ -19,8 +21,8 @@ def to_arrays(
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """Return the arrays and the facts from which `from_arrays` makes an equal calibration."""
     if isinstance(calibration, CrossCalibration):
-        return cross_arrays.to_arrays(calibration)
-    return padded_arrays.to_arrays(calibration)
+        return cross_to_arrays(calibration)
+    return fixed_to_arrays(calibration)
 
 
 def from_arrays(
@@ -34,5 +36,5 @@ def from_arrays(
         If an entry is missing, not known, of another type or shape, or out of range.
     """
     if facts.get("method") in METHODS:
-        return cross_arrays.from_arrays(arrays, facts)
-    return padded_arrays.from_arrays(arrays, facts)
+        return cross_from_arrays(arrays, facts)
+    return fixed_from_arrays(arrays, facts)

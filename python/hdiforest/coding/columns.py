@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.callers import callers_level
+from hdiforest._utils.checks import number_texts
+from hdiforest._utils.warnings import callers_level
 from hdiforest.coding.arrow_types import decoded, is_number, is_text, present_text
-from hdiforest.text import number_texts
 
 Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
+from hdiforest._utils.typing import Kind
 from hdiforest.calibration import KINDS
 from hdiforest.calibration.choice import OBJECTIVES
 from hdiforest.command.argument_types import (
@@ -27,9 +28,9 @@ from hdiforest.command.argument_types import (
     two_or_more,
 )
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error
-from hdiforest.conditional import Kind
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.tables.formats import ANY_ENDING, BATCH_ROWS
+from hdiforest.tables.formats import ANY_ENDING
+from hdiforest.tables.table_reader import BATCH_ROWS
 
 
 class _Parser(argparse.ArgumentParser):

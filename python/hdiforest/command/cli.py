@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hdiforest._utils.optional import need
+from hdiforest._utils.threads import thread_count
 from hdiforest.command.arguments import command_parser
 from hdiforest.command.prediction import calibration_of, kind_and_levels
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.usage import UsageError, require_distinct, require_writable, text_form
-from hdiforest.extras import need
-from hdiforest.threads import thread_count
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor

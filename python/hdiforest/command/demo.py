@@ -11,24 +11,30 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
-from hdiforest.atomic import replacing
+from hdiforest._utils.checks import significant
+from hdiforest._utils.files import replacing
+from hdiforest._utils.optional import need
+from hdiforest._utils.typing import Array, Kind
 from hdiforest.command.report import aligned, say
-from hdiforest.conditional import Kind
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
 from hdiforest.metrics import coverage_score, mean_width_score
 from hdiforest.result_names import interval_names
 from hdiforest.tables.formats import write_table
 from hdiforest.tables.training import read_training_table
-from hdiforest.text import significant
 
 LEVELS = (0.8, 0.9, 0.95)
-ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # LEVELS are among them
-SHOWN = ASKED.index(0.9)  # the level of the picture
-TARGET = "compressive_strength"
-N_FOLDS = 5
 
-Array = NDArray[np.float64]
+
+ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # LEVELS are among them
+
+
+SHOWN = ASKED.index(0.9)  # the level of the picture
+
+
+TARGET = "compressive_strength"
+
+
+N_FOLDS = 5
 
 
 class _Scored(NamedTuple):
@@ -148,6 +154,8 @@ def _write(path: Path, scored: _Scored) -> None:
 
 
 BLUE, PALE, ORANGE, PEACH = "#1f5fa8", "#b3cfeb", "#dd4b24", "#f6c1ae"
+
+
 INK, GREY, MIST = "#1d2733", "#7b8794", "#d9dee4"
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding import CodingError, TableCoding
-from hdiforest.coding.columns import NumberColumn
+from hdiforest._utils.optional import need
+from hdiforest.coding.columns import CodingError, NumberColumn
 from hdiforest.coding.row_counts import RowCounts, count_rows
+from hdiforest.coding.table_coding import TableCoding
 from hdiforest.command.prediction import Rows, feature_columns
-from hdiforest.extras import need
 from hdiforest.fitted import FittedForest
-from hdiforest.tables.formats import TableError, TableReader, checked_features, numbers
+from hdiforest.tables.formats import checked_features, numbers
+from hdiforest.tables.table_reader import TableError, TableReader
 
 
 class Features:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
-from hdiforest.atomic import writing
+from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.files import writing
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.base_record import Record
-from hdiforest.command.fitting import NO_RECORD, Array, OutOfBagRecord
+from hdiforest.command.fit_pictures import pictures
+from hdiforest.command.fitting import NO_RECORD, OutOfBagRecord
 from hdiforest.command.prediction import calibration_of, levels_to_show
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.text import printable, significant
 
 MAX_FEATURES = 30  # of which the importance is shown
 
@@ -151,7 +153,6 @@ def _calibrated(calibration: Record, level: float) -> list[str]:
 
 
 def _pictures(model: HDIForestRegressor, target: str) -> str:
-    from hdiforest.command.fit_pictures import pictures
 
     shown = list(pictures(model, target))
     figures = "".join(

@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.optional import need
 from hdiforest.command.prediction import levels_to_show
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays.asked import out_of_bag_of
 from hdiforest.displays.style import BLUE, axes_for, percent, plain, plain_numbers
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
 from hdiforest.predicting import chosen_kind_and_levels
-from hdiforest.text import printable, significant
 
 
 def pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:

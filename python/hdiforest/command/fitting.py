@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from hdiforest._utils.checks import significant
+from hdiforest._utils.typing import Array
 from hdiforest.calibration.choice import Objective
 from hdiforest.calibration.pads import rows_needed
 from hdiforest.command.prediction import calibration_of, levels_to_show
@@ -20,10 +22,8 @@ from hdiforest.command.usage import UsageError
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
 from hdiforest.tables.training import TrainingTable
-from hdiforest.text import significant
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
-Array = NDArray[np.float64]
 
 
 def new_forest(extra_trees: bool, **options: Any) -> Any:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._utils.meta_estimators import layers, pipelines
+from hdiforest._utils.optional import need
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
 from hdiforest.fitted import Weighting
-from hdiforest.nesting import layers, pipelines
-from hdiforest.tables.formats import TableError, ending
+from hdiforest.tables.formats import ending
+from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.text_form import TextForm
 from hdiforest.tables.training import TrainingTable, read_training_table
 

@@ -10,9 +10,9 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from hdiforest._utils.optional import need
 from hdiforest.command.hive import Keys, WithKeys, keys_of, typed
 from hdiforest.command.standard_input import NAME, open_standard_input
-from hdiforest.extras import need
 from hdiforest.tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest.tables.table_reader import TableError, TableReader
 from hdiforest.tables.text_form import TextForm

@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hdiforest._utils.optional import need
+from hdiforest._utils.typing import Array
 from hdiforest.coding.row_counts import RowCounts
 from hdiforest.command.features import Features
 from hdiforest.command.prediction import has_names
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.extras import need
-from hdiforest.tables.formats import TableError, open_table
+from hdiforest.tables.formats import open_table
+from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.text_form import TextForm
 from hdiforest.tables.training import require_finite, with_names
-
-Array = NDArray[np.float64]
 
 
 def read_labelled_table(

@@ -13,12 +13,12 @@ from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, UnknownCoverageError, chosen_kind_and_levels
-from hdiforest.tables.formats import TableError, TableReader
+from hdiforest.tables.table_reader import TableError, TableReader
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor
 
-Array = NDArray[np.float64]
+
 Rows = NDArray[np.float32] | NDArray[np.float64]
 
 

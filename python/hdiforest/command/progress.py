@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from hdiforest.extras import MissingPackageError, need
+from hdiforest._utils.optional import MissingPackageError, need
 
 
 class Progress(Protocol):

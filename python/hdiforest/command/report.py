@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from hdiforest.text import printable
+from hdiforest._utils.checks import printable
 
 # Levels at which the command calibrates.
 CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

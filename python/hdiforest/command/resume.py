@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hdiforest._utils.optional import need
 from hdiforest.batch import BatchScorer
 from hdiforest.command.inputs import Source
 from hdiforest.command.scoring import Columns
-from hdiforest.extras import need
 from hdiforest.tables.formats import ending
 
 KEY = b"hdiforest"

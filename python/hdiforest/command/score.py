@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hdiforest.atomic import is_standard_output
+from hdiforest._utils.files import is_standard_output
+from hdiforest._utils.threads import thread_count
 from hdiforest.batch import BatchScorer
 from hdiforest.batch.opened import opened
 from hdiforest.command.dataset import Done, Settings, require_folder, score_dataset
@@ -20,7 +21,6 @@ from hdiforest.command.standard_input import NAME
 from hdiforest.command.usage import UsageError, require_writable, text_form
 from hdiforest.tables.formats import ending
 from hdiforest.tables.table_reader import TableError, listed
-from hdiforest.threads import thread_count
 
 _ROWS_FOR_A_RATE = 5000
 

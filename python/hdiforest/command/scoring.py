@@ -8,15 +8,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hdiforest._utils.optional import need
 from hdiforest.batch import BatchScorer
 from hdiforest.batch.batches import arrow_array
 from hdiforest.batch.pipeline import Pipeline
 from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
-from hdiforest.extras import need
 from hdiforest.result_names import require_distinct
-from hdiforest.tables.formats import TableReader, write_table
-from hdiforest.tables.table_reader import rows_of
+from hdiforest.tables.formats import write_table
+from hdiforest.tables.table_reader import TableReader, rows_of
 from hdiforest.tables.table_writer import Write
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
@@ -93,7 +93,7 @@ def score_table(
     metadata : mapping of bytes, optional
         For the schema of `out`.
     within : Path, optional
-        See `hdiforest.atomic.replacing`.
+        See `hdiforest._utils.files.replacing`.
     advance : callable
         Called with the number of rows that were written, and the share of the table.
 

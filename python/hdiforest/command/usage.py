@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hdiforest.atomic import is_stream
+from hdiforest._utils.files import is_stream
 from hdiforest.tables.text_form import TextForm
 
 

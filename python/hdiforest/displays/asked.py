@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import shares
+from hdiforest._utils.meta_estimators import model_and_rows, model_in
+from hdiforest._utils.typing import Array
 from hdiforest.displays.style import plain
-from hdiforest.metrics.inputs import shares
-from hdiforest.wrapped import model_and_rows, model_in
-
-Array = NDArray[np.float64]
 
 
 def intervals_of(

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hdiforest._utils.checks import reals, shares
+from hdiforest._utils.meta_estimators import model_in
+from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration.record import check_confidence
 from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_of
 from hdiforest.displays.chance import chance_range
@@ -22,11 +26,7 @@ from hdiforest.displays.style import (
     styled,
 )
 from hdiforest.metrics import coverage_score
-from hdiforest.metrics.inputs import reals, shares
-from hdiforest.training_hint import hints_that_name
-from hdiforest.wrapped import model_in
 
-Array = NDArray[np.float64]
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 

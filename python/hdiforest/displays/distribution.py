@@ -7,7 +7,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.blocks import n_rows_of
+from hdiforest._utils.blocks import n_rows_of
+from hdiforest._utils.checks import check_choice, reals, significant
+from hdiforest._utils.meta_estimators import model_and_rows
+from hdiforest._utils.typing import Array
 from hdiforest.displays.asked import checked_output, intervals_of, target_label, target_of
 from hdiforest.displays.style import (
     BLUE,
@@ -15,20 +18,19 @@ from hdiforest.displays.style import (
     VERMILLION,
     Style,
     axes_for,
-    check_choice,
     percent,
     plain_numbers,
     require_matplotlib,
     set_limits,
     styled,
 )
-from hdiforest.metrics.inputs import reals
-from hdiforest.text import significant
-from hdiforest.wrapped import model_and_rows
 
-Array = NDArray[np.float64]
 WHAT = ("mass", "cdf")
+
+
 _MAX_LINES = 60  # atoms that are drawn each by itself
+
+
 _N_BINS = 40
 
 

@@ -8,6 +8,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import check_choice, shares
+from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays.asked import (
     intervals_of,
     out_of_bag_of,
@@ -15,12 +18,7 @@ from hdiforest.displays.asked import (
     target_label,
     target_of,
 )
-from hdiforest.displays.shown_rows import (
-    checked_feature,
-    drawn_rows,
-    feature_of,
-    one_per_row,
-)
+from hdiforest.displays.shown_rows import checked_feature, drawn_rows, feature_of, one_per_row
 from hdiforest.displays.style import (
     BLUE,
     INK,
@@ -29,7 +27,6 @@ from hdiforest.displays.style import (
     VERMILLION,
     Style,
     axes_for,
-    check_choice,
     percent,
     plain_numbers,
     require_matplotlib,
@@ -38,12 +35,14 @@ from hdiforest.displays.style import (
     styled,
 )
 from hdiforest.metrics import coverage_score
-from hdiforest.metrics.inputs import checked, shares
-from hdiforest.training_hint import hints_that_name
+from hdiforest.metrics.inputs import checked
 
-Array = NDArray[np.float64]
 Order = Literal["prediction", "target", "width"]
+
+
 ORDERS = ("prediction", "target", "width")
+
+
 SHAPES = ("auto", "bars", "bands")
 
 

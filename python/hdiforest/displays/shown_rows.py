@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import reals
+from hdiforest._utils.random_state import checked_random_state
+from hdiforest._utils.typing import Array
 from hdiforest.displays.style import plain
-from hdiforest.metrics.inputs import reals
-from hdiforest.seeds import checked_random_state
-
-Array = NDArray[np.float64]
 
 
 def one_per_row(name: str, given: ArrayLike, n: int) -> Array:

@@ -7,16 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from hdiforest.extras import need
-from hdiforest.text import alternatives, significant
+from hdiforest._utils.checks import significant
+from hdiforest._utils.optional import need
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+
+
 ORANGE, SKY = "#E69F00", "#56B4E9"
+
+
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
+
+
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
+
+
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
+
 
 Style = Mapping[str, Any] | None
 
@@ -99,10 +108,3 @@ def percent(share: float) -> str:
 def plain(name: object) -> str:
     """Return a name that matplotlib must not read as mathematics."""
     return str(name).replace("$", r"\$")
-
-
-def check_choice(name: str, given: object, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless the argument `name` is one of the words allowed."""
-    if given not in allowed:
-        words = alternatives(repr(word) for word in allowed)
-        raise ValueError(f"{name} must be {words}, got {given!r}")

@@ -7,6 +7,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils.checks import check_choice, one_share
+from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration.record import check_confidence
 from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_label, target_of
 from hdiforest.displays.chance import chance_range
@@ -18,18 +21,15 @@ from hdiforest.displays.style import (
     VERMILLION,
     Style,
     axes_for,
-    check_choice,
     percent,
     plain,
     plain_numbers,
     require_matplotlib,
     styled,
 )
-from hdiforest.metrics.inputs import checked, one_share
+from hdiforest.metrics.inputs import checked
 from hdiforest.metrics.intervals import strata_by_width
-from hdiforest.training_hint import hints_that_name
 
-Array = NDArray[np.float64]
 WHAT = ("coverage", "width")
 
 

@@ -8,12 +8,7 @@ from hdiforest.metrics.intervals import (
     mean_width_score,
 )
 from hdiforest.metrics.samples import crps_score
-from hdiforest.metrics.scorers import (
-    coverage_scorer,
-    crps_scorer,
-    interval_scorer,
-    pinball_scorer,
-)
+from hdiforest.metrics.scorers import coverage_scorer, crps_scorer, interval_scorer, pinball_scorer
 
 __all__ = [
     "WidthStrata",

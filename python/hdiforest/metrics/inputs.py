@@ -7,51 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.text import percentage_hint
-
-Array = NDArray[np.float64]
-
-
-def reals(name: str, given: ArrayLike) -> Array:
-    """Return the argument `name` as float64."""
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from None
-
-
-def shares(name: str, given: Any, *, one: bool = False) -> Array:
-    """Return coverages or levels as float64, of the shape given.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    given : number or array
-        Above 0 and below 1. Texts and booleans, which numpy casts, are refused.
-    one : bool, default=False
-        Whether 1 is allowed.
-    """
-    try:
-        found = np.asarray(given)
-    except ValueError:  # lists of several lengths
-        found = np.array(None)
-    if found.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a number or a list of numbers, got {given!r}")
-    for share in found.flat:
-        if not (0 < share < 1 or (one and share == 1)):
-            hint = percentage_hint(share, lambda level: level < 1)
-            wanted = "at most 1" if one else "below 1"
-            raise ValueError(f"{name} must be above 0 and {wanted}, got {share:g}{hint}")
-    return found.astype(np.float64)
-
-
-def one_share(name: str, given: Any) -> float:
-    """Return one coverage above 0 and below 1."""
-    found = shares(name, given)
-    if found.ndim > 0:
-        raise ValueError(f"{name} must be one number above 0 and below 1, got {given!r}")
-    return float(found)
+from hdiforest._utils.checks import reals
+from hdiforest._utils.typing import Array
 
 
 def checked_targets(y_true: ArrayLike) -> Array:

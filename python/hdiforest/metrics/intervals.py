@@ -7,14 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.metrics.inputs import (
-    Array,
-    checked,
-    checked_ends,
-    checked_sample_weight,
-    shares,
-    weighted_mean,
-)
+from hdiforest._utils.checks import shares
+from hdiforest._utils.typing import Array
+from hdiforest.metrics.inputs import checked, checked_ends, checked_sample_weight, weighted_mean
 
 Score = float | Array
 

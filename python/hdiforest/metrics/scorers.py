@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.metrics.inputs import Array, one_share, reals, shares, weighted_mean
+from hdiforest._utils.checks import alternatives, one_share, reals, shares
+from hdiforest._utils.typing import Array
+from hdiforest.metrics.inputs import weighted_mean
 from hdiforest.metrics.intervals import coverage_score, interval_score
 from hdiforest.metrics.samples import crps_of_rows
-from hdiforest.text import alternatives
 
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated")
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
@@ -93,7 +94,7 @@ class _PinballScorer(_Scorer):
     def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
         from sklearn.metrics import mean_pinball_loss
 
-        from hdiforest.wrapped import model_and_rows
+        from hdiforest._utils.meta_estimators import model_and_rows
 
         levels = np.atleast_1d(self.quantiles)
         model, rows = model_and_rows(estimator, X, "predict_quantiles")
@@ -109,7 +110,7 @@ class _CRPSScorer(_Scorer):
     _name = "crps_scorer"
 
     def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-        from hdiforest.wrapped import model_and_rows
+        from hdiforest._utils.meta_estimators import model_and_rows
 
         model, rows = model_and_rows(estimator, X, "_query")
         scores = model._query(rows, _crps, per_row=y)
@@ -260,7 +261,7 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
 
 
 def _intervals(estimator: Any, X: Any, coverage: float, kind: str | None) -> NDArray[np.float64]:
-    from hdiforest.wrapped import model_and_rows
+    from hdiforest._utils.meta_estimators import model_and_rows
 
     model, rows = model_and_rows(estimator, X, "predict_interval")
     ends: NDArray[np.float64] = model.predict_interval(rows, coverage, kind=kind, output="numpy")

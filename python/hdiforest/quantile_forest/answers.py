@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import LeafIndex, Scorer
-from hdiforest.blocks import BLOCK_IDS
+from hdiforest._utils.blocks import BLOCK_IDS
+from hdiforest._utils.typing import Array
 
-Array = NDArray[np.float64]
 Source = LeafIndex | Scorer  # whose methods take leaves, or rows
+
+
 Leaves = NDArray[np.int32]  # (n, n_trees), -1 for a tree that is not asked
+
+
 RankKind = Literal["rank", "weak", "strict", "mean"]
+
+
 KINDS: tuple[RankKind, ...] = get_args(RankKind)
 
 

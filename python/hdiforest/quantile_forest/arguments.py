@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.conditional import Interpolation
-from hdiforest.text import alternatives
+from hdiforest._utils.checks import alternatives
+from hdiforest._utils.typing import Interpolation
 
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest.callers import callers_level
+from hdiforest._utils.warnings import callers_level
 from hdiforest.fitted import TrainingRows
 
 

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples
 
-from hdiforest.conditional import Interpolation, Kind
+from hdiforest._utils.typing import Array, Interpolation, Kind
 from hdiforest.quantile_forest.answers import (
     KINDS,
-    Array,
     RankKind,
     Source,
     mean_over_trees,

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.table_writer import Write
 from hdiforest.tables.typed_reader import TypedReader

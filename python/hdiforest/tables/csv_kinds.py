@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 
 Kind = Literal["number", "text"]
 

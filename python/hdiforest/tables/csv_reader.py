@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.csv_kinds import Kind, kind_of, odd_one
 from hdiforest.tables.csv_rows import CsvRows, RowError
 from hdiforest.tables.table_reader import TableError, TableReader, not_numbers

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import IO, Any
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.table_writer import Write
 from hdiforest.tables.text_form import Packing, packed
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._utils.checks import alternatives
 from hdiforest.coding.columns import (
     FLOAT32_MAX,
     MAX_EXACT,
@@ -27,7 +28,6 @@ from hdiforest.tables.parquet_writer import write_parquet
 from hdiforest.tables.table_reader import BATCH_ROWS, TableError, TableReader
 from hdiforest.tables.table_writer import StartWriting, Write, written
 from hdiforest.tables.text_form import TextForm
-from hdiforest.text import alternatives
 
 __all__ = [
     "ANY_ENDING",
@@ -125,7 +125,7 @@ def write_table(
         batches come.
     schema : pyarrow.Schema
     within : Path, optional
-        See `hdiforest.atomic.replacing`.
+        See `hdiforest._utils.files.replacing`.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.table_writer import Write
 from hdiforest.tables.text_form import Packing, packed, unpacked

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.table_reader import TableError
 from hdiforest.tables.typed_reader import TypedReader
 

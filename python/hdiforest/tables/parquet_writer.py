@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.regroup import Regroup
 from hdiforest.tables.table_reader import rows_of
 from hdiforest.tables.table_writer import Write

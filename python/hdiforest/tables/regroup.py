@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 
 
 class Regroup:

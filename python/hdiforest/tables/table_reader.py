@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 from hdiforest.tables.regroup import Regroup
 
 BATCH_ROWS = 65536

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from hdiforest.atomic import writing
-from hdiforest.extras import need
+from hdiforest._utils.files import writing
+from hdiforest._utils.optional import need
 from hdiforest.tables.table_reader import TableError
 
 # Writes one pyarrow Table.

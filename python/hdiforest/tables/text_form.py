@@ -7,7 +7,7 @@ import gzip
 from dataclasses import dataclass
 from typing import IO, Any, Literal, cast
 
-from hdiforest.extras import need
+from hdiforest._utils.optional import need
 
 Packing = Literal["none", "gzip", "zstd"]
 

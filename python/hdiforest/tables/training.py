@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding import CodingError, TableCoding, learn
+from hdiforest._utils.optional import need
+from hdiforest._utils.typing import Array
 from hdiforest.coding.arrow_types import decoded, dictionary_of, is_number
-from hdiforest.coding.columns import as_float64
-from hdiforest.coding.learning import Categorical
-from hdiforest.extras import need
-from hdiforest.tables.formats import TableError, open_table
-from hdiforest.tables.table_reader import TableReader, listed, quoted
+from hdiforest.coding.columns import CodingError, as_float64
+from hdiforest.coding.learning import Categorical, learn
+from hdiforest.coding.table_coding import TableCoding
+from hdiforest.tables.formats import open_table
+from hdiforest.tables.table_reader import TableError, TableReader, listed, quoted
 from hdiforest.tables.text_form import TextForm
-
-Array = NDArray[np.float64]
 
 
 class TrainingTable(NamedTuple):

@@ -10,8 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 # Ids in a block: 32 MB as int64, the widest that libraries report.
 BLOCK_IDS = 2**22
+
+
 # Numbers in a block of rows that are made of a table: 32 MB as float64.
 BLOCK_CELLS = 2**22
+
+
 # Rows of the first block where the number of trees is not known yet.
 FIRST_ROWS = 1024
 

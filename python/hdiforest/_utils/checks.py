@@ -1,0 +1,117 @@
+"""Checks of arguments, and the parts of their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hdiforest._utils.typing import Array
+
+
+def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
+    """Raise ValueError unless the names are known, distinct, and at least one."""
+    names = [name for name in given if isinstance(name, str) and name in known]
+    if not names or len(names) != len(given) or len(set(names)) != len(names):
+        raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
+
+
+def check_name(argument: str, given: object, known: Collection[str]) -> None:
+    """Raise ValueError unless the name is known."""
+    if not (isinstance(given, str) and given in known):
+        raise ValueError(f"{argument} must be {alternatives(map(repr, known))}, got {given!r}")
+
+
+def check_flag(argument: str, given: object) -> None:
+    """Raise ValueError unless it is True or False."""
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{argument} must be True or False, got {given!r}")
+
+
+def reals(name: str, given: ArrayLike) -> Array:
+    """Return the argument `name` as float64."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
+def shares(name: str, given: Any, *, one: bool = False) -> Array:
+    """Return coverages or levels as float64, of the shape given.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    given : number or array
+        Above 0 and below 1. Texts and booleans, which numpy casts, are refused.
+    one : bool, default=False
+        Whether 1 is allowed.
+    """
+    try:
+        found = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        found = np.array(None)
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a number or a list of numbers, got {given!r}")
+    for share in found.flat:
+        if not (0 < share < 1 or (one and share == 1)):
+            hint = percentage_hint(share, lambda level: level < 1)
+            wanted = "at most 1" if one else "below 1"
+            raise ValueError(f"{name} must be above 0 and {wanted}, got {share:g}{hint}")
+    return found.astype(np.float64)
+
+
+def one_share(name: str, given: Any) -> float:
+    """Return one coverage above 0 and below 1."""
+    found = shares(name, given)
+    if found.ndim > 0:
+        raise ValueError(f"{name} must be one number above 0 and below 1, got {given!r}")
+    return float(found)
+
+
+def check_choice(name: str, given: object, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError unless the argument `name` is one of the words allowed."""
+    if given not in allowed:
+        words = alternatives(repr(word) for word in allowed)
+        raise ValueError(f"{name} must be {words}, got {given!r}")
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would not print as it stands, such as control characters."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Return the words as a choice: ``a, b or c``."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return a number of at most so many digits as people write it: 74,500, 2010 or 0.0123.
+
+    Exponents stand where digits would be many: from 10**15 on, and below 0.0001.
+    """
+    rounded = float(f"{value:.{digits}g}") + 0.0  # minus zero is zero
+    separator = "," if abs(rounded) >= 1e4 else ""
+    return f"{rounded:{separator}.{max(digits, 15)}g}"
+
+
+def percentage_hint(level: float, is_allowed: Callable[[float], bool]) -> str:
+    """Return a hint to append to an error on a level, empty unless it may be a percentage."""
+    is_percentage = level > 1 and is_allowed(level / 100)
+    return f" (did you mean {level / 100:g}?)" if is_percentage else ""
+
+
+def number_texts(numbers: Sequence[float]) -> list[str]:
+    """Return numbers with three digits, or with as many more as tell different ones apart."""
+    for n_digits in range(3, 18):
+        texts = [significant(number, n_digits) for number in numbers]
+        if len(set(texts)) == len(set(numbers)):
+            break
+    return texts
