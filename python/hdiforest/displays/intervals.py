@@ -35,7 +35,7 @@ from hdiforest.displays.style import (
     styled,
 )
 from hdiforest.metrics import coverage_score
-from hdiforest.metrics.inputs import checked
+from hdiforest.metrics._checks import checked
 
 Order = Literal["prediction", "target", "width"]
 

@@ -27,8 +27,8 @@ from hdiforest.displays.style import (
     require_matplotlib,
     styled,
 )
-from hdiforest.metrics.inputs import checked
-from hdiforest.metrics.intervals import strata_by_width
+from hdiforest.metrics._checks import checked
+from hdiforest.metrics._intervals import strata_by_width
 
 WHAT = ("coverage", "width")
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import shares
 from hdiforest._utils.typing import Array
-from hdiforest.metrics.inputs import checked, checked_ends, checked_sample_weight, weighted_mean
+from hdiforest.metrics._checks import checked, checked_ends, checked_sample_weight, weighted_mean
 
 Score = float | Array
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments of metrics: numbers, targets and interval ends."""
+"""Checks of the arguments of metrics: targets, interval ends and weights."""
 
 from __future__ import annotations
 

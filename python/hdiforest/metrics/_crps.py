@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import reals
 from hdiforest._utils.typing import Array
-from hdiforest.metrics.inputs import checked_targets, count, weighted_mean
+from hdiforest.metrics._checks import checked_targets, count, weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
 _BLOCK_ENTRIES = 1 << 20

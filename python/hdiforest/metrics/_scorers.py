@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import alternatives, one_share, reals, shares
 from hdiforest._utils.typing import Array
-from hdiforest.metrics.inputs import weighted_mean
-from hdiforest.metrics.intervals import coverage_score, interval_score
-from hdiforest.metrics.samples import crps_of_rows
+from hdiforest.metrics._checks import weighted_mean
+from hdiforest.metrics._crps import crps_of_rows
+from hdiforest.metrics._intervals import coverage_score, interval_score
 
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated")
+
+
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
 
 
