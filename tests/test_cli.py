@@ -16,10 +16,10 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor, model_file
+from hdiforest._tables.formats import FORMATS, open_table, write_table
 from hdiforest._utils import optional as extras
 from hdiforest._utils.checks import significant
 from hdiforest.command import progress, score
-from hdiforest.tables.formats import FORMATS, open_table, write_table
 
 from .called import failure, read, run
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED

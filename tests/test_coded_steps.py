@@ -11,9 +11,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
+from hdiforest._tables.columns import dictionary_of
+from hdiforest._tables.frames import raw_table
 from hdiforest.coded_steps import coding_of
-from hdiforest.coding.arrow_types import dictionary_of
-from hdiforest.coding.raw_table import raw_table
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -79,7 +79,7 @@ def test_a_column_is_looked_up_once(monkeypatch):
         encoded.append(array.type)
         return dictionary_of(array)
 
-    monkeypatch.setattr("hdiforest.coding.table_coding.dictionary_of", counted)
+    monkeypatch.setattr("hdiforest._tables.encoder.dictionary_of", counted)
     steps = make_column_transformer(
         (OneHotEncoder(), ["city"]),
         (OrdinalEncoder(), ["city"]),

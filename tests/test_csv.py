@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.tables import csv_rows
-from hdiforest.tables.csv_rows import CsvRows, RowError
-from hdiforest.tables.formats import numbers, open_table
-from hdiforest.tables.table_reader import TableError
+from hdiforest._tables import csv as csv_rows
+from hdiforest._tables.csv import CsvRows, RowError
+from hdiforest._tables.formats import numbers, open_table
+from hdiforest._tables.read import TableError
 
 pa = pytest.importorskip("pyarrow")
 

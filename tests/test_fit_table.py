@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest._tables.encoder import TableCoding
 from hdiforest.batch import BatchScorer
-from hdiforest.coding.table_coding import TableCoding
 
 from .called import failure, run
 from .oracle import ROOT

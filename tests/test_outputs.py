@@ -16,6 +16,10 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._tables import write as csv_writer
+from hdiforest._tables import write as parquet_writer
+from hdiforest._tables import write as table_writer
+from hdiforest._tables.formats import open_table
 from hdiforest._utils import files as atomic
 from hdiforest._utils import files as unfinished
 from hdiforest._utils.files import replacing
@@ -23,8 +27,6 @@ from hdiforest.batch import BatchScorer
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
-from hdiforest.tables import csv_writer, parquet_writer, table_writer
-from hdiforest.tables.formats import open_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table, model_file, tensor_file
+from hdiforest._tables import row_counts
+from hdiforest._tables.columns import NumberColumn
+from hdiforest._tables.row_counts import count_rows
 from hdiforest._utils.checks import number_texts
 from hdiforest.batch import BatchScorer, RowCounts
-from hdiforest.coding import row_counts
-from hdiforest.coding.columns import NumberColumn
-from hdiforest.coding.row_counts import count_rows
 from hdiforest.command.cli import main
 
 pa = pytest.importorskip("pyarrow")

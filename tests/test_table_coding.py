@@ -8,9 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-from hdiforest.coding.columns import CodingError
-from hdiforest.coding.learning import learn
-from hdiforest.coding.table_coding import TableCoding
+from hdiforest._tables.columns import CodingError
+from hdiforest._tables.encoder import TableCoding, learn
 
 pa = pytest.importorskip("pyarrow")
 

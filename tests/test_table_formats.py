@@ -15,9 +15,11 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 
-from hdiforest.tables.formats import FORMATS, open_table, write_table
-from hdiforest.tables.table_reader import TableError  # noqa: E402
-from hdiforest.tables.text_form import TextForm  # noqa: E402
+from hdiforest._tables.formats import FORMATS, open_table, write_table
+from hdiforest._tables.read import (
+    TableError,
+    TextForm,
+)
 
 TABLE = pa.table({
     "x": [1.5, None, 3.0] * 50,
@@ -104,7 +106,7 @@ def test_separator_decimal_sign_and_encoding(tmp_path):
 
 
 def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
-    from hdiforest.tables import json_lines
+    from hdiforest._tables import read as json_lines
 
     monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
     path = tmp_path / "t.jsonl.gz"
@@ -120,7 +122,7 @@ def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
 
 
 def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
-    from hdiforest.tables import json_lines
+    from hdiforest._tables import read as json_lines
 
     monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
     rows = [

@@ -231,7 +231,7 @@ def test_without_pyarrow(monkeypatch, model):
 
 
 def test_names_that_scikit_learn_cannot_read_are_an_error(monkeypatch, model):
-    from hdiforest import arrow
+    from hdiforest._tables import frames as arrow
 
     monkeypatch.setattr(arrow, "_has_names", lambda table: False)
     with pytest.raises(ImportError, match="does not read the column names"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdiforest.tables.formats import (
+from hdiforest._tables.formats import (
     FORMATS,
     checked_features,
     ending,
@@ -15,7 +15,7 @@ from hdiforest.tables.formats import (
     open_table,
     write_table,
 )
-from hdiforest.tables.table_reader import TableError
+from hdiforest._tables.read import TableError
 
 pa = pytest.importorskip("pyarrow")
 pa_csv = pytest.importorskip("pyarrow.csv")

@@ -11,6 +11,8 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from hdiforest._tables.frames import Output
+from hdiforest._tables.names import interval_names
 from hdiforest._utils.checks import check_flag, check_name, check_names
 from hdiforest._utils.random_state import checked_seed
 from hdiforest._utils.typing import Kind
@@ -31,9 +33,8 @@ from hdiforest.conditional import ConditionalDistributions
 from hdiforest.cross_fit import cross_fitted, fold_rows
 from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
-from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
+from hdiforest.output import ends_of_kind, joined, mean_and_intervals
 from hdiforest.predicting import calibrated_intervals
-from hdiforest.result_names import interval_names
 from hdiforest.rows import Block, Rows, checked_blocks, concatenated
 from hdiforest.stacking import check_mean
 from hdiforest.table_steps import TableSteps

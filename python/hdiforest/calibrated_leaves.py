@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
+from hdiforest._tables.frames import Output
+from hdiforest._tables.names import interval_names
 from hdiforest._utils.blocks import n_rows_of
 from hdiforest._utils.checks import check_flag
 from hdiforest._utils.typing import Kind
@@ -18,8 +20,7 @@ from hdiforest.calibration import Base, Calibration, calibrate_split
 from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.conditional import ConditionalDistributions
-from hdiforest.output import Output, ends_of_kind, joined, mean_and_intervals
-from hdiforest.result_names import interval_names
+from hdiforest.output import ends_of_kind, joined, mean_and_intervals
 
 
 class CalibratedLeaves(ConditionalDistributions):

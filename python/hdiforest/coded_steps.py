@@ -23,12 +23,11 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from hdiforest._tables.categories import MappedColumn, OneHotColumn, Operation, ScaledColumn
+from hdiforest._tables.columns import Column
+from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.frames import raw_table
 from hdiforest._utils.blocks import row_blocks
-from hdiforest.coding.columns import Column
-from hdiforest.coding.derived import MappedColumn, Operation, ScaledColumn
-from hdiforest.coding.one_hot import OneHotColumn
-from hdiforest.coding.raw_table import raw_table
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import TableSteps
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._tables.frames import Output
+from hdiforest._tables.names import quantile_names
 from hdiforest._utils.typing import Interpolation
-from hdiforest.output import Output, TablesOut
-from hdiforest.result_names import quantile_names
+from hdiforest.output import TablesOut
 
 
 class ConditionalDistributions(TablesOut, ABC):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils.typing import Array
 from hdiforest.batch import BatchScorer
 from hdiforest.predicting import AnyKind
-from hdiforest.result_names import ENDS, require_distinct
 
 __all__ = ["predict_interval"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._tables.encoder import TableCoding
 from hdiforest._utils.checks import alternatives
 from hdiforest.bags import Bags, KnownBags
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.centred import CentredForest
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.jackknife import Jackknife
 
 Weighting = Literal["all", "inbag", "oob", "monotonic"]

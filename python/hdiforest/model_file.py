@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest import tensor_file
+from hdiforest._tables.encoder import TableCoding
 from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.centred import CentredForest
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 from hdiforest.model_schema import (

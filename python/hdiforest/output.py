@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._utils.checks import alternatives
+from hdiforest._tables.frames import (
+    _MAKERS,
+    Output,
+    State,
+    _labels,
+    _require_library,
+    _stored_labels,
+)
+from hdiforest._tables.names import ENDS, numbered_names, require_distinct
 from hdiforest._utils.typing import Array
-from hdiforest.result_names import ENDS, numbered_names, require_distinct
-
-Output = Literal["numpy", "pandas", "polars", "pyarrow"]
-
-
-OUTPUTS: tuple[Output, ...] = ("numpy", "pandas", "polars", "pyarrow")
-
-
-State = dict[str, Any]
 
 
 class TablesOut:
@@ -190,61 +188,3 @@ def ends_of_kind(values: Array, kind: str) -> Array:
     n_levels = values.shape[-1] // 2
     kept = [1 + 2 * j + end for j in range(n_levels) for _, end in ENDS[kind]]
     return values[..., [0, *kept]]
-
-
-def _require_library(output: str) -> None:
-    if output not in OUTPUTS:
-        raise ValueError(f"output must be {alternatives(map(repr, OUTPUTS))}, got {output!r}")
-    try:
-        import_module(output)
-    except ModuleNotFoundError as error:
-        if error.name != output:
-            raise
-        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None
-
-
-def _pandas(columns: list[str], values: Array, index: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(values, columns=columns, index=index)
-
-
-def _polars(columns: list[str], values: Array, _: Any) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(_by_name(columns, values))
-
-
-def _pyarrow(columns: list[str], values: Array, _: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.table(_by_name(columns, values))
-
-
-_MAKERS: dict[str, Callable[[list[str], Array, Any], Any]] = {
-    "pandas": _pandas,
-    "polars": _polars,
-    "pyarrow": _pyarrow,
-}
-
-
-def _by_name(columns: list[str], values: Array) -> dict[str, Array]:
-    return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(columns)}
-
-
-def _stored_labels(index: Any) -> State | None:
-    """Return a pandas index as plain arrays and lists; None if it only numbers the rows."""
-    import pandas as pd
-
-    if index.equals(pd.RangeIndex(len(index))) and index.names == [None]:
-        return None
-    return {"values": index.to_numpy(), "names": list(index.names)}
-
-
-def _labels(stored: State) -> Any:
-    import pandas as pd
-
-    values, names = stored["values"], stored["names"]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples(values, names=names)
-    return pd.Index(values, name=names[0])

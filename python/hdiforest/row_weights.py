@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 
+from hdiforest._tables.frames import Output
 from hdiforest._utils.random_state import checked_random_state
 from hdiforest.base import BaseForestModel
-from hdiforest.output import Output
 from hdiforest.rows import Rows, checked_blocks, concatenated
 
 

@@ -12,11 +12,10 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.frames import as_table, raw_table, require_distinct, two_kinds
 from hdiforest._utils.blocks import BLOCK_CELLS, n_rows_of, row_blocks
 from hdiforest._utils.warnings import callers_level
-from hdiforest.arrow import as_table
-from hdiforest.coding.raw_table import raw_table, require_distinct, two_kinds
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import readable
 from hdiforest.training_hint import TrainingRowsHint

@@ -15,17 +15,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._tables.frames import Output, as_table
 from hdiforest._utils.checks import alternatives, check_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Interpolation, Kind
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.arrow import as_table
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.calibration.choice import OBJECTIVES, Objective
 from hdiforest.calibration.coverages import checked_coverages
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.output import Output
 from hdiforest.rows import one_column_as_1d
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)

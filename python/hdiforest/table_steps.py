@@ -14,9 +14,9 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
+from hdiforest._tables.frames import arrow_table, is_table
 from hdiforest._utils.blocks import n_rows_of
 from hdiforest._utils.meta_estimators import pipelines
-from hdiforest.arrow import arrow_table, is_table
 
 # Sparse training rows become dense arrays of this size at most.
 MAX_DENSE_BYTES = 2**33

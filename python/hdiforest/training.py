@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
+from hdiforest._tables.frames import as_table
 from hdiforest._utils.meta_estimators import (
     forest_of,
     is_search,
@@ -22,7 +23,6 @@ from hdiforest._utils.meta_estimators import (
     transformed_targets,
     weight_options,
 )
-from hdiforest.arrow import as_table
 from hdiforest.fitted import TrainingRows, Weighting
 from hdiforest.recorded_fit import fit_recorded
 from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows

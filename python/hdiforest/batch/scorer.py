@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.columns import NumberColumn
+from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.frames import Batch, Results, batch_of
+from hdiforest._tables.names import ENDS, interval_names, require_distinct
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.blocks import BLOCK_CELLS
 from hdiforest._utils.checks import alternatives, check_flag, shares
-from hdiforest.batch.batches import Batch, Results, batch_of
 from hdiforest.batch.opened import Opened, opened
 from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
-from hdiforest.coding.columns import NumberColumn
-from hdiforest.coding.row_counts import RowCounts
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
-from hdiforest.result_names import ENDS, interval_names, require_distinct
 
 
 class BatchScorer:
@@ -245,7 +245,7 @@ class BatchScorer:
         Parameters
         ----------
         batch : Batch
-            See `hdiforest.batch.batches`.
+            See `hdiforest._tables.frames`.
         features : sequence of str
             Columns in the order of the features.
         first_row : int, default=0

@@ -1,7 +1,6 @@
 """How the columns of a table become the features of a forest: data, without code."""
 
-from hdiforest.coding.columns import CodingError
-from hdiforest.coding.learning import learn
-from hdiforest.coding.table_coding import TableCoding
+from hdiforest._tables.columns import CodingError
+from hdiforest._tables.encoder import TableCoding, learn
 
 __all__ = ["CodingError", "TableCoding", "learn"]

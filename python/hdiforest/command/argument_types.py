@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from hdiforest._tables.formats import ending
+from hdiforest._tables.read import TableError
 from hdiforest._utils.checks import percentage_hint
 from hdiforest.command.inputs import Part
-from hdiforest.tables.formats import ending
-from hdiforest.tables.table_reader import TableError
 
 _MOST = 2**32 - 1  # as a seed may be
 

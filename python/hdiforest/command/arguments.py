@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
+from hdiforest._tables.formats import ANY_ENDING
+from hdiforest._tables.read import BATCH_ROWS
 from hdiforest._utils.typing import Kind
 from hdiforest.calibration import KINDS
 from hdiforest.calibration.choice import OBJECTIVES
@@ -29,8 +31,6 @@ from hdiforest.command.argument_types import (
 )
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error
 from hdiforest.fitted import WEIGHTINGS
-from hdiforest.tables.formats import ANY_ENDING
-from hdiforest.tables.table_reader import BATCH_ROWS
 
 
 class _Parser(argparse.ArgumentParser):

@@ -66,6 +66,7 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
+    from hdiforest._tables.training_table import read_training_table
     from hdiforest.command.fitting import (
         fit_and_calibrate,
         new_forest,
@@ -74,7 +75,6 @@ def _run_fit(options: Any) -> None:
     )
     from hdiforest.estimator import HDIForestRegressor
     from hdiforest.table_fitting import attach_coding
-    from hdiforest.tables.training import read_training_table
 
     need("safetensors")
     require_writable(options.output, options.train)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
+from hdiforest._tables.formats import write_table
+from hdiforest._tables.names import interval_names
+from hdiforest._tables.training_table import read_training_table
 from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
@@ -18,9 +21,6 @@ from hdiforest._utils.typing import Array, Kind
 from hdiforest.command.report import aligned, say
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
-from hdiforest.result_names import interval_names
-from hdiforest.tables.formats import write_table
-from hdiforest.tables.training import read_training_table
 
 LEVELS = (0.8, 0.9, 0.95)
 

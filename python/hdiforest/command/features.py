@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.columns import CodingError, NumberColumn
+from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.formats import checked_features, numbers
+from hdiforest._tables.read import TableError, TableReader
+from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.optional import need
-from hdiforest.coding.columns import CodingError, NumberColumn
-from hdiforest.coding.row_counts import RowCounts, count_rows
-from hdiforest.coding.table_coding import TableCoding
 from hdiforest.command.prediction import Rows, feature_columns
 from hdiforest.fitted import FittedForest
-from hdiforest.tables.formats import checked_features, numbers
-from hdiforest.tables.table_reader import TableError, TableReader
 
 
 class Features:

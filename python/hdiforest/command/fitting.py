@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from hdiforest._tables.training_table import TrainingTable
 from hdiforest._utils.checks import significant
 from hdiforest._utils.typing import Array
 from hdiforest.calibration.choice import Objective
@@ -21,7 +22,6 @@ from hdiforest.command.report import CALIBRATED_LEVELS, aligned
 from hdiforest.command.usage import UsageError
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
-from hdiforest.tables.training import TrainingTable
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
 

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
 
+from hdiforest._tables.read import TableError, TableReader, listed, quoted
 from hdiforest._utils.optional import need
-from hdiforest.tables.table_reader import TableError, TableReader, listed, quoted
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 

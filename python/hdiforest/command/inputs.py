@@ -10,12 +10,11 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
+from hdiforest._tables.read import TableError, TableReader, TextForm
 from hdiforest._utils.optional import need
 from hdiforest.command.hive import Keys, WithKeys, keys_of, typed
 from hdiforest.command.standard_input import NAME, open_standard_input
-from hdiforest.tables.formats import ANY_ENDING, FORMATS, ending, open_table
-from hdiforest.tables.table_reader import TableError, TableReader
-from hdiforest.tables.text_form import TextForm
 
 STANDARD_INPUT = "-"
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._tables.formats import open_table
+from hdiforest._tables.read import TableError, TextForm
+from hdiforest._tables.row_counts import RowCounts
+from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
-from hdiforest.coding.row_counts import RowCounts
 from hdiforest.command.features import Features
 from hdiforest.command.prediction import has_names
 from hdiforest.estimator import HDIForestRegressor
-from hdiforest.tables.formats import open_table
-from hdiforest.tables.table_reader import TableError
-from hdiforest.tables.text_form import TextForm
-from hdiforest.tables.training import require_finite, with_names
 
 
 def read_labelled_table(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.read import TableError, TableReader
 from hdiforest.calibration.base_record import Record
 from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest
 from hdiforest.predicting import AnyKind, UnknownCoverageError, chosen_kind_and_levels
-from hdiforest.tables.table_reader import TableError, TableReader
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor

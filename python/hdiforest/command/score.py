@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hdiforest._tables.formats import ending
+from hdiforest._tables.read import TableError, listed
 from hdiforest._utils.files import is_standard_output
 from hdiforest._utils.threads import thread_count
 from hdiforest.batch import BatchScorer
@@ -19,8 +21,6 @@ from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
 from hdiforest.command.usage import UsageError, require_writable, text_form
-from hdiforest.tables.formats import ending
-from hdiforest.tables.table_reader import TableError, listed
 
 _ROWS_FOR_A_RATE = 5000
 

@@ -8,16 +8,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hdiforest._tables.formats import write_table
+from hdiforest._tables.frames import arrow_array
+from hdiforest._tables.names import require_distinct
+from hdiforest._tables.read import TableReader, rows_of
+from hdiforest._tables.write import Write
 from hdiforest._utils.optional import need
 from hdiforest.batch import BatchScorer
-from hdiforest.batch.batches import arrow_array
 from hdiforest.batch.pipeline import Pipeline
 from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
-from hdiforest.result_names import require_distinct
-from hdiforest.tables.formats import write_table
-from hdiforest.tables.table_reader import TableReader, rows_of
-from hdiforest.tables.table_writer import Write
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too

@@ -8,10 +8,8 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hdiforest.tables.arrow_files import ArrowStreamReader
-from hdiforest.tables.csv_reader import CsvReader
-from hdiforest.tables.table_reader import TableError, TableReader
-from hdiforest.tables.text_form import Packing, TextForm
+from hdiforest._tables.csv import CsvReader
+from hdiforest._tables.read import ArrowStreamReader, Packing, TableError, TableReader, TextForm
 
 NAME = Path("standard input")
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hdiforest._tables.read import TextForm
 from hdiforest._utils.files import is_stream
-from hdiforest.tables.text_form import TextForm
 
 
 class UsageError(ValueError):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.columns import Column
+from hdiforest._tables.columns import Column
 
 _BLOCK_CELLS = 2**14  # compared at once, so that numpy need not map memory for them
 

@@ -11,36 +11,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._utils.checks import alternatives
-from hdiforest.coding.columns import (
+from hdiforest._tables.columns import (
     FLOAT32_MAX,
     MAX_EXACT,
     are_rounded,
     as_float64,
     warn_of_rounded,
 )
-from hdiforest.tables.arrow_files import ArrowReader, write_arrow
-from hdiforest.tables.csv_reader import CsvReader
-from hdiforest.tables.csv_writer import write_csv
-from hdiforest.tables.json_lines import JsonLinesReader, write_json_lines
-from hdiforest.tables.parquet_reader import ParquetReader
-from hdiforest.tables.parquet_writer import write_parquet
-from hdiforest.tables.table_reader import BATCH_ROWS, TableError, TableReader
-from hdiforest.tables.table_writer import StartWriting, Write, written
-from hdiforest.tables.text_form import TextForm
-
-__all__ = [
-    "ANY_ENDING",
-    "BATCH_ROWS",
-    "FORMATS",
-    "TableError",
-    "TableReader",
-    "checked_features",
-    "ending",
-    "numbers",
-    "open_table",
-    "write_table",
-]
+from hdiforest._tables.csv import CsvReader
+from hdiforest._tables.read import (
+    ArrowReader,
+    JsonLinesReader,
+    ParquetReader,
+    TableError,
+    TableReader,
+    TextForm,
+)
+from hdiforest._tables.write import (
+    StartWriting,
+    Write,
+    write_arrow,
+    write_csv,
+    write_json_lines,
+    write_parquet,
+    written,
+)
+from hdiforest._utils.checks import alternatives
 
 
 class Format(NamedTuple):
@@ -72,7 +68,11 @@ FORMATS = {
     ".ndjson": Format(JsonLinesReader, write_json_lines),
     **_packed(".ndjson", JsonLinesReader, write_json_lines),
 }
+
+
 ANY_ENDING = alternatives(FORMATS)
+
+
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 
 

@@ -9,8 +9,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.coding.arrow_types import decoded, is_date, is_duration, is_text, present_text
-from hdiforest.coding.columns import Codes, Column, ColumnError, Facts, require_facts, shown
+from hdiforest._tables.columns import (
+    Codes,
+    Column,
+    ColumnError,
+    Facts,
+    decoded,
+    is_date,
+    is_duration,
+    is_text,
+    present_text,
+    require_facts,
+    shown,
+)
 
 # How many make a day, by the name of the unit.
 UNITS = {
@@ -22,10 +33,18 @@ UNITS = {
     "microsecond": 24 * 3600 * 10**6,
     "nanosecond": 24 * 3600 * 10**9,
 }
+
+
 _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+
+
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
+
+
 _ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
+
+
 ISO_DATE = (
     r"^\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$"
 )

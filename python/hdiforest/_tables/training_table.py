@@ -10,15 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.columns import CodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.encoder import Categorical, TableCoding, learn
+from hdiforest._tables.formats import open_table
+from hdiforest._tables.read import TableError, TableReader, TextForm, listed, quoted
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
-from hdiforest.coding.arrow_types import decoded, dictionary_of, is_number
-from hdiforest.coding.columns import CodingError, as_float64
-from hdiforest.coding.learning import Categorical, learn
-from hdiforest.coding.table_coding import TableCoding
-from hdiforest.tables.formats import open_table
-from hdiforest.tables.table_reader import TableError, TableReader, listed, quoted
-from hdiforest.tables.text_form import TextForm
 
 
 class TrainingTable(NamedTuple):

@@ -1,0 +1,1 @@
+"""Tables of any library, on disk, and as features of a forest."""
