@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration import Base, calibrate_oob, calibrate_split
-from hdiforest.calibration.candidates import Candidates
-from hdiforest.calibration.choice import fixed, narrowest, rule_for
-from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.intervals import nested
+from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._postprocess import Finish, nested
+from hdiforest.calibration._selection import fixed, narrowest, rule_for
 from hdiforest.metrics import interval_score
 
 from . import calibration_twin as twin

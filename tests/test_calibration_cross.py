@@ -20,7 +20,7 @@ from hdiforest.calibration import (
     from_arrays,
     to_arrays,
 )
-from hdiforest.calibration.cross import kth_shifted
+from hdiforest.calibration._cross import kth_shifted
 from hdiforest.cross_fit import fold_rows
 from hdiforest.fitted import TrainingRows
 from hdiforest.metrics import coverage_score

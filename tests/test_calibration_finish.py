@@ -7,9 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hdiforest.calibration.finish import Finish, Lattice, lattice
-from hdiforest.calibration.intervals import nested, padded
-from hdiforest.calibration.pads import conformity_scores
+from hdiforest.calibration._postprocess import Finish, Lattice, lattice, nested, padded
+from hdiforest.calibration._scores import conformity_scores
 
 from . import calibration_twin as twin
 

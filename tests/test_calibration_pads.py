@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration.pads import pad, rank, rows_needed
+from hdiforest.calibration._scores import pad, rank, rows_needed
 
 from . import calibration_twin as twin
 

@@ -26,7 +26,7 @@ from hdiforest.calibration import (
     from_arrays,
     to_arrays,
 )
-from hdiforest.calibration.candidates import Candidates
+from hdiforest.calibration._bases import Candidates
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):

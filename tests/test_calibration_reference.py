@@ -11,9 +11,9 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibration import DEFAULT_KINDS, Base, Finish
-from hdiforest.calibration.candidates import Candidates
-from hdiforest.calibration.choice import narrowest
-from hdiforest.calibration.intervals import padded
+from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._postprocess import padded
+from hdiforest.calibration._selection import narrowest
 from hdiforest.oob_intervals import OutOfBagIntervals
 
 from .oracle import ROOT, SKLEARN

@@ -16,10 +16,7 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 
 from hdiforest._tables.formats import FORMATS, open_table, write_table
-from hdiforest._tables.read import (
-    TableError,
-    TextForm,
-)
+from hdiforest._tables.read import TableError, TextForm
 
 TABLE = pa.table({
     "x": [1.5, None, 3.0] * 50,

@@ -25,10 +25,10 @@ from hdiforest.calibrating import (
     calibrated_out_of_bag,
 )
 from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
-from hdiforest.calibration.candidates import BaseKind, checked_targets
-from hdiforest.calibration.choice import OBJECTIVES, Objective
-from hdiforest.calibration.coverages import checked_coverages
-from hdiforest.calibration.record import check_confidence
+from hdiforest.calibration._bases import BaseKind, checked_targets
+from hdiforest.calibration._result import check_confidence
+from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._selection import OBJECTIVES, Objective
 from hdiforest.conditional import ConditionalDistributions
 from hdiforest.cross_fit import cross_fitted, fold_rows
 from hdiforest.fitted import FittedForest

@@ -17,8 +17,8 @@ from hdiforest._utils.checks import check_flag
 from hdiforest._utils.typing import Kind
 from hdiforest.calibrating import DEFAULT_COVERAGES
 from hdiforest.calibration import Base, Calibration, calibrate_split
-from hdiforest.calibration.candidates import BaseKind, check_base, checked_targets
-from hdiforest.calibration.coverages import checked_coverages
+from hdiforest.calibration._bases import BaseKind, check_base, checked_targets
+from hdiforest.calibration._scores import checked_coverages
 from hdiforest.conditional import ConditionalDistributions
 from hdiforest.output import ends_of_kind, joined, mean_and_intervals
 

@@ -22,9 +22,9 @@ from hdiforest.calibration import (
     calibrate_split,
     cross_calibration,
 )
-from hdiforest.calibration.candidates import BaseKind, Candidates
-from hdiforest.calibration.choice import Objective, narrowest
-from hdiforest.calibration.pads import rows_needed
+from hdiforest.calibration._bases import BaseKind, Candidates
+from hdiforest.calibration._scores import rows_needed
+from hdiforest.calibration._selection import Objective, narrowest
 from hdiforest.fitted import FittedForest, TrainingRows
 from hdiforest.jackknife import Jackknife
 from hdiforest.oob_intervals import OutOfBagIntervals

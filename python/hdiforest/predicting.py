@@ -15,8 +15,8 @@ from hdiforest._utils.typing import Array, Kind
 from hdiforest.base_intervals import base_intervals
 from hdiforest.calibrating import USUAL_LEVEL, further_level
 from hdiforest.calibration import Calibration, CrossCalibration
-from hdiforest.calibration.base_record import Record
-from hdiforest.calibration.coverages import checked_coverages
+from hdiforest.calibration._result import Record
+from hdiforest.calibration._scores import checked_coverages
 from hdiforest.cross_intervals import cross_intervals
 from hdiforest.fitted import FittedForest
 from hdiforest.oob_intervals import OutOfBagIntervals

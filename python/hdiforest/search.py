@@ -22,8 +22,8 @@ from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Interpolation, Kind
 from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration import Calibration, CrossCalibration, Level
-from hdiforest.calibration.choice import OBJECTIVES, Objective
-from hdiforest.calibration.coverages import checked_coverages
+from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._selection import OBJECTIVES, Objective
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.rows import one_column_as_1d
 

@@ -1,13 +1,12 @@
 """Calibration: pads that make prediction intervals cover what is asked of them."""
 
-from hdiforest.calibration.audit import Audit
-from hdiforest.calibration.calibrate import calibrate_oob, calibrate_split
-from hdiforest.calibration.candidates import DEFAULT_KINDS, FAMILIES, FIXED_RAW, KINDS, LEVELS, Base
-from hdiforest.calibration.choice import Choice
-from hdiforest.calibration.cross import CrossCalibration, cross_calibration
-from hdiforest.calibration.finish import Finish, Lattice, lattice
-from hdiforest.calibration.record import Calibration, Level
-from hdiforest.calibration.storage import from_arrays, to_arrays
+from hdiforest.calibration._arrays import from_arrays, to_arrays
+from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, FIXED_RAW, KINDS, LEVELS, Base
+from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._cross import CrossCalibration, cross_calibration
+from hdiforest.calibration._postprocess import Finish, Lattice, lattice
+from hdiforest.calibration._result import Audit, Calibration, Level
+from hdiforest.calibration._selection import Choice
 
 __all__ = [
     "DEFAULT_KINDS",

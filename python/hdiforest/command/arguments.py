@@ -11,7 +11,7 @@ from hdiforest._tables.formats import ANY_ENDING
 from hdiforest._tables.read import BATCH_ROWS
 from hdiforest._utils.typing import Kind
 from hdiforest.calibration import KINDS
-from hdiforest.calibration.choice import OBJECTIVES
+from hdiforest.calibration._selection import OBJECTIVES
 from hdiforest.command.argument_types import (
     Distinct,
     decimal_sign,

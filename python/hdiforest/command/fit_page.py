@@ -15,7 +15,7 @@ from hdicore import __version__
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.typing import Array
-from hdiforest.calibration.base_record import Record
+from hdiforest.calibration._result import Record
 from hdiforest.command.fit_pictures import pictures
 from hdiforest.command.fitting import NO_RECORD, OutOfBagRecord
 from hdiforest.command.prediction import calibration_of, levels_to_show

@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from hdiforest._tables.training_table import TrainingTable
 from hdiforest._utils.checks import significant
 from hdiforest._utils.typing import Array
-from hdiforest.calibration.choice import Objective
-from hdiforest.calibration.pads import rows_needed
+from hdiforest.calibration._scores import rows_needed
+from hdiforest.calibration._selection import Objective
 from hdiforest.command.prediction import calibration_of, levels_to_show
 from hdiforest.command.report import CALIBRATED_LEVELS, aligned
 from hdiforest.command.usage import UsageError

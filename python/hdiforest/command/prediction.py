@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.read import TableError, TableReader
-from hdiforest.calibration.base_record import Record
+from hdiforest.calibration._result import Record
 from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
 from hdiforest.fitted import FittedForest

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest import model_file
-from hdiforest.calibration.base_record import Record
+from hdiforest.calibration._result import Record
 from hdiforest.command.report import aligned
 from hdiforest.fitted import WEIGHTINGS, FittedForest
 

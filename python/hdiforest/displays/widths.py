@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration.record import check_confidence
+from hdiforest.calibration._result import check_confidence
 from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_label, target_of
 from hdiforest.displays.chance import chance_range
 from hdiforest.displays.style import (

@@ -1,4 +1,4 @@
-"""Calibrate on rows with known targets: out of bag, or rows that took no part in the fit."""
+"""Calibrates by out-of-bag rows or by rows held out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest.calibration.audit import audit
-from hdiforest.calibration.candidates import DEFAULT_KINDS, LEVELS, Base, Candidates
-from hdiforest.calibration.choice import Choice, Objective, Rule, calibrated, padded_base, rule_for
-from hdiforest.calibration.coverages import checked_coverages, warn_of_infinite
-from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.record import Calibration, Level, check_confidence
+from hdiforest.calibration._bases import DEFAULT_KINDS, LEVELS, Base, Candidates
+from hdiforest.calibration._postprocess import Finish
+from hdiforest.calibration._result import Calibration, Level, audit, check_confidence
+from hdiforest.calibration._scores import checked_coverages, warn_of_infinite
+from hdiforest.calibration._selection import (
+    Choice,
+    Objective,
+    Rule,
+    calibrated,
+    padded_base,
+    rule_for,
+)
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 
@@ -133,7 +139,7 @@ def calibrate_split(
     Notes
     -----
     Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
-    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration.pads`.
+    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._scores`.
     """
     candidates = Candidates.of(bases, ends, y, weights)
     if confidence is not None:

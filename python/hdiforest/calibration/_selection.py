@@ -1,4 +1,4 @@
-"""Which base interval serves a coverage: the one that is narrowest once padded and finished."""
+"""Which base intervals give the narrowest calibrated ones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import numpy as np
 
 from hdiforest._utils.checks import check_name
 from hdiforest._utils.typing import Array
-from hdiforest.calibration.candidates import FAMILIES, KINDS, Base, Candidates
-from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.intervals import hull, nested, padded
-from hdiforest.calibration.pads import conformity_scores, pad
+from hdiforest.calibration._bases import FAMILIES, KINDS, Base, Candidates
+from hdiforest.calibration._postprocess import Finish, hull, nested, padded
+from hdiforest.calibration._scores import conformity_scores, pad
 from hdiforest.metrics import coverage_score, interval_score, mean_width_score
 
 Objective = Literal["width", "interval_score"]
+
+
 OBJECTIVES = ("width", "interval_score")
+
 
 # With fewer rows the narrowest candidate covers too little: the choice fits their noise.
 MIN_ROWS_TO_CHOOSE = 500
+
+
 FIXED_KIND, FIXED_LEVEL = "equal_tailed", 0.8
 
 

@@ -1,4 +1,4 @@
-"""Candidates of a calibration: which base intervals are tried, and their ends for its rows."""
+"""Base intervals: which are tried, and their ends for the rows of a calibration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CV+ and jackknife+: scores of held-out rows, each added to the intervals of its own forest."""
+"""CV+ and jackknife+: intervals from the forests that did not see a row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 
 from hdiforest._utils.checks import check_name
 from hdiforest._utils.typing import Array
-from hdiforest.calibration.audit import Audit, measure
-from hdiforest.calibration.base_record import Record
-from hdiforest.calibration.coverages import warn_of_infinite
-from hdiforest.calibration.finish import Finish
-from hdiforest.calibration.intervals import nested, padded
-from hdiforest.calibration.pads import conformity_scores, pad, rank, weight_needed
+from hdiforest.calibration._postprocess import Finish, nested, padded
+from hdiforest.calibration._result import Audit, Record, measure
+from hdiforest.calibration._scores import (
+    conformity_scores,
+    pad,
+    rank,
+    warn_of_infinite,
+    weight_needed,
+)
 
 METHODS = ("cv+", "jackknife+")
 
