@@ -138,7 +138,7 @@ def test_a_missing_matplotlib_is_named_before_any_work(display, monkeypatch):
 
 def test_the_names_are_known_before_matplotlib_is_imported(tmp_path):
     code = (
-        "import sys, hdiforest; hdiforest.IntervalDisplay, hdiforest.displays.style;"
+        "import sys, hdiforest; hdiforest.IntervalDisplay, hdiforest.displays._common;"
         "print('matplotlib' in sys.modules)"
     )
     assert run_python(code, cwd=tmp_path).split() == ["False"]

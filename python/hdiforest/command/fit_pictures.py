@@ -12,8 +12,7 @@ from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.optional import need
 from hdiforest.command.prediction import levels_to_show
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays.asked import out_of_bag_of
-from hdiforest.displays.style import BLUE, axes_for, percent, plain, plain_numbers
+from hdiforest.displays._common import BLUE, axes_for, out_of_bag_of, percent, plain, plain_numbers
 from hdiforest.estimator import HDIForestRegressor
 from hdiforest.predicting import chosen_kind_and_levels
 

@@ -1,8 +1,8 @@
 """Pictures of intervals and distributions, in scikit-learn's convention of displays."""
 
-from hdiforest.displays.calibration import CalibrationDisplay
-from hdiforest.displays.distribution import DistributionDisplay
-from hdiforest.displays.intervals import IntervalDisplay
-from hdiforest.displays.widths import WidthDisplay
+from hdiforest.displays._calibration import CalibrationDisplay
+from hdiforest.displays._distribution import DistributionDisplay
+from hdiforest.displays._intervals import IntervalDisplay
+from hdiforest.displays._widths import WidthDisplay
 
 __all__ = ["CalibrationDisplay", "DistributionDisplay", "IntervalDisplay", "WidthDisplay"]

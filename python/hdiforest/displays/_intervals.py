@@ -11,15 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.displays.asked import (
-    intervals_of,
-    out_of_bag_of,
-    predictions_of,
-    target_label,
-    target_of,
-)
-from hdiforest.displays.shown_rows import checked_feature, drawn_rows, feature_of, one_per_row
-from hdiforest.displays.style import (
+from hdiforest.displays._common import (
     BLUE,
     INK,
     PALE_BLUE,
@@ -27,12 +19,21 @@ from hdiforest.displays.style import (
     VERMILLION,
     Style,
     axes_for,
+    checked_feature,
+    drawn_rows,
+    feature_of,
+    intervals_of,
+    one_per_row,
+    out_of_bag_of,
     percent,
     plain_numbers,
+    predictions_of,
     require_matplotlib,
     set_limits,
     shades,
     styled,
+    target_label,
+    target_of,
 )
 from hdiforest.metrics import coverage_score
 from hdiforest.metrics._checks import checked

@@ -11,9 +11,7 @@ from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration._result import check_confidence
-from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_label, target_of
-from hdiforest.displays.chance import chance_range
-from hdiforest.displays.style import (
+from hdiforest.displays._common import (
     BLUE,
     GREY,
     MIST,
@@ -21,11 +19,16 @@ from hdiforest.displays.style import (
     VERMILLION,
     Style,
     axes_for,
+    chance_range,
+    intervals_of,
+    out_of_bag_of,
     percent,
     plain,
     plain_numbers,
     require_matplotlib,
     styled,
+    target_label,
+    target_of,
 )
 from hdiforest.metrics._checks import checked
 from hdiforest.metrics._intervals import strata_by_width

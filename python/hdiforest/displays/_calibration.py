@@ -13,17 +13,19 @@ from hdiforest._utils.meta_estimators import model_in
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration._result import check_confidence
-from hdiforest.displays.asked import intervals_of, out_of_bag_of, target_of
-from hdiforest.displays.chance import chance_range
-from hdiforest.displays.style import (
+from hdiforest.displays._common import (
     CURVES,
     GREY,
     MIST,
     Style,
     axes_for,
+    chance_range,
+    intervals_of,
+    out_of_bag_of,
     percent,
     require_matplotlib,
     styled,
+    target_of,
 )
 from hdiforest.metrics import coverage_score
 

@@ -11,18 +11,21 @@ from hdiforest._utils.blocks import n_rows_of
 from hdiforest._utils.checks import check_choice, reals, significant
 from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest._utils.typing import Array
-from hdiforest.displays.asked import checked_output, intervals_of, target_label, target_of
-from hdiforest.displays.style import (
+from hdiforest.displays._common import (
     BLUE,
     GREY,
     VERMILLION,
     Style,
     axes_for,
+    checked_output,
+    intervals_of,
     percent,
     plain_numbers,
     require_matplotlib,
     set_limits,
     styled,
+    target_label,
+    target_of,
 )
 
 WHAT = ("mass", "cdf")
