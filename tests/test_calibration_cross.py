@@ -13,6 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import (
     CrossCalibration,
     Finish,
@@ -22,7 +23,6 @@ from hdiforest.calibration import (
 )
 from hdiforest.calibration._cross import kth_shifted
 from hdiforest.cross_fit import fold_rows
-from hdiforest.fitted import TrainingRows
 from hdiforest.metrics import coverage_score
 
 from . import calibration_twin as twin
@@ -187,7 +187,7 @@ def test_a_model_covers_and_its_intervals_are_nested(model):
 
 def test_blocks_and_threads_change_no_bit(model, monkeypatch):
     whole = model.predict_interval(X_NEW, COVERAGES)
-    monkeypatch.setattr("hdiforest.cross_intervals._ENDS_AT_ONCE", 4 * 77)
+    monkeypatch.setattr("hdiforest._model.predict._ENDS_AT_ONCE", 4 * 77)
     model.n_jobs = 2
     assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
 

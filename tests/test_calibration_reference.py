@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.base_intervals import base_intervals
+from hdiforest._model.fitted import base_intervals
+from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import DEFAULT_KINDS, Base, Finish
 from hdiforest.calibration._bases import Candidates
 from hdiforest.calibration._postprocess import padded
 from hdiforest.calibration._selection import narrowest
-from hdiforest.oob_intervals import OutOfBagIntervals
 
 from .oracle import ROOT, SKLEARN
 

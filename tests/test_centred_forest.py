@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
-from hdiforest.oob_centres import OutOfBagCentres
+from hdiforest._model.out_of_bag import OutOfBagCentres
 
 X, Y = make_regression(200, 4, noise=20, random_state=0)
 X_NEW = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)

@@ -5,8 +5,9 @@ import pytest
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
-from hdiforest import HDIForestRegressor, fitted
-from hdiforest.bags import KnownBags, RedrawnBags
+from hdiforest import HDIForestRegressor
+from hdiforest._model import fitted
+from hdiforest._model.training_rows import KnownBags, RedrawnBags
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(150, 3)).astype(np.float32)

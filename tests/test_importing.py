@@ -20,7 +20,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from hdiforest import HDIForestRegressor, sklearn_forest
+from hdiforest import HDIForestRegressor
+from hdiforest._model import sklearn_forest
 
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
 

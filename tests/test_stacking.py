@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
-from hdiforest.boosted_mean import BoostedMean
-from hdiforest.oob_intervals import OutOfBagIntervals
-from hdiforest.stacking import RegressorMean, boosted_mean, is_plain_boosting
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.residuals import BoostedMean
+from hdiforest._model.stacking import RegressorMean, boosted_mean, is_plain_boosting
 
 X, Y = make_friedman1(600, 6, noise=1, random_state=0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)

@@ -30,10 +30,10 @@ from hdiforest import (
     quantile_views,
 )
 from hdiforest import rows as rows_module
+from hdiforest._model.training_hint import digest_of
 from hdiforest.batch import BatchScorer
 from hdiforest.metrics import interval_scorer
 from hdiforest.quantile_forest import RandomForestQuantileRegressor
-from hdiforest.training_hint import digest_of
 
 from .called import run
 

@@ -11,12 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from hdiforest._tables.frames import Output
-from hdiforest._tables.names import interval_names
-from hdiforest._utils.checks import check_flag, check_name, check_names
-from hdiforest._utils.random_state import checked_seed
-from hdiforest._utils.typing import Kind
-from hdiforest.calibrating import (
+from hdiforest._model.calibrate import (
     DEFAULT_COVERAGES,
     MAX_ROWS,
     Settings,
@@ -24,6 +19,14 @@ from hdiforest.calibrating import (
     calibrated_by_split,
     calibrated_out_of_bag,
 )
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import calibrated_intervals
+from hdiforest._model.stacking import check_mean
+from hdiforest._tables.frames import Output
+from hdiforest._tables.names import interval_names
+from hdiforest._utils.checks import check_flag, check_name, check_names
+from hdiforest._utils.random_state import checked_seed
+from hdiforest._utils.typing import Kind
 from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
 from hdiforest.calibration._bases import BaseKind, checked_targets
 from hdiforest.calibration._result import check_confidence
@@ -31,12 +34,9 @@ from hdiforest.calibration._scores import checked_coverages
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 from hdiforest.conditional import ConditionalDistributions
 from hdiforest.cross_fit import cross_fitted, fold_rows
-from hdiforest.fitted import FittedForest
 from hdiforest.out_of_bag import OutOfBagDistributions
 from hdiforest.output import ends_of_kind, joined, mean_and_intervals
-from hdiforest.predicting import calibrated_intervals
 from hdiforest.rows import Block, Rows, checked_blocks, concatenated
-from hdiforest.stacking import check_mean
 from hdiforest.table_steps import TableSteps
 
 METHODS = ("oob", "split", "cv+", "jackknife+")

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
+from hdiforest._model.calibrate import DEFAULT_COVERAGES
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names
 from hdiforest._utils.blocks import n_rows_of
 from hdiforest._utils.checks import check_flag
 from hdiforest._utils.typing import Kind
-from hdiforest.calibrating import DEFAULT_COVERAGES
 from hdiforest.calibration import Base, Calibration, calibrate_split
 from hdiforest.calibration._bases import BaseKind, check_base, checked_targets
 from hdiforest.calibration._scores import checked_coverages

@@ -23,12 +23,12 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.categories import MappedColumn, OneHotColumn, Operation, ScaledColumn
 from hdiforest._tables.columns import Column
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import raw_table
 from hdiforest._utils.blocks import row_blocks
-from hdiforest.fitted import FittedForest
 from hdiforest.table_steps import TableSteps
 
 _OR_ELSE = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._model.predict import AnyKind
 from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils.typing import Array
 from hdiforest.batch import BatchScorer
-from hdiforest.predicting import AnyKind
 
 __all__ = ["predict_interval"]
 

@@ -18,20 +18,21 @@ from sklearn.utils import Tags, get_tags
 
 from hdicore import Scorer
 from hdiforest import model_file
+from hdiforest._model.calibrate import calibrated_by_default
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.sklearn_forest import why_no_means
+from hdiforest._model.training_hint import TrainingRowsHint, digest_of
+from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.warnings import callers_level
 from hdiforest.base import BaseForestModel
 from hdiforest.calibrated import CalibratedIntervals
-from hdiforest.calibrating import calibrated_by_default
 from hdiforest.coded_steps import with_coding
-from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS, FittedForest, Weighting
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
-from hdiforest.sklearn_forest import why_no_means
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, matches_forest, trained
-from hdiforest.training_hint import TrainingRowsHint, digest_of
 
 
 class HDIForestRegressor(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.fitted import ANY_WEIGHTING, WEIGHTINGS
+from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS
 
 
 def _is_text(value: Any) -> bool:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.residuals import BoostedMean, CentredForest
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.boosted_mean import BoostedMean
 from hdiforest.calibration import from_arrays, to_arrays
-from hdiforest.centred import CentredForest
-from hdiforest.fitted import FittedForest, TrainingRows
-from hdiforest.jackknife import Jackknife
 
 State = dict[str, Any]
 

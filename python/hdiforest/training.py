@@ -13,6 +13,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
+from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
+from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.frames import as_table
 from hdiforest._utils.meta_estimators import (
     forest_of,
@@ -23,10 +25,8 @@ from hdiforest._utils.meta_estimators import (
     transformed_targets,
     weight_options,
 )
-from hdiforest.fitted import TrainingRows, Weighting
 from hdiforest.recorded_fit import fit_recorded
 from hdiforest.rows import checked_sample_weight, checked_table_targets, checked_training_rows
-from hdiforest.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
 from hdiforest.table_steps import (
     TableSteps,
     dense_rows,

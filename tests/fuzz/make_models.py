@@ -15,8 +15,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
+from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import Calibration, Choice, Finish, Level
-from hdiforest.oob_intervals import OutOfBagIntervals
 
 N = 14
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from hdiforest import model_file
-from hdiforest.fitted import FittedForest
+from hdiforest._model.fitted import FittedForest
 
 
 class _Identity(NamedTuple):

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import Batch, Results, batch_of
@@ -20,8 +22,6 @@ from hdiforest._utils.blocks import BLOCK_CELLS
 from hdiforest._utils.checks import alternatives, check_flag, shares
 from hdiforest.batch.opened import Opened, opened
 from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
-from hdiforest.fitted import FittedForest
-from hdiforest.predicting import AnyKind, chosen_kind_and_levels, mean_and_intervals
 
 
 class BatchScorer:

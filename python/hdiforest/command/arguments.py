@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
+from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING
 from hdiforest._tables.read import BATCH_ROWS
 from hdiforest._utils.typing import Kind
@@ -30,7 +31,6 @@ from hdiforest.command.argument_types import (
     two_or_more,
 )
 from hdiforest.command.report import CALIBRATED_LEVELS, report_error
-from hdiforest.fitted import WEIGHTINGS
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.columns import CodingError, NumberColumn
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.formats import checked_features, numbers
@@ -16,7 +17,6 @@ from hdiforest._tables.read import TableError, TableReader
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.optional import need
 from hdiforest.command.prediction import Rows, feature_columns
-from hdiforest.fitted import FittedForest
 
 
 class Features:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import AnyKind, UnknownCoverageError, chosen_kind_and_levels
 from hdiforest._tables.read import TableError, TableReader
 from hdiforest.calibration._result import Record
 from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
-from hdiforest.fitted import FittedForest
-from hdiforest.predicting import AnyKind, UnknownCoverageError, chosen_kind_and_levels
 
 if TYPE_CHECKING:
     from hdiforest.estimator import HDIForestRegressor

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest import model_file
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest.calibration._result import Record
 from hdiforest.command.report import aligned
-from hdiforest.fitted import WEIGHTINGS, FittedForest
 
 
 @dataclass(frozen=True)

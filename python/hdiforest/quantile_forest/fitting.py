@@ -13,17 +13,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples
 
 from hdicore import LeafIndex, Scorer
+from hdiforest._model.sklearn_forest import forest_and_bags
+from hdiforest._model.training_rows import TrainingRows, leaf_bounds
 from hdiforest._utils.blocks import BLOCK_IDS, row_blocks
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
-from hdiforest.fitted import TrainingRows
-from hdiforest.monotonic import leaf_bounds
 from hdiforest.pickling import State, index_from_state, index_state
 from hdiforest.quantile_forest.answers import Source
 from hdiforest.quantile_forest.arguments import asked_levels
 from hdiforest.quantile_forest.leaf_samples import LeafSamples, leaf_limit
 from hdiforest.quantile_forest.out_of_bag import trees_to_ask
-from hdiforest.sklearn_forest import forest_and_bags
 
 Duplicates = Iterable[Sequence[int]] | None
 

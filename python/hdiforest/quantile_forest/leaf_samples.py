@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
-from hdiforest.fitted import TrainingRows, TreeBlock
-from hdiforest.monotonic import Bounds, clipped_index
+from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clipped_index
 from hdiforest.quantile_forest.arguments import INTEGERS, NUMBERS
 
 Counts = NDArray[np.unsignedinteger]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.warnings import callers_level
-from hdiforest.fitted import TrainingRows
 
 
 def trees_out_of_bag(

@@ -1,177 +1,58 @@
-"""What a fitted model is: a compiled forest, the index of its training rows, and these rows."""
+"""FittedForest: a compiled forest, the index of its training rows, and what is kept with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model.residuals import CentredForest
+from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
-from hdiforest._utils.checks import alternatives
-from hdiforest.bags import Bags, KnownBags
-from hdiforest.calibration import Calibration, CrossCalibration, Level
-from hdiforest.centred import CentredForest
-from hdiforest.jackknife import Jackknife
+from hdiforest._utils.typing import Array, Kind
+from hdiforest.calibration import FIXED_RAW, Base, Calibration, CrossCalibration, Level
 
-Weighting = Literal["all", "inbag", "oob", "monotonic"]
-# What each mode of weighting counts in a leaf.
-WEIGHTINGS: dict[Weighting, str] = {
-    "all": "all training rows of a leaf",
-    "inbag": "training rows as often as the tree drew them",
-    "oob": "training rows that the tree did not see",
-    "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
-}
-ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
-# By these a leaf counts a row only if its tree drew the row.
-IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
+_MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 
 
-_BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
+@dataclass(frozen=True, eq=False)
+class Jackknife:
+    """For each of m training rows the forest of the trees that did not draw it."""
 
-
-class TreeBlock(NamedTuple):
-    """What is known of the training rows in some trees."""
-
-    first: int  # of the trees
-    leaves: NDArray[np.int32]  # (n, k)
-    counts: NDArray[np.unsignedinteger] | None  # (n, k) times drawn; None: once
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The rows a forest was fitted on, and how often each tree drew them."""
-
-    X: NDArray[np.float32]  # (n, n_features)
-    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
-    sample_weight: NDArray[np.float64] | None  # (n,)
-    bags: Bags | None  # None: every tree used each row once
-    # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
-    # drawn (bootstrapped forests since scikit-learn 1.9).
-    counts_are_weighted: bool
+    index: LeafIndex  # of the rows as the trees drew them
+    drawn: NDArray[np.bool_]  # (m, n_trees) whether a tree drew the row
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
-        """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
-        counts = arrays.get("counts")
-        bags = None if counts is None else KnownBags(counts)
-        weight = arrays.get("sample_weight")
-        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
+    def checked(cls, forest: Forest, index: LeafIndex, drawn: NDArray[np.bool_]) -> Jackknife:
+        """Return the parts together, or raise ValueError if they are not of one forest."""
+        if index.n_outputs != 1 or list(index.n_leaves) != list(forest.n_leaves):
+            raise ValueError("the index of the jackknife must be of the forest and one target")
+        if drawn.dtype != np.bool_ or drawn.ndim != 2 or drawn.shape[1] != forest.n_trees:
+            raise ValueError(f"drawn must be bool of shape (m, {forest.n_trees})")
+        return cls(index, drawn)
 
-    def arrays(self) -> dict[str, NDArray[Any] | None]:
-        """Return what `from_arrays` takes."""
-        counts = None if self.bags is None else self.bags.matrix()
-        return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
+    def own_intervals(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+        """Return the base interval of each of the m rows itself, in given leaves, (m, 2)."""
+        return self._read(np.where(self.drawn, np.int32(-1), leaves), n_threads)
 
-    @property
-    def feature_range(self) -> NDArray[np.float32]:
-        """See `FittedForest`."""
-        where: Any = True if self.sample_weight is None else self.has_weight[:, None]
-        low, high = (
-            end.reduce(self.X, axis=0, initial=np.nan, where=where) for end in (np.fmin, np.fmax)
-        )
-        return np.stack([low, high])
+    def intervals(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+        """Return the base intervals of rows in given leaves (n, n_trees), (m, n, 2)."""
+        ends = np.empty((len(leaves), len(self.drawn), 2))
+        step = max(1, _MERGES_AT_ONCE // len(self.drawn))
+        for begin in range(0, len(leaves), step):
+            part = slice(begin, begin + step)
+            masked = np.where(self.drawn, np.int32(-1), leaves[part, np.newaxis])
+            found = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
+            ends[part] = found.reshape(-1, len(self.drawn), 2)
+        return ends.transpose(1, 0, 2)
 
-    @property
-    def has_weight(self) -> NDArray[np.bool_]:
-        """Whether each row weighs anything, (n,): to the forest the others are not there."""
-        if self.sample_weight is None:
-            return np.ones(len(self.y), dtype=bool)
-        positive: NDArray[np.bool_] = self.sample_weight > 0
-        return positive
-
-    def in_bag_weights(self, drawn: NDArray[np.unsignedinteger] | None) -> NDArray[np.float64]:
-        """Weight of each row inside a tree that drew it so often, (n,)."""
-        weights = np.ones(len(self.y)) if drawn is None else drawn.astype(float)
-        if self.sample_weight is None or not self.counts_are_weighted:
-            return weights
-        return weights * self.sample_weight
-
-    def drawn(self, block: TreeBlock) -> NDArray[np.unsignedinteger]:
-        """How often some trees drew each row, (n, k), without rows that have no weight."""
-        counts = block.counts
-        if counts is None:
-            counts = np.ones(block.leaves.shape, dtype=np.uint8)
-        has_weight = self.has_weight
-        return counts if has_weight.all() else counts * has_weight[:, None]
-
-    def blocks(
-        self,
-        forest: Forest,
-        leaves: NDArray[np.int32] | None = None,
-        n_threads: int = 0,
-        *,
-        counted: bool = True,
-    ) -> Iterator[TreeBlock]:
-        """Yield some trees at a time, which take little memory beside an index of all.
-
-        The rows are routed, unless their `leaves` (n, n_trees) are given. Unless they are to be
-        `counted`, counts are None.
-        """
-        bags = self.bags if counted else None
-        n_trees = forest.n_trees
-        few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
-        at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
-        order = None
-        if leaves is None and n_trees > 1:
-            # Rows that share a leaf of one tree share much of their way in the others.
-            order = np.argsort(forest.leaves_of_trees(self.X, 0, 1, n_threads=n_threads)[:, 0])
-        for first in range(0, n_trees, at_once):
-            last = min(first + at_once, n_trees)
-            if leaves is None:
-                own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
-            else:
-                own = leaves[:, first:last]
-            counts = None if bags is None else bags.of_trees(first, last)
-            yield TreeBlock(first, own, counts)
-
-    def index(
-        self,
-        forest: Forest,
-        leaves: NDArray[np.int32] | None,
-        weights: Weighting,
-        *,
-        targets: NDArray[np.float64] | None = None,
-        keep_row_weights: bool = False,
-        check: Callable[[TreeBlock], None] | None = None,
-        n_threads: int = 0,
-    ) -> LeafIndex:
-        """Index the rows by their leaves; `targets` may stand in for y.
-
-        The rows are routed, unless their `leaves` (n, n_trees) are given. `check` is called once
-        with each block of trees.
-        """
-        sample_weight = self.sample_weight
-        if weights in IN_BAG and not self.counts_are_weighted:
-            sample_weight = None
-        checks = [] if check is None else [check]
-
-        def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
-            counted = bool(checks) or weights != "all"
-            for block in self.blocks(forest, leaves, n_threads, counted=counted):
-                for check in checks:
-                    check(block)
-                yield block.leaves, _counted(block.counts, weights)
-            checks.clear()
-
-        return LeafIndex.from_blocks(
-            blocks,
-            self.y if targets is None else targets,
-            forest.n_leaves,
-            sample_weight=sample_weight,
-            keep_row_weights=keep_row_weights,
-            n_threads=n_threads,
-        )
-
-
-def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> NDArray[Any] | None:
-    """How often an index counts rows that were drawn so often; None: once."""
-    if counts is None or weights == "all":
-        return None
-    return counts if weights in IN_BAG else counts == 0
+    def _read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+        kind = cast("Kind", FIXED_RAW.kind)
+        return self.index.intervals(leaves, FIXED_RAW.level, kind, n_threads=n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,3 +182,31 @@ class FittedForest:
             index = rows.index(forest, None, self.weights, targets=positions, n_threads=n)
             self._row_scorers.append(Scorer(forest, index))
         return self._row_scorers[0]
+
+
+def base_intervals(
+    fitted: FittedForest,
+    X: NDArray[np.float32] | NDArray[np.float64],
+    bases: Sequence[Base],
+    n_threads: int,
+    mean: Array | None = None,
+) -> Array:
+    """Return the intervals of rows by each of k bases, (n, 2, k).
+
+    Those of one family are read at once. All but raw ones need `fitted.centred`. `mean`, an array
+    (n,), is filled with the means of the rows, in the same pass as raw intervals.
+    """
+    ends = np.empty((len(X), 2, len(bases)))
+    if mean is not None and all(base.family != "raw" for base in bases):
+        fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+    for family in dict.fromkeys(base.family for base in bases):
+        at = [j for j, base in enumerate(bases) if base.family == family]
+        levels = [bases[j].level for j in at]
+        kinds = [cast("Kind", bases[j].kind) for j in at]
+        if family == "raw":
+            scorer = fitted.scorer
+            ends[..., at] = scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
+        else:
+            centred = cast("CentredForest", fitted.centred)
+            ends[..., at] = centred.intervals(X, levels, kinds, n_threads)
+    return ends

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import why_not_out_of_bag
 from hdiforest._utils.warnings import HINTS_LEFT, Instead, callers_level
-from hdiforest.fitted import FittedForest
-from hdiforest.predicting import why_not_out_of_bag
 
 _CELLS_AT_ONCE = 1 << 18  # so that the copy stays in the cache
 

@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hdiforest.monotonic import leaf_bounds
+from hdiforest._model.training_rows import leaf_bounds
 
 Floats = NDArray[np.floating[Any]]
 
+
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
+
 
 # Largest relative error of one operation in float64, and largest error near 0.
 _UNIT = 2.0**-53
+
+
 _LEAST = 2.0**-1074
 
 

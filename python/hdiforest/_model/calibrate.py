@@ -1,4 +1,4 @@
-"""Calibrates a fitted forest: on its training rows out of bag, or on rows of their own (split)."""
+"""Calibrates a fitted forest: by its out-of-bag rows, by rows held out, by jackknife+."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest.base_intervals import base_intervals
+from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import (
     DEFAULT_KINDS,
     FIXED_RAW,
@@ -25,13 +27,16 @@ from hdiforest.calibration import (
 from hdiforest.calibration._bases import BaseKind, Candidates
 from hdiforest.calibration._scores import rows_needed
 from hdiforest.calibration._selection import Objective, narrowest
-from hdiforest.fitted import FittedForest, TrainingRows
-from hdiforest.jackknife import Jackknife
-from hdiforest.oob_intervals import OutOfBagIntervals
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
 USUAL_LEVEL = 0.9  # of what is predicted
+
+
 MAX_ROWS = 20_000  # whose coverage has a standard error of 0.2 %
+
+
 MAX_JACKKNIFE_ROWS = 1000  # each costs a merge for each row to predict
 
 

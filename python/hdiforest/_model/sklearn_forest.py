@@ -18,11 +18,17 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
+from hdiforest._model.leaf_checks import CRITERIA, TreeRows, disagreement
+from hdiforest._model.training_rows import (
+    Bags,
+    RedrawnBags,
+    TrainingRows,
+    TreeBlock,
+    Weighting,
+    clipped_index,
+    leaf_bounds,
+)
 from hdiforest._utils.checks import alternatives
-from hdiforest.bags import Bags, RedrawnBags
-from hdiforest.fitted import TrainingRows, TreeBlock, Weighting
-from hdiforest.leaf_records import CRITERIA, TreeRows, disagreement
-from hdiforest.monotonic import clipped_index, leaf_bounds
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
 
@@ -105,7 +111,11 @@ _READERS: dict[type, Callable[[Any], GrownForest]] = {
     ExtraTreeRegressor: _read_tree,
     BaggingRegressor: _read_bagging,
 }
+
+
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
+
+
 _READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
 
 
@@ -129,7 +139,7 @@ def import_forest(
     ValueError
         If the estimator is not understood or not fitted, the number of rows is not that of its
         fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
-        sample_weight than those of the fit. See `hdiforest.leaf_records.disagreement` for what
+        sample_weight than those of the fit. See `hdiforest._model.leaf_checks.disagreement` for what
         statistics cannot tell. If `weights` is "oob", and every tree was fitted on all rows; or
         "monotonic", and the forest has no constraints, or none in the unit of y.
     """

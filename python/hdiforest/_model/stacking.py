@@ -13,11 +13,9 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest
+from hdiforest._model.residuals import BoostedMean, Mean, Stacking
+from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.typing import Array
-from hdiforest.boosted_mean import BoostedMean
-from hdiforest.centred import Mean
-from hdiforest.fitted import TrainingRows
-from hdiforest.stacked import Stacking
 
 _N_FOLDS = 5
 

@@ -1,0 +1,1 @@
+"""What a fitted model is: read from scikit-learn's forest, predicts, is calibrated."""

@@ -1,0 +1,342 @@
+"""TrainingRows: targets, weights and bags of the rows of a fit, and their weight in each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import Forest, LeafIndex
+from hdiforest._utils.checks import alternatives
+
+Weighting = Literal["all", "inbag", "oob", "monotonic"]
+
+
+# What each mode of weighting counts in a leaf.
+WEIGHTINGS: dict[Weighting, str] = {
+    "all": "all training rows of a leaf",
+    "inbag": "training rows as often as the tree drew them",
+    "oob": "training rows that the tree did not see",
+    "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
+}
+
+
+ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
+
+
+# By these a leaf counts a row only if its tree drew the row.
+IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
+
+
+_BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
+
+
+class TreeBlock(NamedTuple):
+    """What is known of the training rows in some trees."""
+
+    first: int  # of the trees
+    leaves: NDArray[np.int32]  # (n, k)
+    counts: NDArray[np.unsignedinteger] | None  # (n, k) times drawn; None: once
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows a forest was fitted on, and how often each tree drew them."""
+
+    X: NDArray[np.float32]  # (n, n_features)
+    y: NDArray[np.float64]  # (n,) or (n, n_outputs)
+    sample_weight: NDArray[np.float64] | None  # (n,)
+    bags: Bags | None  # None: every tree used each row once
+    # Whether sample_weight multiplies the counts inside the trees, or decided how often rows were
+    # drawn (bootstrapped forests since scikit-learn 1.9).
+    counts_are_weighted: bool
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
+        """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
+        counts = arrays.get("counts")
+        bags = None if counts is None else KnownBags(counts)
+        weight = arrays.get("sample_weight")
+        return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
+
+    def arrays(self) -> dict[str, NDArray[Any] | None]:
+        """Return what `from_arrays` takes."""
+        counts = None if self.bags is None else self.bags.matrix()
+        return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, "counts": counts}
+
+    @property
+    def feature_range(self) -> NDArray[np.float32]:
+        """See `FittedForest`."""
+        where: Any = True if self.sample_weight is None else self.has_weight[:, None]
+        low, high = (
+            end.reduce(self.X, axis=0, initial=np.nan, where=where) for end in (np.fmin, np.fmax)
+        )
+        return np.stack([low, high])
+
+    @property
+    def has_weight(self) -> NDArray[np.bool_]:
+        """Whether each row weighs anything, (n,): to the forest the others are not there."""
+        if self.sample_weight is None:
+            return np.ones(len(self.y), dtype=bool)
+        positive: NDArray[np.bool_] = self.sample_weight > 0
+        return positive
+
+    def in_bag_weights(self, drawn: NDArray[np.unsignedinteger] | None) -> NDArray[np.float64]:
+        """Weight of each row inside a tree that drew it so often, (n,)."""
+        weights = np.ones(len(self.y)) if drawn is None else drawn.astype(float)
+        if self.sample_weight is None or not self.counts_are_weighted:
+            return weights
+        return weights * self.sample_weight
+
+    def drawn(self, block: TreeBlock) -> NDArray[np.unsignedinteger]:
+        """How often some trees drew each row, (n, k), without rows that have no weight."""
+        counts = block.counts
+        if counts is None:
+            counts = np.ones(block.leaves.shape, dtype=np.uint8)
+        has_weight = self.has_weight
+        return counts if has_weight.all() else counts * has_weight[:, None]
+
+    def blocks(
+        self,
+        forest: Forest,
+        leaves: NDArray[np.int32] | None = None,
+        n_threads: int = 0,
+        *,
+        counted: bool = True,
+    ) -> Iterator[TreeBlock]:
+        """Yield some trees at a time, which take little memory beside an index of all.
+
+        The rows are routed, unless their `leaves` (n, n_trees) are given. Unless they are to be
+        `counted`, counts are None.
+        """
+        bags = self.bags if counted else None
+        n_trees = forest.n_trees
+        few = min(max(n_threads, -(-n_trees // 25)), max(1, n_trees // 8))
+        at_once = max(few, _BLOCK_BYTES // (4 * len(self.X)))
+        order = None
+        if leaves is None and n_trees > 1:
+            # Rows that share a leaf of one tree share much of their way in the others.
+            order = np.argsort(forest.leaves_of_trees(self.X, 0, 1, n_threads=n_threads)[:, 0])
+        for first in range(0, n_trees, at_once):
+            last = min(first + at_once, n_trees)
+            if leaves is None:
+                own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
+            else:
+                own = leaves[:, first:last]
+            counts = None if bags is None else bags.of_trees(first, last)
+            yield TreeBlock(first, own, counts)
+
+    def index(
+        self,
+        forest: Forest,
+        leaves: NDArray[np.int32] | None,
+        weights: Weighting,
+        *,
+        targets: NDArray[np.float64] | None = None,
+        keep_row_weights: bool = False,
+        check: Callable[[TreeBlock], None] | None = None,
+        n_threads: int = 0,
+    ) -> LeafIndex:
+        """Index the rows by their leaves; `targets` may stand in for y.
+
+        The rows are routed, unless their `leaves` (n, n_trees) are given. `check` is called once
+        with each block of trees.
+        """
+        sample_weight = self.sample_weight
+        if weights in IN_BAG and not self.counts_are_weighted:
+            sample_weight = None
+        checks = [] if check is None else [check]
+
+        def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[Any] | None]]:
+            counted = bool(checks) or weights != "all"
+            for block in self.blocks(forest, leaves, n_threads, counted=counted):
+                for check in checks:
+                    check(block)
+                yield block.leaves, _counted(block.counts, weights)
+            checks.clear()
+
+        return LeafIndex.from_blocks(
+            blocks,
+            self.y if targets is None else targets,
+            forest.n_leaves,
+            sample_weight=sample_weight,
+            keep_row_weights=keep_row_weights,
+            n_threads=n_threads,
+        )
+
+
+def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> NDArray[Any] | None:
+    """How often an index counts rows that were drawn so often; None: once."""
+    if counts is None or weights == "all":
+        return None
+    return counts if weights in IN_BAG else counts == 0
+
+
+Counts = NDArray[np.unsignedinteger]  # (n, k) of k trees
+
+
+class Bags(Protocol):
+    """The rows that each tree drew."""
+
+    def of_trees(self, first: int, last: int) -> Counts:
+        """How often trees [first, last) drew each row, (n, last - first)."""
+
+    def matrix(self) -> Counts:
+        """How often each tree drew each row, (n, n_trees), in the smallest type that fits."""
+
+
+class KnownBags:
+    """Counts of all trees in one array."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def of_trees(self, first: int, last: int) -> Counts:
+        """See `Bags`."""
+        return self._counts[:, first:last]
+
+    def matrix(self) -> Counts:
+        """See `Bags`."""
+        return self._counts
+
+
+class RedrawnBags:
+    """Counts that follow from seeds. Drawing them takes some 20 ns for each row and tree."""
+
+    def __init__(
+        self,
+        n_rows: int,
+        n_trees: int,
+        draw: Callable[[int, int], Sequence[NDArray[np.integer]]],
+    ) -> None:
+        self._n_rows, self._n_trees = n_rows, n_trees
+        self._draw = draw  # the rows that trees [first, last) drew
+
+    def of_trees(self, first: int, last: int) -> Counts:
+        """See `Bags`. In Fortran order."""
+        counts = np.zeros((last - first, self._n_rows), dtype=np.uint8)
+        for t, drawn in enumerate(self._each(first, last)):
+            needed = np.min_scalar_type(drawn.max())
+            if needed.itemsize > counts.itemsize:
+                counts = counts.astype(needed)
+            counts[t] = drawn
+        return counts.T
+
+    def matrix(self) -> Counts:
+        """See `Bags`."""
+        return self.of_trees(0, self._n_trees)
+
+    @property
+    def each_row_once(self) -> bool:
+        """Whether every tree drew every row once."""
+        trees = range(self._n_trees)
+        return all((next(self._each(t, t + 1)) == 1).all() for t in trees)
+
+    def _each(self, first: int, last: int) -> Iterator[NDArray[np.intp]]:
+        """How often each of some trees drew each row, (n,)."""
+        for t in range(first, last):
+            [rows] = self._draw(t, t + 1)
+            yield np.bincount(rows, minlength=self._n_rows)
+
+
+class Bounds(NamedTuple):
+    """Lowest and highest target of each leaf of a tree, (n_leaves,) each."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def leaf_bounds(
+    tree: Any,
+    monotonic_cst: Sequence[int],
+    leaf_nodes: NDArray[np.int32],
+    values: NDArray[np.floating[Any]] | None = None,
+) -> Bounds:
+    """Return the bounds that a tree of scikit-learn respects in its leaves.
+
+    Where a constrained feature splits a node, the middle of the `values` (n_nodes,) of its two
+    children divides what lies below them; by default those that the tree predicts. O(n_nodes).
+    """
+    lower, upper = np.full(tree.node_count, -np.inf), np.full(tree.node_count, np.inf)
+    value, sign = tree.value[:, 0, 0] if values is None else values, np.asarray(monotonic_cst)
+    nodes = np.zeros(1, dtype=np.intp)  # of one depth
+    while nodes.size:
+        nodes = nodes[tree.children_left[nodes] >= 0]
+        left, right = tree.children_left[nodes], tree.children_right[nodes]
+        for child in (left, right):
+            lower[child], upper[child] = lower[nodes], upper[nodes]
+        middle = (value[left] + value[right]) / 2
+        for direction, low, high in ((1, left, right), (-1, right, left)):
+            split = sign[tree.feature[nodes]] == direction
+            upper[low[split]] = lower[high[split]] = middle[split]
+        nodes = np.concatenate([left, right])
+    return Bounds(lower[leaf_nodes], upper[leaf_nodes])
+
+
+def clipped_index(
+    forest: Forest,
+    y: NDArray[np.float64],
+    kept: Iterable[tuple[TreeBlock, NDArray[np.unsignedinteger]]],
+    bounds: Sequence[Bounds],
+    n_threads: int,
+    *,
+    sample_weight: NDArray[np.float64] | None = None,
+    pooled: bool = False,
+) -> LeafIndex:
+    """Return an index of targets (n,) that are moved within the bounds of each leaf.
+
+    `kept` says how often leaves keep rows. To the index, rows that a leaf moves to one of its
+    bounds are one row more: a row has other targets in other trees, and an index only one.
+    O(rows of the index * n_trees).
+
+    All targets of a leaf lie on its side of every constrained split. Of two rows that differ in a
+    constrained feature alone, the distribution of the upper one is therefore nowhere to the left of
+    that of the lower one in any tree, and so in their mean: means, quantiles and ends of
+    equal-tailed intervals are monotonic.
+    """
+    given = np.ones(len(y)) if sample_weight is None else sample_weight
+    targets, weights, trees, n = [y], [given], [], len(y)
+    for block, counts in kept:
+        for k in range(counts.shape[1]):
+            (rows,) = np.nonzero(counts[:, k])
+            leaf, count = block.leaves[rows, k], counts[rows, k].astype(np.uint32)
+            ends = np.stack(bounds[block.first + k], axis=1)  # (n_leaves, 2)
+            low, high = ends[leaf].T
+            stay = (low <= y[rows]) & (y[rows] <= high)
+            bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
+            moved = np.bincount(group, count[~stay]).astype(np.uint32)
+            weight = np.bincount(group, (count * given[rows])[~stay]) / moved
+            targets.append(ends.ravel()[bound])
+            weights.append(weight)
+            trees.append(
+                (
+                    np.concatenate([rows[stay], np.arange(n, n + len(bound))]),
+                    np.concatenate([leaf[stay], bound // 2]).astype(np.int32),
+                    np.concatenate([count[stay], moved]),
+                )
+            )
+            n += len(bound)
+    values = np.concatenate(targets)
+    # The index reads rows in the order of their targets, which is fastest if they lie in it.
+    order = np.argsort(values)
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n)
+
+    def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
+        for rows, leaf, count in trees:
+            leaves = np.zeros((n, 1), dtype=np.int32)
+            times = np.zeros((n, 1), dtype=np.uint32)
+            leaves[place[rows], 0], times[place[rows], 0] = leaf, count
+            yield leaves, times
+
+    return LeafIndex.from_blocks(
+        blocks,
+        values[order],
+        forest.n_leaves,
+        sample_weight=None if sample_weight is None else np.concatenate(weights)[order],
+        pooled=pooled,
+        n_threads=n_threads,
+    )
