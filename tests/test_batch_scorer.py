@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest.batch import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .oracle import run_python
 
@@ -70,7 +70,7 @@ def test_numbers_are_the_estimators(folder, kind, n_threads):
 
 def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
     whole = scorer(ROWS)
-    monkeypatch.setattr("hdiforest.batch.scorer.BLOCK_CELLS", 21)
+    monkeypatch.setattr("hdiforest.serving._batch_scorer.BLOCK_CELLS", 21)
     pd.testing.assert_frame_equal(scorer(ROWS), whole)
     batch = pa.RecordBatch.from_pandas(ROWS, preserve_index=False)
     assert scorer(batch).column(1).to_pylist() == whole["prediction"].tolist()
@@ -401,7 +401,7 @@ def test_models_that_are_mapped_and_copies_are_told_apart(folder):
 def test_a_process_opens_a_model_once(folder, monkeypatch):
     scorer = BatchScorer(folder / "raw.hdi", 0.9)
     monkeypatch.setattr(
-        "hdiforest.model_file.load", lambda path, mapped: pytest.fail("opened again")
+        "hdiforest.serving._model_file.load", lambda path, mapped: pytest.fail("opened again")
     )
     worker = pickle.loads(pickle.dumps(scorer))
     worker(ROWS)
@@ -429,5 +429,5 @@ def test_a_worker_loads_neither_scikit_learn_nor_scipy_nor_pandas(folder, model,
     loaded = set(run_python(SCORES, pickled, tmp_path / "rows.arrow", cwd=tmp_path).split())
     assert "hdiforest" in loaded
     assert not loaded & {"sklearn", "scipy", "pandas", "joblib", "polars"}
-    imported = run_python("import sys, hdiforest.batch; print(*sys.modules)", cwd=tmp_path)
+    imported = run_python("import sys, hdiforest.serving; print(*sys.modules)", cwd=tmp_path)
     assert not set(imported.split()) & {"sklearn", "scipy", "pandas", "joblib", "pyarrow"}

@@ -21,7 +21,6 @@ from hdiforest import (
     WidthDisplay,
     from_leaves,
 )
-from hdiforest.batch import BatchScorer
 from hdiforest.calibration import Finish
 from hdiforest.metrics import (
     coverage_score,
@@ -30,6 +29,7 @@ from hdiforest.metrics import (
     interval_scorer,
     pinball_scorer,
 )
+from hdiforest.serving import BatchScorer
 
 from .calibration_twin import two_kinds_of_rows
 from .oracle import SKLEARN

@@ -15,11 +15,12 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
-from hdiforest import HDIForestRegressor, model_file
+from hdiforest import HDIForestRegressor
 from hdiforest._tables.formats import FORMATS, open_table, write_table
 from hdiforest._utils import optional as extras
 from hdiforest._utils.checks import significant
 from hdiforest.command import progress, score
+from hdiforest.serving import _model_file as model_file
 
 from .called import failure, read, run
 from .oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED

@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest._utils.checks import significant
-from hdiforest.batch import BatchScorer
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
+from hdiforest.serving import BatchScorer
 
 from .called import failure, read, run
 

@@ -11,7 +11,7 @@ from .oracle import ROOT
 pytestmark = pytest.mark.docs
 
 PACKAGES = [
-    *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.dask"),
     *("hdiforest.metrics", "hdiforest.quantile_forest"),
 ]
 if find_spec("skpro"):

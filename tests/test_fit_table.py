@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.batch import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .called import failure, run
 from .oracle import ROOT

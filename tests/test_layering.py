@@ -189,7 +189,9 @@ def test_floors_of_files_are_few():
 def test_no_import_of_the_user_layer_runs_in_a_circle():
     graph = user_layer_imports()
     # Of a package, of a name in a module, and inside a function.
-    assert {"hdiforest.model_file", "hdiforest._model.fitted"} <= graph["hdiforest.command.summary"]
+    assert {"hdiforest.serving._model_file", "hdiforest._model.fitted"} <= graph[
+        "hdiforest.command.summary"
+    ]
     assert "hdiforest.command.score" in graph["hdiforest.command.cli"]
     try:
         TopologicalSorter(graph).prepare()

@@ -16,8 +16,10 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 import hdicore
-from hdiforest import LeafModel, from_leaves, leaf_file, tensor_file
+from hdiforest import LeafModel, from_leaves
 from hdiforest._utils import blocks
+from hdiforest.serving import _leaf_file as leaf_file
+from hdiforest.serving import _tensor_file as tensor_file
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)

@@ -16,9 +16,11 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdicore import _core
-from hdiforest import HDIForestRegressor, LeafModel, from_leaves, model_file, tensor_file
+from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 from hdiforest.command.summary import contents as described
-from hdiforest.model_schema import FACTS
+from hdiforest.serving import _model_file as model_file
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import FACTS
 
 from .oracle import run_python
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
 
 WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
 PACKAGES = (
-    *("hdicore", "hdiforest", "hdiforest.batch", "hdiforest.dask"),
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.dask"),
     *("hdiforest.metrics", "hdiforest.quantile_forest"),
 )
 

@@ -31,9 +31,9 @@ from hdiforest import (
 )
 from hdiforest import rows as rows_module
 from hdiforest._model.training_hint import digest_of
-from hdiforest.batch import BatchScorer
 from hdiforest.metrics import interval_scorer
 from hdiforest.quantile_forest import RandomForestQuantileRegressor
+from hdiforest.serving import BatchScorer
 
 from .called import run
 

@@ -32,11 +32,11 @@ RUN = (
     "print(open('/proc/self/status').read()); sys.exit(code)"
 )
 IMPORT = (
-    "import time; t = time.perf_counter(); import hdiforest.batch;"
+    "import time; t = time.perf_counter(); import hdiforest.serving;"
     "print(time.perf_counter() - t, open('/proc/self/status').read())"
 )
 WORKER = (
-    "import sys, pyarrow as pa; from hdiforest.batch import BatchScorer;"
+    "import sys, pyarrow as pa; from hdiforest.serving import BatchScorer;"
     "s = BatchScorer(sys.argv[1], 0.9); s({n: [0.5] * 20000 for n in s.features});"
     "print('ready', flush=True); input()"
 )

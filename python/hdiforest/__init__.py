@@ -35,7 +35,7 @@ __all__ = [
     "quantile_views",
 ]
 
-# Imported when they are asked for, so that `hdiforest.batch` does without scikit-learn.
+# Imported when they are asked for, so that `hdiforest.serving` does without scikit-learn.
 _MODULES = {
     "CalibrationDisplay": "displays",
     "DistributionDisplay": "displays",

@@ -14,14 +14,14 @@ from hdiforest._model.training_rows import Weighting
 from hdiforest._utils.meta_estimators import forest_of
 from hdiforest._utils.threads import thread_count
 from hdiforest.output import TablesOut
-from hdiforest.pickling import State, fitted_state, pop_fitted
+from hdiforest.serving._pickling import State, fitted_state, pop_fitted
 from hdiforest.table_steps import TableSteps
 
 
 class BaseForestModel(TablesOut, BaseEstimator):
     """An estimator that holds a `FittedForest` once it is fitted or loaded.
 
-    Pickles hold arrays in place of compiled objects; see `hdiforest.pickling`.
+    Pickles hold arrays in place of compiled objects; see `hdiforest.serving._pickling`.
     """
 
     n_jobs: int | None

@@ -12,7 +12,7 @@ import numpy as np
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils.typing import Array
-from hdiforest.batch import BatchScorer
+from hdiforest.serving import BatchScorer
 
 __all__ = ["predict_interval"]
 
@@ -65,7 +65,7 @@ def predict_interval(
 
     See Also
     --------
-    hdiforest.batch.BatchScorer : Scores batches for any other engine.
+    hdiforest.serving.BatchScorer : Scores batches for any other engine.
     """
     dataframe, array = _collections()
     is_path = isinstance(model, str | os.PathLike)

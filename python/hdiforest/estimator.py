@@ -17,7 +17,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
 from hdicore import Scorer
-from hdiforest import model_file
 from hdiforest._model.calibrate import calibrated_by_default
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.sklearn_forest import why_no_means
@@ -31,6 +30,7 @@ from hdiforest.coded_steps import with_coding
 from hdiforest.output import bound
 from hdiforest.row_weights import TrainingRowWeights
 from hdiforest.rows import Block, checked_blocks, concatenated, is_plain
+from hdiforest.serving import _model_file as model_file
 from hdiforest.stored import StoredForest
 from hdiforest.training import Training, imported, matches_forest, trained
 

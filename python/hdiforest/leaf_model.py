@@ -15,13 +15,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest import leaf_file
 from hdiforest._utils.blocks import all_leaves, leaves_by_block, n_rows_of
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibrated_leaves import CalibratedLeaves
 from hdiforest.calibration import from_arrays, to_arrays
 from hdiforest.output import bound
-from hdiforest.pickling import State, index_from_state, index_state
+from hdiforest.serving import _leaf_file as leaf_file
+from hdiforest.serving._pickling import State, index_from_state, index_state
 
 Apply = Callable[[Any], ArrayLike]
 

@@ -12,9 +12,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from hdiforest import tensor_file
-from hdiforest.leaf_file import LEAF_INDEX
-from hdiforest.model_file import MODEL
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._leaf_file import LEAF_INDEX
+from hdiforest.serving._model_file import MODEL
 
 ODD_VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 7, 2**31, 2**63, 2**64, -(2**63), 10**400),

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from hdiforest._tables.read import TableError
 from hdiforest._utils.files import folder_beside
-from hdiforest.batch import BatchScorer
 from hdiforest.command.features import Features
 from hdiforest.command.inputs import Inputs, Source
 from hdiforest.command.progress import Progress, no_progress
 from hdiforest.command.resume import Origin, as_metadata, keep_beside, origin_of, why_again
 from hdiforest.command.scoring import Columns, features_of, score_table
+from hdiforest.serving import BatchScorer
 
 _MAX_FAULTS = 20  # in one message
 _FIRST_ROWS = 4096

@@ -10,9 +10,9 @@ from typing import Any
 
 from hdiforest._tables.formats import ending
 from hdiforest._utils.optional import need
-from hdiforest.batch import BatchScorer
 from hdiforest.command.inputs import Source
 from hdiforest.command.scoring import Columns
+from hdiforest.serving import BatchScorer
 
 KEY = b"hdiforest"
 # What of a record may differ, and what is said then.

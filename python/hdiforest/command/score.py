@@ -11,8 +11,6 @@ from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, listed
 from hdiforest._utils.files import is_standard_output
 from hdiforest._utils.threads import thread_count
-from hdiforest.batch import BatchScorer
-from hdiforest.batch.opened import opened
 from hdiforest.command.dataset import Done, Settings, require_folder, score_dataset
 from hdiforest.command.inputs import Inputs
 from hdiforest.command.prediction import kind_and_levels
@@ -21,6 +19,8 @@ from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
 from hdiforest.command.usage import UsageError, require_writable, text_form
+from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import opened
 
 _ROWS_FOR_A_RATE = 5000
 

@@ -14,10 +14,10 @@ from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import TableReader, rows_of
 from hdiforest._tables.write import Write
 from hdiforest._utils.optional import need
-from hdiforest.batch import BatchScorer
 from hdiforest.batch.pipeline import Pipeline
 from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
+from hdiforest.serving import BatchScorer
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest import model_file
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest.calibration._result import Record
 from hdiforest.command.report import aligned
+from hdiforest.serving import _model_file as model_file
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,16 @@
-"""BatchScorer: a model file and what to read from it, as a small object that any engine can run."""
+"""BatchScorer: a small object that scores batches of any engine by a model file."""
 
 from __future__ import annotations
 
 import os
 import platform
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +24,154 @@ from hdiforest._tables.names import ENDS, interval_names, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.blocks import BLOCK_CELLS
 from hdiforest._utils.checks import alternatives, check_flag, shares
-from hdiforest.batch.opened import Opened, opened
-from hdiforest.batch.schemas import empty_frame, kept_types, results_schema, spark_ddl
+from hdiforest.serving import _model_file as model_file
+
+
+def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of kept columns, or raise ValueError if they are not pyarrow's."""
+    import pyarrow as pa
+
+    for name, kind in keep.items():
+        if not isinstance(kind, pa.DataType):
+            raise ValueError(
+                f"keep must map '{name}' to a type such as pyarrow.int64(), got {kind!r}"
+            )
+    return dict(keep)
+
+
+def results_schema(keep: Sequence[str], types: Mapping[str, Any], results: Sequence[str]) -> Any:
+    """Return the pyarrow.Schema of kept columns and results.
+
+    Raises
+    ------
+    ValueError
+        If the type of a kept column is not known.
+    """
+    import pyarrow as pa
+
+    for name in keep:
+        if name not in types:
+            raise ValueError(
+                f"the type of the kept column '{name}' is not known before there is a batch; give "
+                f"it, as in keep={{{name!r}: pyarrow.int64()}}"
+            )
+    kept = [pa.field(name, types[name]) for name in keep]
+    return pa.schema([*kept, *(pa.field(name, pa.float64()) for name in results)])
+
+
+def empty_frame(schema: Any) -> Any:
+    """Return a pandas.DataFrame without rows."""
+    return schema.empty_table().to_pandas()
+
+
+def spark_ddl(schema: Any) -> str:
+    """Return a pyarrow.Schema as Spark's DDL.
+
+    Raises
+    ------
+    ValueError
+        If Spark has no type for a column.
+    """
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in schema)
+
+
+def _spark_type(field: Any) -> str:
+    from pyarrow import types
+
+    kind = field.type
+    if types.is_timestamp(kind):
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    if types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    for test, name in (
+        (types.is_boolean, "BOOLEAN"),
+        (types.is_int8, "TINYINT"),
+        (types.is_int16, "SMALLINT"),
+        (types.is_int32, "INT"),
+        (types.is_int64, "BIGINT"),
+        (types.is_float32, "FLOAT"),
+        (types.is_float64, "DOUBLE"),
+        (types.is_string, "STRING"),
+        (types.is_large_string, "STRING"),
+        (types.is_binary, "BINARY"),
+        (types.is_large_binary, "BINARY"),
+        (types.is_date32, "DATE"),
+    ):
+        if test(kind):
+            return name
+    raise ValueError(
+        f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
+    )
+
+
+class _Identity(NamedTuple):
+    """What changes when a file is replaced or written to."""
+
+    n_bytes: int
+    changed: int  # in nanoseconds
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model, the digest of its file, and what the file was like when it was read."""
+
+    fitted: FittedForest
+    digest: str  # SHA-256 that stands for everything in the file
+    identity: _Identity
+
+
+# By absolute path. A copy is freed with the last scorer that holds it.
+_mapped: dict[str, Opened] = {}
+
+
+_copies: WeakValueDictionary[str, Opened] = WeakValueDictionary()
+
+
+_lock = threading.Lock()
+
+
+def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Opened:
+    """Return the model at `path`; it is read once, and again if the file has changed.
+
+    If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
+    is returned whatever the file is now, as long as something else holds it.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a model, is damaged, or comes from a newer version.
+    """
+    path = os.path.abspath(path)
+    held: MutableMapping[str, Opened] = _mapped if mapped else _copies
+    known = held.get(path)
+    if known is not None and not mapped and known.digest == digest:
+        return known
+    identity = _identity(path)
+    if known is not None and known.identity == identity:
+        return known
+    with _lock:
+        known = held.get(path)  # another thread may have read it
+        if known is not None and known.identity == identity:
+            return known
+        held.pop(path, None)
+        loaded = model_file.load(Path(path), mapped=mapped)
+        model = Opened(loaded.content, loaded.digest, identity)
+        if _identity(path) != identity:
+            raise ValueError(f"{path} was replaced while it was read")
+        held[path] = model
+        return model
+
+
+def _identity(path: str) -> _Identity:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no model file {path}") from None
+    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
 
 
 class BatchScorer:
@@ -52,7 +202,7 @@ class BatchScorer:
 
     Attributes
     ----------
-    counts : hdiforest.batch.RowCounts
+    counts : hdiforest.serving.RowCounts
         What the rows so far had that the training rows did not; in each process for itself.
 
     Raises

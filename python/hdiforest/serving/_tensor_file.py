@@ -20,8 +20,14 @@ from hdiforest._utils.checks import alternatives, printable
 from hdiforest._utils.files import replacing
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
+
+
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself
+
+
 _SMALL = 1 << 16  # bytes of an array whose checksum each `load` checks
+
+
 _DTYPES = {
     "U8": "<u1",
     "U16": "<u2",
@@ -33,7 +39,10 @@ _DTYPES = {
     "F64": "<f8",
 }
 
+
 Facts = dict[str, Any]
+
+
 Tensors = dict[str, NDArray[Any]]
 
 

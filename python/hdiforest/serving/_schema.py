@@ -84,6 +84,8 @@ FACTS = {
     "allow_nan": Fact("true or false", _is_flag),
     "counts_are_weighted": Fact("true or false", _is_flag),
 }
+
+
 TENSORS = {
     "forest.nodes": Tensor(("uint32",), (2,)),
     "forest.tree_offsets": Tensor(("int64",)),
@@ -102,6 +104,8 @@ TENSORS = {
     "training.sample_weight": Tensor(("float64",), required=False),
     "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
 }
+
+
 # What version 2 adds: a calibration, and what its intervals need: the index of residuals, the
 # boosted trees whose mean is in their centres, the index and the draws of the jackknife+, and all
 # this for the forests of folds, in tensors whose names begin with fold0, fold1, ...
@@ -112,6 +116,8 @@ ADDED_FACTS = {
     "matches_forest": Fact("true or false", _is_flag, required=False),
     "training_digest": Fact("null or 32 hexadecimal digits", _is_digest, required=False),
 }
+
+
 ADDED_TENSORS = {
     **{
         f"calibration.{name}": Tensor(("float64",), required=False)

@@ -1,6 +1,6 @@
 """Scoring of tables batch by batch, in one process or in many: hdicore, numpy and pyarrow alone."""
 
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest.batch.scorer import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 __all__ = ["BatchScorer", "RowCounts"]

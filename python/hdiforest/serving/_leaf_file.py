@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from hdicore import LeafIndex
-from hdiforest import tensor_file
 from hdiforest.calibration import Calibration, from_arrays, to_arrays
-from hdiforest.tensor_file import Facts, Loaded, Tensors
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._tensor_file import Facts, Loaded, Tensors
 
 _PREFIX = "calibration."  # of the names of a calibration's arrays
 

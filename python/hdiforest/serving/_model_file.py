@@ -15,21 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest import tensor_file
 from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import BoostedMean, CentredForest
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableCoding
 from hdiforest.calibration import from_arrays, to_arrays
-from hdiforest.model_schema import (
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import (
     check_facts,
     check_tensors,
     check_training_shapes,
     check_training_values,
 )
-from hdiforest.tensor_file import Facts, Loaded, Tensors
+from hdiforest.serving._tensor_file import Facts, Loaded, Tensors
 
 _RANGE = "feature_range"
+
+
 _FOLD = re.compile(r"fold\d+\.")
 
 
