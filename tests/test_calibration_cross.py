@@ -13,6 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._estimators.cross_fit import fold_rows
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import (
     CrossCalibration,
@@ -22,7 +23,6 @@ from hdiforest.calibration import (
     to_arrays,
 )
 from hdiforest.calibration._cross import kth_shifted
-from hdiforest.cross_fit import fold_rows
 from hdiforest.metrics import coverage_score
 
 from . import calibration_twin as twin

@@ -11,9 +11,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
+from hdiforest._estimators.pipeline_encoding import coding_of
 from hdiforest._tables.columns import dictionary_of
 from hdiforest._tables.frames import raw_table
-from hdiforest.coded_steps import coding_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 from .called import failure, run
 from .oracle import ROOT
@@ -100,7 +100,7 @@ def test_rows_are_coded_in_blocks(model, monkeypatch):
         return encode(coding, table, **options)
 
     monkeypatch.setattr(TableCoding, "encode", measured)
-    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 100)
+    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 100)
     for form in tables_of(NEW).values():
         assert len(model.predict_interval(form, 0.9)) == len(NEW)
     assert max(sizes) == 100 // model._fitted.n_features

@@ -226,7 +226,7 @@ def test_import_hdiforest_needs_no_optional_package(tmp_path):
 
 def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_path):
     alone = loaded_by("sklearn.ensemble, sklearn.model_selection", tmp_path)
-    loaded = loaded_by("hdiforest.estimator", tmp_path)
+    loaded = loaded_by("hdiforest._estimators.hdi_forest", tmp_path)
     assert {"hdiforest", "hdicore"} <= loaded
     assert not (loaded - alone) & {"pyarrow", "matplotlib", "rich", "safetensors", "pandas"}
 

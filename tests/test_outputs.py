@@ -26,7 +26,7 @@ from hdiforest._utils.files import replacing
 from hdiforest.command.cli import main
 from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -222,7 +222,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from hdiforest._utils.files import replacing
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("from the other run")
     print("ready", flush=True)

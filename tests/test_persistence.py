@@ -130,8 +130,10 @@ def test_skops(model):
     data = skops_io.dumps(model)
     untrusted = skops_io.get_untrusted_types(data=data)
     loaded = not hasattr(model, "estimator_")
-    forest = "hdiforest.stored.StoredForest" if loaded else "sklearn.tree._tree.Tree"
-    assert untrusted == ["hdiforest.estimator.HDIForestRegressor", forest]
+    forest = (
+        "hdiforest._estimators.hdi_forest.StoredForest" if loaded else "sklearn.tree._tree.Tree"
+    )
+    assert untrusted == ["hdiforest._estimators.hdi_forest.HDIForestRegressor", forest]
     assert_same_answers(skops_io.loads(data, trusted=untrusted), model)
 
 

@@ -101,7 +101,7 @@ def check_equal(model, hand, raw, made):
 
 @pytest.mark.parametrize("block_cells", [2**22, 70])
 def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
-    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", block_cells)
+    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", block_cells)
     fitted = pipeline().fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
@@ -133,7 +133,7 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
     split = calibration == "split"
     model.calibrate(0.8, **options, **({"X": X_NEW, "y": y_new} if split else {}))
     hand.calibrate(0.8, **options, **({"X": made, "y": y_new} if split else {}))
-    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
     assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
 
 
@@ -546,7 +546,7 @@ def test_other_tables_are_refused_by_the_steps():
 
 def test_sparse_rows_beyond_a_bound(monkeypatch):
     fitted = make_pipeline(OneHotEncoder(), forest(2)).fit(X[["city"]], Y)
-    monkeypatch.setattr("hdiforest.table_steps.MAX_DENSE_BYTES", 1000)
+    monkeypatch.setattr("hdiforest._estimators.pipelines.MAX_DENSE_BYTES", 1000)
     refused(fitted, "240 sparse rows of 4 columns.*make fewer columns", X=X[["city"]])
 
 
@@ -567,7 +567,7 @@ def test_a_model_file_holds_no_code(tmp_path):
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_results_as_tables(output, monkeypatch):
-    monkeypatch.setattr("hdiforest.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
     model = HDIForestRegressor(pipeline()).fit(X, Y)
     found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
     expected = model.predict_interval(X_NEW, 0.9)

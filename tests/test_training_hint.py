@@ -29,11 +29,11 @@ from hdiforest import (
     from_leaves,
     quantile_views,
 )
-from hdiforest import rows as rows_module
+from hdiforest._estimators import rows as rows_module
 from hdiforest._model.training_hint import digest_of
 from hdiforest.metrics import interval_scorer
 from hdiforest.quantile_forest import RandomForestQuantileRegressor
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 from .called import run
 

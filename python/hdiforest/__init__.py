@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hdicore import __version__
+    from hdiforest._estimators.fit_table import fit_table
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
+    from hdiforest._estimators.leaf_model import LeafModel, from_leaves
+    from hdiforest._estimators.search import ForestSearchOOB
     from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
     from hdiforest.displays import (
         CalibrationDisplay,
@@ -12,62 +16,40 @@ if TYPE_CHECKING:
         IntervalDisplay,
         WidthDisplay,
     )
-    from hdiforest.estimator import HDIForestRegressor
-    from hdiforest.leaf_model import LeafModel, from_leaves
-    from hdiforest.search import ForestSearchOOB
-    from hdiforest.table_fitting import fit_table
     from hdiforest.views import quantile_views
 
-__all__ = [
-    "CalibrationDisplay",
-    "DistributionDisplay",
-    "ForestSearchOOB",
-    "HDIForestRegressor",
-    "IntervalDisplay",
-    "LeafModel",
-    "WidthDisplay",
-    "__version__",
-    "fit_table",
-    "from_catboost",
-    "from_leaves",
-    "from_lightgbm",
-    "from_xgboost",
-    "quantile_views",
-]
-
-# Imported when they are asked for, so that `hdiforest.serving` does without scikit-learn.
-_MODULES = {
-    "CalibrationDisplay": "displays",
-    "DistributionDisplay": "displays",
-    "ForestSearchOOB": "search",
-    "HDIForestRegressor": "estimator",
-    "IntervalDisplay": "displays",
-    "LeafModel": "leaf_model",
-    "WidthDisplay": "displays",
-    "fit_table": "table_fitting",
-    "from_catboost": "boosters",
-    "from_leaves": "leaf_model",
-    "from_lightgbm": "boosters",
-    "from_xgboost": "boosters",
-    "quantile_views": "views",
+# The public names and where they are. Imported when they are asked for, so that
+# `hdiforest.serving` does without scikit-learn.
+_HOMES = {
+    "CalibrationDisplay": "hdiforest.displays",
+    "DistributionDisplay": "hdiforest.displays",
+    "ForestSearchOOB": "hdiforest._estimators.search",
+    "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
+    "IntervalDisplay": "hdiforest.displays",
+    "LeafModel": "hdiforest._estimators.leaf_model",
+    "WidthDisplay": "hdiforest.displays",
+    "__version__": "hdicore",
+    "fit_table": "hdiforest._estimators.fit_table",
+    "from_catboost": "hdiforest.boosters",
+    "from_leaves": "hdiforest._estimators.leaf_model",
+    "from_lightgbm": "hdiforest.boosters",
+    "from_xgboost": "hdiforest.boosters",
+    "quantile_views": "hdiforest.views",
 }
+_ROOMS = ("adapters", "calibration", "displays", "metrics", "serving")
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = getattr(import_module(f"hdiforest.{_MODULES[name]}"), name)
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
-    if name == "__version__":
-        return import_module("hdicore").__version__
-    if not name.startswith("_"):
-        try:
-            return import_module(f"hdiforest.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"hdiforest.{name}":
-                raise
+    if name in _ROOMS:
+        return import_module(f"hdiforest.{name}")
     raise AttributeError(f"module 'hdiforest' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return [*__all__, *_ROOMS]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.threads import thread_count
-from hdiforest.leaf_model import LeafModel
 
 
 class LightGBMLeaves:

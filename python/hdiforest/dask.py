@@ -12,7 +12,7 @@ import numpy as np
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils.typing import Array
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 __all__ = ["predict_interval"]
 

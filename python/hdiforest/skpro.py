@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils.optional import need
-from hdiforest.estimator import HDIForestRegressor
 
 _empirical = need("skpro.distributions.empirical", "hdiforest.skpro", "skpro")
 _tables = need("skpro.utils.sklearn", "hdiforest.skpro", "skpro")

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_name, percentage_hint
 from hdiforest._utils.warnings import Instead, hints_of
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.leaf_model import LeafModel
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
 

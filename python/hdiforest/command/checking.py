@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import significant
 from hdiforest._utils.warnings import hints_that_name
 from hdiforest.command.report import aligned
-from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 
 

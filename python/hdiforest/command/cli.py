@@ -15,7 +15,7 @@ from hdiforest.command.signals import Stopped, stoppable
 from hdiforest.command.usage import UsageError, require_distinct, require_writable, text_form
 
 if TYPE_CHECKING:
-    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 __all__ = ["main"]
 
@@ -66,6 +66,8 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
+    from hdiforest._estimators.fit_table import attach_coding
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
     from hdiforest._tables.training_table import read_training_table
     from hdiforest.command.fitting import (
         fit_and_calibrate,
@@ -73,8 +75,6 @@ def _run_fit(options: Any) -> None:
         out_of_bag_record,
         out_of_bag_report,
     )
-    from hdiforest.estimator import HDIForestRegressor
-    from hdiforest.table_fitting import attach_coding
 
     need("safetensors")
     require_writable(options.output, options.train)
@@ -245,7 +245,7 @@ def _run_check(options: Any) -> None:
 
 
 def _model_of_one_target(options: Any) -> HDIForestRegressor:
-    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
     model = HDIForestRegressor.load(options.model, n_jobs=_n_jobs(options), mapped=False)
     if model.n_outputs_ != 1:

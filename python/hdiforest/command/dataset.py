@@ -20,7 +20,7 @@ from hdiforest.command.inputs import Inputs, Source
 from hdiforest.command.progress import Progress, no_progress
 from hdiforest.command.resume import Origin, as_metadata, keep_beside, origin_of, why_again
 from hdiforest.command.scoring import Columns, features_of, score_table
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 _MAX_FAULTS = 20  # in one message
 _FIRST_ROWS = 4096

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
@@ -19,7 +20,6 @@ from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array, Kind
 from hdiforest.command.report import aligned, say
-from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
 
 LEVELS = (0.8, 0.9, 0.95)

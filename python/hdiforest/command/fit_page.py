@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hdicore import __version__
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
@@ -20,7 +21,6 @@ from hdiforest.calibration._result import Record
 from hdiforest.command.fit_pictures import pictures
 from hdiforest.command.fitting import NO_RECORD, OutOfBagRecord
 from hdiforest.command.prediction import calibration_of, levels_to_show
-from hdiforest.estimator import HDIForestRegressor
 
 MAX_FEATURES = 30  # of which the importance is shown
 

@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import chosen_kind_and_levels
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.optional import need
 from hdiforest.command.prediction import levels_to_show
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import BLUE, axes_for, out_of_bag_of, percent, plain, plain_numbers
-from hdiforest.estimator import HDIForestRegressor
 
 
 def pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.training_table import TrainingTable
 from hdiforest._utils.checks import significant
 from hdiforest._utils.typing import Array
@@ -20,7 +21,6 @@ from hdiforest.calibration._selection import Objective
 from hdiforest.command.prediction import calibration_of, levels_to_show
 from hdiforest.command.report import CALIBRATED_LEVELS, aligned
 from hdiforest.command.usage import UsageError
-from hdiforest.estimator import HDIForestRegressor
 from hdiforest.metrics import coverage_score, mean_width_score
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.training_table import TrainingTable, read_training_table
 from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.optional import need
-from hdiforest.estimator import HDIForestRegressor
 
 # skops asks about it, but scikit-learn's own class holds arrays alone.
 _KNOWN = ("sklearn.tree._tree.Tree",)

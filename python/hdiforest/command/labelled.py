@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.row_counts import RowCounts
@@ -15,7 +16,6 @@ from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
 from hdiforest.command.features import Features
 from hdiforest.command.prediction import has_names
-from hdiforest.estimator import HDIForestRegressor
 
 
 def read_labelled_table(

@@ -16,7 +16,7 @@ from hdiforest.command.report import CALIBRATED_LEVELS
 from hdiforest.command.usage import UsageError
 
 if TYPE_CHECKING:
-    from hdiforest.estimator import HDIForestRegressor
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 
 Rows = NDArray[np.float32] | NDArray[np.float64]

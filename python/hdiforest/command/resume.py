@@ -12,7 +12,7 @@ from hdiforest._tables.formats import ending
 from hdiforest._utils.optional import need
 from hdiforest.command.inputs import Source
 from hdiforest.command.scoring import Columns
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 KEY = b"hdiforest"
 # What of a record may differ, and what is said then.

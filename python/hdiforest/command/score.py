@@ -19,8 +19,7 @@ from hdiforest.command.report import say
 from hdiforest.command.scoring import Columns, score_table
 from hdiforest.command.standard_input import NAME
 from hdiforest.command.usage import UsageError, require_writable, text_form
-from hdiforest.serving import BatchScorer
-from hdiforest.serving._batch_scorer import opened
+from hdiforest.serving._batch_scorer import BatchScorer, opened
 
 _ROWS_FOR_A_RATE = 5000
 

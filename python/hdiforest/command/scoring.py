@@ -17,7 +17,7 @@ from hdiforest._utils.optional import need
 from hdiforest.batch.pipeline import Pipeline
 from hdiforest.command.features import Features
 from hdiforest.command.progress import Progress, no_progress
-from hdiforest.serving import BatchScorer
+from hdiforest.serving._batch_scorer import BatchScorer
 
 _SLICE_ROWS = 8192  # one thread scores so many at once
 _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too

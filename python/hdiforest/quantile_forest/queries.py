@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples
 
+from hdiforest._estimators.rows import concatenated
 from hdiforest._utils.typing import Array, Interpolation, Kind
 from hdiforest.quantile_forest.answers import (
     KINDS,
@@ -30,7 +31,6 @@ from hdiforest.quantile_forest.arguments import (
     positive_or_none,
 )
 from hdiforest.quantile_forest.fitting import Duplicates, SampledForest
-from hdiforest.rows import concatenated
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
 

@@ -23,18 +23,20 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from hdiforest._estimators.pipelines import TableSteps
 from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.categories import MappedColumn, OneHotColumn, Operation, ScaledColumn
 from hdiforest._tables.columns import Column
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import raw_table
 from hdiforest._utils.blocks import row_blocks
-from hdiforest.table_steps import TableSteps
 
 _OR_ELSE = (
     "; or store the whole model by skops or joblib, fit by hdiforest.fit_table, or encode the "
     "table first and save a model of the forest alone"
 )
+
+
 _CELLS = 2**22  # compared at once
 
 

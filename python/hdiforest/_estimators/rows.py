@@ -12,15 +12,17 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from hdiforest._estimators.pipelines import readable
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_hint import TrainingRowsHint
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import as_table, raw_table, require_distinct, two_kinds
 from hdiforest._utils.blocks import BLOCK_CELLS, n_rows_of, row_blocks
 from hdiforest._utils.warnings import callers_level
-from hdiforest.table_steps import readable
 
 Rows = NDArray[np.floating[Any]]
+
+
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 

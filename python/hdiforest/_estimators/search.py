@@ -15,6 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.rows import one_column_as_1d
 from hdiforest._tables.frames import Output, as_table
 from hdiforest._utils.checks import alternatives, check_name
 from hdiforest._utils.meta_estimators import layers
@@ -24,10 +26,10 @@ from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration import Calibration, CrossCalibration, Level
 from hdiforest.calibration._scores import checked_coverages
 from hdiforest.calibration._selection import OBJECTIVES, Objective
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.rows import one_column_as_1d
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
+
+
 _N_TREES = 300
 
 

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
+from hdiforest._estimators.base import BaseForestModel
+from hdiforest._estimators.distributions import bound, ends_of_kind, joined, mean_and_intervals
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, calibrated_out_of_bag_intervals
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
@@ -18,8 +20,6 @@ from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names, quantile_names
 from hdiforest._utils.typing import Interpolation
 from hdiforest._utils.warnings import callers_level
-from hdiforest.base import BaseForestModel
-from hdiforest.output import bound, ends_of_kind, joined, mean_and_intervals
 
 
 class OutOfBagDistributions(BaseForestModel):

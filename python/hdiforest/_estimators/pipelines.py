@@ -107,7 +107,7 @@ def fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
     """Return what the steps of some fitted layers make of training rows when they are fitted.
 
     It may differ from what they make of the same rows later; see
-    `hdiforest.recorded_fit.RowRecorder`. Clones are fitted.
+    `hdiforest._estimators.fit.RowRecorder`. Clones are fitted.
     """
     for each in estimators:
         if isinstance(each, TransformedTargetRegressor):

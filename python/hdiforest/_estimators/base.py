@@ -9,13 +9,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
+from hdiforest._estimators.distributions import TablesOut
+from hdiforest._estimators.pipelines import TableSteps
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_rows import Weighting
 from hdiforest._utils.meta_estimators import forest_of
 from hdiforest._utils.threads import thread_count
-from hdiforest.output import TablesOut
 from hdiforest.serving._pickling import State, fitted_state, pop_fitted
-from hdiforest.table_steps import TableSteps
 
 
 class BaseForestModel(TablesOut, BaseEstimator):

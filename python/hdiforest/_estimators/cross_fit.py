@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
+from hdiforest._estimators.pipelines import TableSteps
+from hdiforest._estimators.rows import checked_rows
 from hdiforest._model.calibrate import Settings, calibrated_if_possible
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import fold_intervals
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
-from hdiforest.rows import checked_rows
-from hdiforest.table_steps import TableSteps
 
 
 def fold_rows(

@@ -11,14 +11,14 @@ from typing import Any
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableCoding
 from hdiforest._tables.frames import raw_table
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
-from hdiforest.estimator import HDIForestRegressor
-from hdiforest.rows import checked_sample_weight
 
 
 def fit_table(

@@ -1,0 +1,1 @@
+"""The estimators, in scikit-learn's interface."""
