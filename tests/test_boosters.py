@@ -10,7 +10,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from hdiforest import LeafModel, from_catboost, from_lightgbm, from_xgboost
-from hdiforest.boosters import CatBoostLeaves, LightGBMLeaves, XGBoostLeaves
+from hdiforest.adapters.boosters import CatBoostLeaves, LightGBMLeaves, XGBoostLeaves
 
 pd = pytest.importorskip("pandas")
 lightgbm = pytest.importorskip("lightgbm")

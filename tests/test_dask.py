@@ -1,4 +1,4 @@
-"""hdiforest.dask without a cluster: meta, index and divisions, empty partitions, refusals."""
+"""hdiforest.adapters.dask without a cluster: meta, index and divisions, empty partitions, refusals."""
 
 import sys
 
@@ -14,7 +14,7 @@ dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
-from hdiforest.dask import predict_interval  # noqa: E402
+from hdiforest.adapters.dask import predict_interval  # noqa: E402
 
 pytestmark = pytest.mark.peers
 

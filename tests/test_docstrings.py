@@ -11,11 +11,11 @@ from .oracle import ROOT
 pytestmark = pytest.mark.docs
 
 PACKAGES = [
-    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.dask"),
-    *("hdiforest.metrics", "hdiforest.quantile_forest"),
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
+    *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
 ]
 if find_spec("skpro"):
-    PACKAGES.append("hdiforest.skpro")
+    PACKAGES.append("hdiforest.adapters.skpro")
 # What is not asked of every docstring: a second paragraph, names of others, examples.
 EXEMPT = {"ES01", "SA01", "EX01"}
 

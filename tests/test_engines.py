@@ -84,14 +84,14 @@ assert max(len(dumps(task)) for task in tasks.values()) < 10_000
 
 model = HDIForestRegressor.load("model.hdi")
 expected = pd.read_parquet("expected.parquet")
-found = hdiforest.dask.predict_interval(model, rows, [0.8, 0.9], keep=["id"]).compute()
+found = hdiforest.adapters.dask.predict_interval(model, rows, [0.8, 0.9], keep=["id"]).compute()
 pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 X = dask.array.from_array(pd.read_parquet("new.parquet")[list("abc")].to_numpy(), chunks=(700, 2))
-found = hdiforest.dask.predict_interval("model.hdi", X, [0.8, 0.9])
+found = hdiforest.adapters.dask.predict_interval("model.hdi", X, [0.8, 0.9])
 columns = expected.to_numpy()[:, 2:].reshape(-1, 2, 2).transpose(0, 2, 1)
 np.testing.assert_array_equal(found.compute(), columns)
-found = hdiforest.dask.predict_interval(model, X, 0.8)
+found = hdiforest.adapters.dask.predict_interval(model, X, 0.8)
 np.testing.assert_array_equal(found.compute(), columns[:, :, 0])
 """
 

@@ -60,7 +60,7 @@ def agg(monkeypatch):
 def test_docstrings(name):
     if name.startswith("hdiforest.displays"):
         pytest.importorskip("matplotlib")
-    if name == "hdiforest.skpro":
+    if name == "hdiforest.adapters.skpro":
         pytest.importorskip("skpro")
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0

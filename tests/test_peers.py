@@ -1,4 +1,4 @@
-"""hdiforest.quantile_forest passes quantile-forest's own tests, and answers as it does."""
+"""hdiforest.adapters.quantile_forest passes quantile-forest's own tests, and answers as it does."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""hdiforest.quantile_forest answers as numpy does from the samples in a row's leaves."""
+"""hdiforest.adapters.quantile_forest answers as numpy does from the samples in a row's leaves."""
 
 import copy
 import inspect
@@ -20,11 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
-from hdiforest.quantile_forest import (
+from hdiforest.adapters.quantile_forest import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
-    fitting,
 )
+from hdiforest.adapters.quantile_forest import _forest as fitting
 
 from .oracle import SKLEARN, run_python
 
@@ -282,7 +282,7 @@ def test_the_interface_is_that_of_quantile_forest():
 def test_quantile_forest_need_not_be_installed(tmp_path):
     code = (
         "import sys; sys.modules['quantile_forest'] = None\n"
-        "from hdiforest.quantile_forest import RandomForestQuantileRegressor as Forest\n"
+        "from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor as Forest\n"
         "print(Forest(5).fit([[0.0], [1.0]], [1.0, 1.0]).predict([[0.0]], 0.9)[0])"
     )
     assert run_python(code, cwd=tmp_path).strip() == "1.0"

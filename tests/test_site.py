@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
 
 WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
 PACKAGES = (
-    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.dask"),
-    *("hdiforest.metrics", "hdiforest.quantile_forest"),
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
+    *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
 )
 
 
@@ -48,7 +48,7 @@ def test_all_public_names_have_a_page(site, package):
 
 
 def test_the_regressor_for_skpro_has_a_page(site):
-    page = site / "api" / "generated" / "hdiforest.skpro.HDIForestProba.html"
+    page = site / "api" / "generated" / "hdiforest.adapters.skpro.HDIForestProba.html"
     text = re.sub(r"<[^>]*>|\s", "", page.read_text(encoding="utf-8"))
     assert "HDIForestProba(estimator=None,calibrate=None)" in text
 

@@ -24,7 +24,7 @@ def forest(n_trees=20, **options):
 def proba():
     """The class, if skpro is installed."""
     pytest.importorskip("skpro", reason="needs the extra [skpro]")
-    from hdiforest.skpro import HDIForestProba
+    from hdiforest.adapters.skpro import HDIForestProba
 
     return HDIForestProba
 
@@ -48,11 +48,11 @@ def fitted(proba, rows):
 def test_without_skpro_one_sentence_says_what_to_install(tmp_path):
     code = (
         "import sys; sys.modules['skpro'] = None\n"
-        "try: import hdiforest.skpro\n"
+        "try: import hdiforest.adapters.skpro\n"
         "except ImportError as error: print(error)"
     )
     said = run_python(code, cwd=tmp_path).strip()
-    assert said == "hdiforest.skpro needs skpro: pip install 'hdicore[skpro]'"
+    assert said == "hdiforest.adapters.skpro needs skpro: pip install 'hdicore[skpro]'"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Measure hdiforest.quantile_forest against quantile-forest, whose interface it has.
+"""Measure hdiforest.adapters.quantile_forest against quantile-forest, whose interface it has.
 
     python bench/backend/drop_in.py            # a table in bench/backend/results, 3 minutes
     python bench/backend/drop_in.py --quick    # small, printed only
@@ -22,7 +22,7 @@ import quantile_forest
 from sklearn.datasets import make_friedman1
 from tabulate import tabulate
 
-from hdiforest import quantile_forest as ours
+from hdiforest.adapters import quantile_forest as ours
 from turns import seconds_in_turns
 
 RESULTS = Path(__file__).parent / "results"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (RESULTS / "drop_in.md").write_text(
         f"Three quantiles of {n:,} new rows, {N_TREES} trees on {n:,} rows with max_features=1/3: "
         f"seconds of one processor by quantile-forest {about['quantile-forest']} and by "
-        f"hdiforest.quantile_forest, medians of {turns} turns; ratios with their least and "
+        f"hdiforest.adapters.quantile_forest, medians of {turns} turns; ratios with their least and "
         f"largest.\n\n{table}\n"
     )
 

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
     from hdiforest._estimators.leaf_model import LeafModel, from_leaves
     from hdiforest._estimators.search import ForestSearchOOB
-    from hdiforest.boosters import from_catboost, from_lightgbm, from_xgboost
+    from hdiforest.adapters.boosters import from_catboost, from_lightgbm, from_xgboost
+    from hdiforest.adapters.mapie import quantile_views
     from hdiforest.displays import (
         CalibrationDisplay,
         DistributionDisplay,
         IntervalDisplay,
         WidthDisplay,
     )
-    from hdiforest.views import quantile_views
 
 # The public names and where they are. Imported when they are asked for, so that
 # `hdiforest.serving` does without scikit-learn.
@@ -30,11 +30,11 @@ _HOMES = {
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",
     "fit_table": "hdiforest._estimators.fit_table",
-    "from_catboost": "hdiforest.boosters",
+    "from_catboost": "hdiforest.adapters.boosters",
     "from_leaves": "hdiforest._estimators.leaf_model",
-    "from_lightgbm": "hdiforest.boosters",
-    "from_xgboost": "hdiforest.boosters",
-    "quantile_views": "hdiforest.views",
+    "from_lightgbm": "hdiforest.adapters.boosters",
+    "from_xgboost": "hdiforest.adapters.boosters",
+    "quantile_views": "hdiforest.adapters.mapie",
 }
 _ROOMS = ("adapters", "calibration", "displays", "metrics", "serving")
 

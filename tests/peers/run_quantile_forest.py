@@ -1,4 +1,4 @@
-"""Run quantile-forest's own tests, unmodified, on hdiforest.quantile_forest.
+"""Run quantile-forest's own tests, unmodified, on hdiforest.adapters.quantile_forest.
 
     python tests/peers/run_quantile_forest.py [--sources PATH] [-- options of pytest]
 

@@ -324,7 +324,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
 
         `apply` is not written, as that would need code in the file: save the forest with its own
         library, and give its function to `load`. For LightGBM, XGBoost and CatBoost
-        `hdiforest.boosters` makes it from what the library loads:
+        `hdiforest.adapters.boosters` makes it from what the library loads:
         ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
 
         Parameters

@@ -214,7 +214,7 @@ class BatchScorer:
 
     See Also
     --------
-    hdiforest.dask.predict_interval : Intervals of a Dask DataFrame or Array.
+    hdiforest.adapters.dask.predict_interval : Intervals of a Dask DataFrame or Array.
 
     Notes
     -----

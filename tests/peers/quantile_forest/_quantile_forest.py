@@ -1,4 +1,4 @@
-"""The two estimators of hdiforest.quantile_forest, with what quantile-forest's tests call by name.
+"""The two estimators of hdiforest.adapters.quantile_forest, with what quantile-forest's tests call by name.
 
 These are internals of quantile-forest that users do not need: the samples of each node, and which
 rows a tree did not draw.
@@ -8,9 +8,9 @@ import warnings
 
 import numpy as np
 
-from hdiforest import quantile_forest
-from hdiforest.quantile_forest.leaf_samples import leaf_limit
-from hdiforest.quantile_forest.out_of_bag import trees_out_of_bag, trees_to_ask
+from hdiforest.adapters import quantile_forest
+from hdiforest.adapters.quantile_forest._checks import trees_out_of_bag, trees_to_ask
+from hdiforest.adapters.quantile_forest._leaf_samples import leaf_limit
 
 
 class Internals:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex
 from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clipped_index
-from hdiforest.quantile_forest.arguments import INTEGERS, NUMBERS
+from hdiforest.adapters.quantile_forest._checks import INTEGERS, NUMBERS
 
 Counts = NDArray[np.unsignedinteger]
+
+
 # "samples": all samples of a query weigh alike. "leaves": all leaves of a query do, whatever their
 # size. "rows": the targets are positions of training rows.
 Weighing = Literal["samples", "leaves", "rows"]

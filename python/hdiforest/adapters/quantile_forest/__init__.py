@@ -1,10 +1,10 @@
 """Quantile regression forests with the interface of the library quantile-forest.
 
-``from hdiforest.quantile_forest import RandomForestQuantileRegressor`` takes the place of its
+``from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor`` takes the place of its
 import; quantile-forest itself need not be installed. Answers come from hdicore.
 """
 
-from hdiforest.quantile_forest.estimators import (
+from hdiforest.adapters.quantile_forest._estimators import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
 )

@@ -8,7 +8,7 @@ from typing import Literal
 from numpy.random import RandomState
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdiforest.quantile_forest.queries import QuantileForest, Quantiles
+from hdiforest.adapters.quantile_forest._queries import QuantileForest, Quantiles
 
 Criterion = Literal["squared_error", "absolute_error", "friedman_mse", "poisson"]
 
@@ -63,7 +63,7 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     Examples
     --------
     >>> from sklearn.datasets import make_regression
-    >>> from hdiforest.quantile_forest import RandomForestQuantileRegressor
+    >>> from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = RandomForestQuantileRegressor(max_samples_leaf=None, random_state=0).fit(X, y)
     >>> forest.predict(X[:3], quantiles=[0.1, 0.5, 0.9]).shape
@@ -171,7 +171,7 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     Examples
     --------
     >>> from sklearn.datasets import make_regression
-    >>> from hdiforest.quantile_forest import ExtraTreesQuantileRegressor
+    >>> from hdiforest.adapters.quantile_forest import ExtraTreesQuantileRegressor
     >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
     >>> forest = ExtraTreesQuantileRegressor(max_samples_leaf=None, random_state=0).fit(X, y)
     >>> forest.predict(X[:3], quantiles=[0.1, 0.5, 0.9]).shape

@@ -15,12 +15,19 @@ from sklearn.utils import get_tags
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._utils.optional import need
 
-_empirical = need("skpro.distributions.empirical", "hdiforest.skpro", "skpro")
-_tables = need("skpro.utils.sklearn", "hdiforest.skpro", "skpro")
-_pandas = need("pandas", "hdiforest.skpro", "skpro")
+_empirical = need("skpro.distributions.empirical", "hdiforest.adapters.skpro", "skpro")
+
+
+_tables = need("skpro.utils.sklearn", "hdiforest.adapters.skpro", "skpro")
+
+
+_pandas = need("pandas", "hdiforest.adapters.skpro", "skpro")
+
+
 _BaseProbaRegressor: Any = need(
-    "skpro.regression.base", "hdiforest.skpro", "skpro"
+    "skpro.regression.base", "hdiforest.adapters.skpro", "skpro"
 ).BaseProbaRegressor
+
 
 __all__ = ["HDIForestProba"]
 
@@ -65,7 +72,7 @@ class HDIForestProba(_BaseProbaRegressor):
 
     Examples
     --------
-    >>> from hdiforest.skpro import HDIForestProba
+    >>> from hdiforest.adapters.skpro import HDIForestProba
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.ensemble import RandomForestRegressor
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)

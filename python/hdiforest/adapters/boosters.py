@@ -216,7 +216,7 @@ def from_lightgbm(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.boosters.LightGBMLeaves`, with which `LeafModel.load` opens what
+        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load` opens what
         `save` wrote.
 
     Raises
@@ -270,7 +270,7 @@ def from_xgboost(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.boosters.XGBoostLeaves`, with which `LeafModel.load` opens what
+        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`, with which `LeafModel.load` opens what
         `save` wrote.
 
     Raises
@@ -316,7 +316,7 @@ def from_catboost(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.boosters.CatBoostLeaves`, with which `LeafModel.load` opens what
+        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`, with which `LeafModel.load` opens what
         `save` wrote.
 
     Raises

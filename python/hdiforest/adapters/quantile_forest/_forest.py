@@ -18,10 +18,9 @@ from hdiforest._model.training_rows import TrainingRows, leaf_bounds
 from hdiforest._utils.blocks import BLOCK_IDS, row_blocks
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
-from hdiforest.quantile_forest.answers import Source
-from hdiforest.quantile_forest.arguments import asked_levels
-from hdiforest.quantile_forest.leaf_samples import LeafSamples, leaf_limit
-from hdiforest.quantile_forest.out_of_bag import trees_to_ask
+from hdiforest.adapters.quantile_forest._answers import Source
+from hdiforest.adapters.quantile_forest._checks import asked_levels, trees_to_ask
+from hdiforest.adapters.quantile_forest._leaf_samples import LeafSamples, leaf_limit
 from hdiforest.serving._pickling import State, index_from_state, index_state
 
 Duplicates = Iterable[Sequence[int]] | None

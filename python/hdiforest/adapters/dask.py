@@ -167,5 +167,5 @@ def _collections() -> tuple[Any, Any]:
         return import_module("dask.dataframe"), import_module("dask.array")
     except ImportError as error:
         raise ImportError(
-            f"hdiforest.dask needs Dask: pip install 'hdicore[dask]' ({error})"
+            f"hdiforest.adapters.dask needs Dask: pip install 'hdicore[dask]' ({error})"
         ) from None

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from hdiforest._estimators.rows import concatenated
 from hdiforest._utils.typing import Array, Interpolation, Kind
-from hdiforest.quantile_forest.answers import (
+from hdiforest.adapters.quantile_forest._answers import (
     KINDS,
     RankKind,
     Source,
@@ -23,14 +23,14 @@ from hdiforest.quantile_forest.answers import (
     pairs,
     ranks,
 )
-from hdiforest.quantile_forest.arguments import (
+from hdiforest.adapters.quantile_forest._checks import (
     asked_levels,
     checked_points,
     interpolation_name,
     one_of,
     positive_or_none,
 )
-from hdiforest.quantile_forest.fitting import Duplicates, SampledForest
+from hdiforest.adapters.quantile_forest._forest import Duplicates, SampledForest
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
 

@@ -1,0 +1,1 @@
+"""Models of other libraries as ours, and ours in the interfaces of other libraries."""
