@@ -1,6 +1,6 @@
 """Calls of the command hdiforest in this process, and what they leave behind."""
 
-from hdiforest.command.cli import main
+from hdiforest._cli.main import main
 
 
 def run(arguments):

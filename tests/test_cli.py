@@ -16,10 +16,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor
+from hdiforest._cli import report as progress
+from hdiforest._cli import score
 from hdiforest._tables.formats import FORMATS, open_table, write_table
 from hdiforest._utils import optional as extras
 from hdiforest._utils.checks import significant
-from hdiforest.command import progress, score
 from hdiforest.serving import _model_file as model_file
 
 from .called import failure, read, run
@@ -632,7 +633,7 @@ def peak_memory(*arguments):
     if not os.path.exists("/proc/self/status"):
         pytest.skip("needs Linux, whose ru_maxrss counts the calling process too")
     script = (
-        "import sys; from hdiforest.command.cli import main; code = main(sys.argv[1:]);"
+        "import sys; from hdiforest._cli.main import main; code = main(sys.argv[1:]);"
         "print(open('/proc/self/status').read()); sys.exit(code)"
     )
     call = [sys.executable, "-P", "-c", script, *map(str, arguments)]

@@ -11,7 +11,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.command.cli import main
+from hdiforest._cli.main import main
 
 from .clusters import (
     DASK_END,

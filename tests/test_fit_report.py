@@ -14,9 +14,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay
+from hdiforest._cli.page import write_page
 from hdiforest._utils import optional as extras
 from hdiforest._utils.checks import number_texts, significant
-from hdiforest.command.fit_page import write_page
 from hdiforest.metrics import coverage_score
 
 from .called import failure, run
@@ -24,7 +24,7 @@ from .called import failure, run
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 Figure = pytest.importorskip("matplotlib.figure").Figure
-fit_pictures = pytest.importorskip("hdiforest.command.fit_pictures")
+fit_pictures = pytest.importorskip("hdiforest._cli.page")
 
 HOSTILE = [
     "<script>alert(1)</script>",

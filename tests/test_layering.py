@@ -190,9 +190,9 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
     graph = user_layer_imports()
     # Of a package, of a name in a module, and inside a function.
     assert {"hdiforest.serving._model_file", "hdiforest._model.fitted"} <= graph[
-        "hdiforest.command.summary"
+        "hdiforest._cli.report"
     ]
-    assert "hdiforest.command.score" in graph["hdiforest.command.cli"]
+    assert "hdiforest._cli.score" in graph["hdiforest._cli.main"]
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -201,8 +201,8 @@ def test_no_import_of_the_user_layer_runs_in_a_circle():
 
 def test_the_library_never_imports_the_command():
     for name, imported in user_layer_imports().items():
-        if not name.startswith("hdiforest.command") and name != "hdiforest.__main__":
-            assert not {module for module in imported if module.startswith("hdiforest.command")}
+        if not name.startswith("hdiforest._cli") and name != "hdiforest.__main__":
+            assert not {module for module in imported if module.startswith("hdiforest._cli")}
 
 
 LOADED = "import sys, {}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"

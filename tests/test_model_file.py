@@ -17,7 +17,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdicore import _core
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
-from hdiforest.command.summary import contents as described
+from hdiforest._cli.report import contents as described
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import FACTS

@@ -16,6 +16,9 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._cli.main import main
+from hdiforest._cli.report import say
+from hdiforest._cli.score_table import Columns, score_table
 from hdiforest._tables import write as csv_writer
 from hdiforest._tables import write as parquet_writer
 from hdiforest._tables import write as table_writer
@@ -23,9 +26,6 @@ from hdiforest._tables.formats import open_table
 from hdiforest._utils import files as atomic
 from hdiforest._utils import files as unfinished
 from hdiforest._utils.files import replacing
-from hdiforest.command.cli import main
-from hdiforest.command.report import say
-from hdiforest.command.scoring import Columns, score_table
 from hdiforest.serving._batch_scorer import BatchScorer
 
 pd = pytest.importorskip("pandas")

@@ -60,7 +60,7 @@ def test_what_works_on_top_of_a_model_runs(title, libraries, capsys):
 def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     pytest.importorskip("rich")
     pytest.importorskip("pyarrow")
-    from hdiforest.command.cli import main
+    from hdiforest._cli.main import main
 
     monkeypatch.chdir(tmp_path)
     text = text_of("tables")

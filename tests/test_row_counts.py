@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest._cli.main import main
 from hdiforest._tables import row_counts
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.checks import number_texts
-from hdiforest.command.cli import main
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._batch_scorer import BatchScorer

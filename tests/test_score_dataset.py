@@ -16,9 +16,9 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.command import scoring
-from hdiforest.command.cli import main
-from hdiforest.command.hive import typed
+from hdiforest._cli import score_table as scoring
+from hdiforest._cli.inputs import typed
+from hdiforest._cli.main import main
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -327,8 +327,8 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
 # Runs the command, and kills its process in the midst of writing a table.
 KILLED = """
 import os, signal, sys
-from hdiforest.command import dataset
-from hdiforest.command.cli import main
+from hdiforest._cli import score as dataset
+from hdiforest._cli.main import main
 
 n_left, dataset._SMALL_AT_ONCE = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 original = dataset.score_table

@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.command.cli import main
+from hdiforest._cli.main import main
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")

@@ -54,7 +54,7 @@ def test_the_regressor_for_skpro_has_a_page(site):
 
 
 def test_each_subcommand_has_a_page_with_its_arguments(site):
-    from hdiforest.command.arguments import command_parser
+    from hdiforest._cli.arguments import command_parser
 
     choices = command_parser()._subparsers._group_actions[0].choices
     for name, parser in choices.items():

@@ -28,7 +28,7 @@ from hdiforest import HDIForestRegressor
 
 FEATURES = [f"f{i}" for i in range(8)]
 RUN = (
-    "import sys; from hdiforest.command.cli import main; code = main(sys.argv[1:]);"
+    "import sys; from hdiforest._cli.main import main; code = main(sys.argv[1:]);"
     "print(open('/proc/self/status').read()); sys.exit(code)"
 )
 IMPORT = (

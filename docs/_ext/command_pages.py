@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from hdiforest.command.arguments import command_parser
+from hdiforest._cli.arguments import command_parser
 
 FOLDER = "command"
 

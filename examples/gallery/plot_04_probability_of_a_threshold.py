@@ -19,7 +19,7 @@ from hdiforest import DistributionDisplay, HDIForestRegressor
 # %%
 # Compressive strength of concrete, from its ingredients and its age: data that come with hdicore.
 
-concrete = pd.read_csv(files("hdiforest.command") / "data" / "concrete.csv.gz")
+concrete = pd.read_csv(files("hdiforest._cli") / "data" / "concrete.csv.gz")
 y = concrete.pop("compressive_strength")
 X_train, X_new, y_train, y_new = train_test_split(concrete, y, test_size=0.4, random_state=0)
 forest = RandomForestRegressor(150, min_samples_leaf=3, random_state=0)

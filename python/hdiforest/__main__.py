@@ -2,7 +2,7 @@
 
 import sys
 
-from hdiforest.command import main
+from hdiforest._cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -33,7 +33,7 @@ from mutations import mutate
 
 import hdicore._core
 from hdiforest import HDIForestRegressor, LeafModel
-from hdiforest.command.summary import contents
+from hdiforest._cli.report import contents
 
 INTERPOLATIONS = [
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),

@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 import hdicore
 from hdicore import LeafIndex, Scorer
 from hdiforest import HDIForestRegressor
-from hdiforest.command.cli import main
+from hdiforest._cli.main import main
 
 Work = Callable[[np.random.Generator, Path], None]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
+from hdiforest._cli.report import aligned, say
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
@@ -19,7 +20,6 @@ from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.command.report import aligned, say
 from hdiforest.metrics import coverage_score, mean_width_score
 
 LEVELS = (0.8, 0.9, 0.95)
@@ -66,7 +66,7 @@ def run(folder: Path) -> None:
         If `folder` cannot be made or written to.
     """
     need("matplotlib.figure")
-    with as_file(files("hdiforest.command") / "data" / "concrete.csv.gz") as path:
+    with as_file(files("hdiforest._cli") / "data" / "concrete.csv.gz") as path:
         frame, y, *_ = read_training_table(path, TARGET)
     folder.mkdir(parents=True, exist_ok=True)
     X = np.column_stack([column.to_numpy() for column in frame.columns])

@@ -2,20 +2,79 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from hdiforest._cli.arguments import (
+    UsageError,
+    command_parser,
+    require_distinct,
+    require_writable,
+    text_form,
+)
+from hdiforest._cli.prediction import calibration_of, kind_and_levels
+from hdiforest._cli.report import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
-from hdiforest.command.arguments import command_parser
-from hdiforest.command.prediction import calibration_of, kind_and_levels
-from hdiforest.command.report import CALIBRATED_LEVELS, report_error, report_warning, say
-from hdiforest.command.signals import Stopped, stoppable
-from hdiforest.command.usage import UsageError, require_distinct, require_writable, text_form
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
+
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end. Libraries handle it like Ctrl-C.
+
+    Parameters
+    ----------
+    number : int
+        The signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise `Stopped` in the main thread when a signal comes that is not ignored yet."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    # nohup and background jobs of shells ignore some signals; a handler that is None is not ours.
+    ours = [n for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, _stop) for number in ours}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    if not _unwinding():
+        raise Stopped(number)
+
+
+def _unwinding() -> bool:
+    """Return whether an earlier signal is being handled, which the next one must not interrupt."""
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
+
 
 __all__ = ["main"]
 
@@ -66,15 +125,15 @@ def _sentence(error: OSError) -> str:
 
 
 def _run_fit(options: Any) -> None:
-    from hdiforest._estimators.fit_table import attach_coding
-    from hdiforest._estimators.hdi_forest import HDIForestRegressor
-    from hdiforest._tables.training_table import read_training_table
-    from hdiforest.command.fitting import (
+    from hdiforest._cli.fit import (
         fit_and_calibrate,
         new_forest,
         out_of_bag_record,
         out_of_bag_report,
     )
+    from hdiforest._estimators.fit_table import attach_coding
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
+    from hdiforest._tables.training_table import read_training_table
 
     need("safetensors")
     require_writable(options.output, options.train)
@@ -121,7 +180,7 @@ def _run_fit(options: Any) -> None:
     attach_coding(model, table.coding)
     written = _saved(model, options)
     if options.report is not None:
-        from hdiforest.command.fit_page import write_page
+        from hdiforest._cli.page import write_page
 
         write_page(
             options.report,
@@ -144,13 +203,15 @@ def _refuse_without_calibration(options: Any, **unset: Any) -> None:
 
 
 def _run_import(options: Any) -> None:
-    from hdiforest.command.fitting import (
+    from hdiforest._cli.fit import (
         calibrate_as_far,
+        import_model,
+        load_forest,
         out_of_bag_record,
         out_of_bag_report,
+        read_table_of,
         require_rows,
     )
-    from hdiforest.command.importing import import_model, load_forest, read_table_of
 
     need("safetensors")
     _refuse_without_calibration(options)
@@ -189,7 +250,7 @@ def _tell(model: HDIForestRegressor, report: str) -> None:
 
 
 def _run_score(options: Any) -> None:
-    from hdiforest.command.score import run_score
+    from hdiforest._cli.score import run_score
 
     run_score(options)
 
@@ -199,8 +260,8 @@ def _on_a_line(text: str) -> str:
 
 
 def _run_calibrate(options: Any) -> None:
-    from hdiforest.command.fitting import infinite_intervals_refused, require_rows
-    from hdiforest.command.labelled import read_labelled_table
+    from hdiforest._cli.fit import infinite_intervals_refused, require_rows
+    from hdiforest._cli.prediction import read_labelled_table
 
     output = options.model if options.output is None else options.output
     require_writable(output, options.table)
@@ -230,8 +291,8 @@ def _run_calibrate(options: Any) -> None:
 
 
 def _run_check(options: Any) -> None:
-    from hdiforest.command.checking import check
-    from hdiforest.command.labelled import read_labelled_table
+    from hdiforest._cli.prediction import read_labelled_table
+    from hdiforest._cli.report import check
 
     model = _model_of_one_target(options)
     kind, levels = kind_and_levels(
@@ -259,14 +320,14 @@ def _n_jobs(options: Any) -> int:
 
 
 def _run_inspect(options: Any) -> None:
-    from hdiforest.command.summary import contents
+    from hdiforest._cli.report import contents
 
     found = contents(options.model)
     say(found.json() if options.json else found.text())
 
 
 def _run_demo(options: Any) -> None:
-    from hdiforest.command.demo import run
+    from hdiforest._cli.demo import run
 
     run(options.output)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, see `hdiforest.command.cli.main`; what cannot be imported is one line."""
+    """Run the command, see `hdiforest._cli.main.main`; what cannot be imported is one line."""
     try:
-        from hdiforest.command.cli import main as run
+        from hdiforest._cli.main import main as run
     except ImportError as error:
         print(f"hdiforest: error: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,343 @@
+"""Reports of the command: what it prints of models, checks and its progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import AnyKind
+from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._tables.row_counts import RowCounts
+from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.optional import MissingPackageError, need
+from hdiforest._utils.warnings import hints_that_name
+from hdiforest.calibration._result import Record
+from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
+from hdiforest.serving import _model_file as model_file
+
+# Levels at which the command calibrates.
+CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print to standard output, or to `file`.
+
+    A closed output is no error, because the work of the command is done by then.
+    """
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    try:
+        # File names need not be valid text.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
+    except BrokenPipeError:
+        # Discards what is still buffered, which the interpreter would fail to write at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def report_error(message: str, code: int) -> int:
+    """Print one line to standard error and return the code."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    return code
+
+
+def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
+    """Print one line to standard error; called as `warnings.showwarning`."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Lay out rows of cells in columns, the first `left` of them aligned to the left.
+
+    The other columns are aligned to the right. Cells are escaped, see `printable`.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if j < left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+class Progress(Protocol):
+    """Takes what is done."""
+
+    def __call__(self, n_rows: int, share: float | None) -> Any:
+        """Add rows; `share` of all work is done, None if that is not known."""
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Give a function that moves a bar, or one that does nothing."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    try:
+        bars, console = need("rich.progress"), need("rich.console")
+    except MissingPackageError:
+        yield no_progress
+        return
+    with bars.Progress(
+        *bars.Progress.get_default_columns(),
+        bars.TextColumn("{task.fields[rows]:,} rows"),
+        console=console.Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("scoring", total=None, rows=0)
+        n_done = 0
+
+        def show(n_rows: int, share: float | None) -> None:
+            nonlocal n_done
+            n_done += n_rows
+            total = None if share is None else 1.0
+            bar.update(task, total=total, completed=share or 0.0, rows=n_done)
+
+        yield show
+
+
+def no_progress(n_rows: int, share: float | None) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class LevelCheck:
+    """Measures of the intervals of one nominal level; None where they are not finite."""
+
+    nominal: float
+    coverage: float
+    standard_error: float  # binomial, of the coverage
+    mean_width: float | None
+    interval_score: float | None
+    # Narrow, middle, wide: thirds of the intervals that are wider than zero.
+    coverage_by_width: tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Measures of a model on labelled rows."""
+
+    kind: AnyKind
+    rows: int  # those measured
+    rows_without_interval: int  # whose leaves are all empty
+    levels: tuple[LevelCheck, ...]
+    # See `RowCounts`; by column, if there are any.
+    unknown_categories: dict[str, int]
+    out_of_range: dict[str, int]
+    rows_out_of_range: int
+    rows_without_values: int
+
+    def json(self) -> str:
+        """Return an object of the attributes."""
+        return json.dumps(asdict(self), indent=2, allow_nan=False)
+
+    def text(self) -> str:
+        """Return a table with a title."""
+        rows = [
+            [
+                *("nominal", "coverage", "mean width", "interval score"),
+                *("narrow third", "middle third", "wide third"),
+            ]
+        ]
+        for level in self.levels:
+            cells = [
+                f"{level.nominal:g}",
+                f"{level.coverage:.3f} ± {level.standard_error:.3f}",
+                *(
+                    "inf" if each is None else significant(each)
+                    for each in (level.mean_width, level.interval_score)
+                ),
+                *("-" if third is None else f"{third:.3f}" for third in level.coverage_by_width),
+            ]
+            rows.append(cells)
+        left_out = ""
+        if self.rows_without_interval:
+            left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
+        title = f"Intervals of kind {self.kind} on {self.rows:,} rows{left_out}"
+        return f"{title}; coverage of each third by width:\n{aligned(rows)}"
+
+
+def check(
+    model: HDIForestRegressor,
+    X: Any,
+    y: NDArray[np.float64],
+    kind: AnyKind,
+    levels: list[float],
+    counts: RowCounts,
+) -> Check:
+    """Measure intervals of a model of one target.
+
+    Parameters
+    ----------
+    model : HDIForestRegressor
+    X : (n, n_features) table or array
+    y : (n,) array
+        Finite.
+    kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}
+    levels : list of k floats
+        Above 0 and below 1.
+    counts : RowCounts
+        Of the rows.
+
+    Raises
+    ------
+    ValueError
+        If the model has several targets, or no row has an interval.
+    """
+    fit = "the table of 'hdiforest fit' or its --report"
+    usual, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
+    with hints_that_name(usual, hdi, fit):
+        intervals = model.predict_interval(X, levels, kind=kind)
+    has_interval = ~np.isnan(intervals).any(axis=(1, 2))
+    if not has_interval.any():
+        raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
+    y, intervals = y[has_interval], intervals[has_interval]
+    return Check(
+        kind=kind,
+        rows=len(y),
+        rows_without_interval=int((~has_interval).sum()),
+        levels=tuple(_measured(y, intervals[..., j], level) for j, level in enumerate(levels)),
+        unknown_categories={name: n for name, n in counts.unseen.items() if n > 0},
+        out_of_range=dict(counts.out_of_range),
+        rows_out_of_range=counts.n_rows_out_of_range,
+        rows_without_values=counts.n_rows_without_values,
+    )
+
+
+def _measured(y: NDArray[np.float64], ends: NDArray[np.float64], level: float) -> LevelCheck:
+    share = float(coverage_score(y, ends))
+    narrow, middle, wide = map(_finite, coverage_by_width(y, ends, 3).coverage[1:])
+    return LevelCheck(
+        nominal=level,
+        coverage=share,
+        standard_error=math.sqrt(share * (1 - share) / len(y)),
+        mean_width=_finite(mean_width_score(ends)),
+        interval_score=_finite(interval_score(y, ends, level)),
+        coverage_by_width=(narrow, middle, wide),
+    )
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A model file that was checked, and its facts."""
+
+    path: Path
+    fitted: FittedForest
+    facts: dict[str, Any]
+
+    def json(self) -> str:
+        """Return an object of JSON: names and sizes, the coding, and the calibration."""
+        fitted = self.fitted
+        forest, index = fitted.scorer.forest, fitted.scorer.index
+        names, coding, calibration = fitted.feature_names, fitted.coding, fitted.calibration
+        return json.dumps(
+            {
+                "file": str(self.path),
+                "bytes": self.path.stat().st_size,
+                "hdicore": self.facts["hdicore"],
+                "scikit_learn": self.facts["scikit_learn"],
+                "format_version": self.facts["format_version"],
+                "trees": forest.n_trees,
+                "leaves": int(forest.n_leaves.sum()),
+                "training_rows": fitted.n_training_rows,
+                "has_training_rows": fitted.training_rows is not None,
+                "weights": fitted.weights,
+                "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
+                "targets": [_range(index.atoms(output)) for output in range(fitted.n_outputs)],
+                "n_features": fitted.n_features,
+                "features": None if names is None else [str(name) for name in names],
+                "coding": None if coding is None else coding.facts(),
+                "calibration": None
+                if calibration is None
+                else {
+                    "method": calibration.method,
+                    "rows": calibration.n,
+                    "coverages": list(calibration.coverages),
+                },
+            },
+            indent=2,
+            allow_nan=False,
+        )
+
+    def text(self) -> str:
+        """Return the contents in aligned lines."""
+        fitted, facts = self.fitted, self.facts
+        forest, index = fitted.scorer.forest, fitted.scorer.index
+        kept = "not in the file" if fitted.training_rows is None else "in the file"
+        rows = [
+            ["file", f"{self.path} ({_size(self.path.stat().st_size)})"],
+            ["written by", f"hdicore {facts['hdicore']}, scikit-learn {facts['scikit_learn']}"],
+            ["format version", str(facts["format_version"])],
+            ["trees", f"{forest.n_trees:,}"],
+            ["leaves", f"{forest.n_leaves.sum():,}"],
+            ["training rows", f"{fitted.n_training_rows:,} ({kept})"],
+            ["weights", f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}"],
+            ["in memory", f"forest {_size(forest.nbytes)}, leaf index {_size(index.nbytes)}"],
+        ]
+        for output in range(fitted.n_outputs):
+            low, high, n = _range(index.atoms(output)).values()
+            name = "target" if fitted.n_outputs == 1 else f"target {output}"
+            rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
+        calibration, coding = fitted.calibration, fitted.coding
+        levels = "none" if calibration is None else f"at {_levels(calibration)}"
+        rows.append(["calibration", levels])
+        rows.append(["features", f"{fitted.n_features}: {_features(fitted)}"])
+        if coding is not None and coding.ids:
+            rows.append(["columns that name rows", ", ".join(coding.ids)])
+        facts_of_file = aligned(rows, left=2)
+        return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
+
+
+def contents(path: Path) -> Contents:
+    """Load a model file after checking everything in it.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `HDIForestRegressor.load`.
+    """
+    loaded = model_file.load(path, verify=True)
+    return Contents(path, loaded.content, loaded.facts)
+
+
+def _features(fitted: FittedForest) -> str:
+    if fitted.coding is not None:
+        return ", ".join(map(str, fitted.coding.entries))
+    names = fitted.feature_names
+    return "without names" if names is None else ", ".join(map(str, names))
+
+
+def _range(atoms: NDArray[np.float64]) -> dict[str, Any]:
+    return {"min": float(atoms[0]), "max": float(atoms[-1]), "n_distinct": len(atoms)}
+
+
+def _levels(calibration: Record) -> str:
+    return ", ".join(f"{coverage:g}" for coverage in calibration.coverages)
+
+
+def _size(n_bytes: int) -> str:
+    size = float(n_bytes)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"

@@ -1,0 +1,407 @@
+"""Scores many tables: checked before, each output whole or absent, resumed after."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hdiforest._cli.arguments import UsageError, require_writable, text_form
+from hdiforest._cli.inputs import NAME, Inputs, Source
+from hdiforest._cli.prediction import Features, kind_and_levels
+from hdiforest._cli.report import Progress, no_progress, progress, say
+from hdiforest._cli.score_table import Columns, features_of, score_table
+from hdiforest._tables.formats import ending
+from hdiforest._tables.read import TableError, listed
+from hdiforest._utils.files import folder_beside, is_standard_output
+from hdiforest._utils.optional import need
+from hdiforest._utils.threads import thread_count
+from hdiforest.serving._batch_scorer import BatchScorer, opened
+
+KEY = b"hdiforest"
+
+
+# What of a record may differ, and what is said then.
+_DIFFERENCES = {
+    "model": "the model is another one",
+    "kind": "the kind is another one",
+    "coverage": "the coverage is another one",
+    "keep": "other columns are kept",
+    "input": "it was made from another input",
+    "size": "the input has changed",
+    "changed": "the input has changed",
+    "keys": "the names of its folders have changed",
+    "text": "--sep, --decimal or --encoding is another one",
+}
+
+
+Origin = dict[str, Any]
+
+
+def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
+    """Return what the output for a source depends on, as JSON's types."""
+    size, changed = source.size_and_time()
+    return {
+        "model": scorer.digest,
+        "kind": scorer.kind,
+        "coverage": scorer.coverage,
+        "keep": "all" if keep.all else None if keep.names is None else list(keep.names),
+        "input": str(source.path if source.system else source.path.resolve()),
+        "size": size,
+        "changed": changed,
+        "keys": source.keys,
+        "text": asdict(source.form),
+    }
+
+
+def as_metadata(origin: Origin) -> dict[bytes, bytes]:
+    """Return an origin as metadata of a schema."""
+    return {KEY: json.dumps(origin, sort_keys=True).encode()}
+
+
+def keep_beside(origin: Origin, out: Path) -> None:
+    """Write an origin to a hidden file beside an output whose format has no metadata.
+
+    The file is written in place and not synced: if it is cut or lost, the output is made again.
+    """
+    if _is_parquet(out):
+        return
+    record = {"origin": origin, "output": _identity(out)}
+    _beside(out).write_bytes(json.dumps(record, sort_keys=True).encode())
+
+
+def why_again(origin: Origin, out: Path) -> str | None:
+    """Say why an output must be made again: None if it is there and equal, empty if it is missing.
+
+    An output whose origin cannot be read is of another origin.
+    """
+    if not out.exists():
+        return ""
+    found = _found(out)
+    if found is None:
+        return "what it was made from is not known"
+    for name, difference in _DIFFERENCES.items():
+        if found.get(name) != origin[name]:
+            return difference
+    return None
+
+
+def _found(out: Path) -> Mapping[str, Any] | None:
+    try:
+        if _is_parquet(out):
+            content = need("pyarrow.parquet").read_schema(out).metadata[KEY]
+            found = json.loads(content)
+        else:
+            record = json.loads(_beside(out).read_bytes())
+            found = record["origin"] if record["output"] == _identity(out) else None
+    except (OSError, KeyError, RecursionError, TypeError, ValueError):  # as ArrowInvalid is
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _identity(out: Path) -> list[int]:
+    status = out.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _beside(out: Path) -> Path:
+    return out.with_name(f".{out.name}.hdiforest.json")
+
+
+def _is_parquet(out: Path) -> bool:
+    return ending(out) == ".parquet"
+
+
+_MAX_FAULTS = 20  # in one message
+
+
+_FIRST_ROWS = 4096
+
+
+_SMALL_BYTES = 1 << 16
+
+
+_SMALL_AT_ONCE = 4
+
+
+class Done(NamedTuple):
+    """What was scored."""
+
+    n_rows: int
+    n_tables: int
+    n_there: int  # outputs left as they were
+    again: list[str]  # for each output that was made again, its name and why
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How all tables are scored; see `score_table`."""
+
+    keep: Columns
+    n_threads: int
+    batch_rows: int | None
+    resume: bool
+
+
+def require_folder(inputs: Inputs, folder: Path) -> None:
+    """Refuse a folder of outputs that is a file, or lies in one of the inputs.
+
+    Raises
+    ------
+    ValueError
+        If so, or if two outputs would have one name.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"several tables need a folder as output, and {folder} is a file")
+    own = folder.resolve()
+    for given in inputs.folders:
+        if own.is_relative_to(given.resolve()):
+            raise ValueError(f"the output {folder} must not lie in the input {given}")
+    read = {source.path.resolve() for source in inputs.sources if source.system is None}
+    for source in inputs.sources:
+        if own / source.name in read:
+            raise ValueError(f"the output {folder / source.name} must not be one of the inputs")
+    names: dict[Path, Path] = {}
+    for source in inputs.sources:
+        other = names.setdefault(source.name, source.path)
+        if other != source.path:
+            raise ValueError(
+                f"{other} and {source.path} would both be written to {folder / source.name}"
+            )
+
+
+def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
+    """Raise one TableError for all tables that cannot be scored.
+
+    That is what their headers say, and the first rows of those without types.
+    """
+    faults = []
+    for source in sources:
+        try:
+            with source.open() as table:
+                features = features_of(scorer, table, keep)
+                if table.is_text:
+                    _code_first_rows(features)
+        except TableError as error:
+            faults.append(str(error))
+        except OSError as error:
+            faults.append(f"cannot read {source.path}: {error.strerror or error}")
+    if len(faults) == 1:
+        raise TableError(faults[0])
+    if faults:
+        more = f"; {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise TableError(
+            f"{len(faults)} of {len(sources)} tables cannot be scored: "
+            f"{'; '.join(faults[:_MAX_FAULTS])}{more}"
+        )
+
+
+def _code_first_rows(features: Features) -> None:
+    """Raise TableError if the first rows of a table, and those read with them, are not numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scoring warns of the same
+        for batch in islice(features.batches(_FIRST_ROWS), 1):
+            features.matrix(batch)
+
+
+def score_dataset(
+    scorer: BatchScorer,
+    sources: Sequence[Source],
+    folder: Path,
+    settings: Settings,
+    advance: Progress,
+) -> Done:
+    """Score each source to a table of its name in a folder.
+
+    Parameters
+    ----------
+    scorer : BatchScorer
+    sources : sequence of Source
+        Their outputs have distinct names.
+    folder : Path
+        Made if it is not there.
+    settings : Settings
+    advance : callable
+        Called with a number of rows, and the share of all bytes that is done.
+
+    Raises
+    ------
+    TableError
+        For all tables whose header or first rows say that they cannot be scored, before anything is
+        scored; or for the first one that turns out not to be readable.
+    OSError
+        If an output cannot be written. Outputs that are finished stay.
+    """
+    todo, again = [], []
+    for source in sources:
+        origin = origin_of(source, scorer, settings.keep)
+        why = why_again(origin, folder / source.name) if settings.resume else ""
+        if why:
+            again.append(f"{source.name}: {why}")
+        if why is not None:
+            todo.append((source, origin))
+    require_readable([source for source, _ in todo], scorer, settings.keep)
+    total = sum(origin["size"] for _, origin in todo)
+    n_rows = n_bytes = 0
+    for parent, group in groupby(todo, lambda each: (folder / each[0].name).parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        with folder_beside(Path(os.path.realpath(parent), "outputs")) as within, _pool() as pool:
+            score = partial(_score_into, folder, scorer, settings, within)
+            for is_small, tables in groupby(group, _is_small):
+                together = list(tables)
+                results = pool.map(score, together) if is_small else None
+                for table in together:
+                    size = table[1]["size"]
+                    show = _of_all(advance, n_bytes, size, total)
+                    if results is None:
+                        n_rows += score(table, show)
+                    else:
+                        n_rows += (n_own := next(results))
+                        show(n_own, 1.0)
+                    n_bytes += size
+    return Done(n_rows, len(todo), len(sources) - len(todo), again)
+
+
+def _score_into(
+    folder: Path,
+    scorer: BatchScorer,
+    settings: Settings,
+    within: Path,
+    table: tuple[Source, Origin],
+    advance: Progress = no_progress,
+) -> int:
+    """Score a table to its output in a folder, and keep its origin; see `score_table`."""
+    source, origin = table
+    n_rows = score_table(
+        scorer,
+        source.open(),
+        folder / source.name,
+        keep=settings.keep,
+        n_threads=settings.n_threads,
+        batch_rows=settings.batch_rows,
+        metadata=as_metadata(origin),
+        within=within,
+        advance=advance,
+    )
+    keep_beside(origin, folder / source.name)
+    return n_rows
+
+
+def _is_small(table: tuple[Source, Origin]) -> bool:
+    """Whether scoring costs less than opening, syncing and naming files, which can overlap."""
+    source, origin = table
+    return source.system is None and origin["size"] <= _SMALL_BYTES
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(_SMALL_AT_ONCE, thread_name_prefix="hdiforest-small")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
+    """Return what takes the share of one table, and tells that of the bytes of all."""
+
+    def of_table(n_rows: int, share: float | None) -> None:
+        advance(n_rows, (before + size * (share or 0)) / total if total else None)
+
+    return of_table
+
+
+_ROWS_FOR_A_RATE = 5000
+
+
+def run_score(options: Any) -> None:
+    """Score tables as the arguments say.
+
+    Raises
+    ------
+    UsageError
+        If the arguments do not go together.
+    OSError, ValueError
+        If the model or a table cannot be read, or an output cannot be written.
+    """
+    n_threads = thread_count(-1 if options.jobs is None else options.jobs)
+    inputs = _inputs(options)
+    scorer = _scorer(options, n_threads)
+    keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
+    for name in set(options.keep or ()).intersection(scorer.results):
+        raise UsageError(f"--keep {name} must not be the name of a result")
+    start = time.perf_counter()
+    with progress() as advance:
+        if inputs.is_one_file:
+            table = inputs.sources[0].open()
+            done = Done(
+                score_table(
+                    scorer,
+                    table,
+                    options.output,
+                    keep=keep,
+                    n_threads=n_threads,
+                    batch_rows=options.batch_rows,
+                    advance=advance,
+                ), 1, 0, [],
+            )  # fmt: skip
+        else:
+            sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
+            settings = Settings(keep, n_threads, options.batch_rows, options.resume)
+            done = score_dataset(scorer, sources, options.output, settings, advance)
+    _report(done, scorer, options.output, time.perf_counter() - start, inputs.is_one_file)
+
+
+def _inputs(options: Any) -> Inputs:
+    """Return what is to be scored, if the arguments go together."""
+    try:
+        if ":/" in str(options.output):  # Path has one slash of two
+            raise ValueError(f"the output must be a file or folder here, got {options.output}")
+        if options.keep_all and options.keep:
+            raise ValueError("--keep-all must not be given with --keep")
+        inputs = Inputs(options.inputs, text_form(options))
+        if inputs.is_one_file:
+            ending(options.output)
+            if options.resume or options.part is not None:
+                raise ValueError("--resume and --part need a folder or several tables to score")
+        else:
+            require_folder(inputs, options.output)
+    except (TableError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    if inputs.is_one_file:
+        given = [s.path for s in inputs.sources if s.system is None and s.path != NAME]
+        require_writable(options.output, *given, options.model)
+    return inputs
+
+
+def _scorer(options: Any, n_threads: int) -> BatchScorer:
+    # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
+    model = opened(str(options.model), mapped=False)  # held, so that the scorer gets the same
+    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage, lambda: n_threads)
+    return BatchScorer(options.model, levels, kind=kind, mapped=False)
+
+
+def _report(
+    done: Done, scorer: BatchScorer, output: Path, seconds: float, is_one_file: bool
+) -> None:
+    tables = "" if is_one_file else f" of {done.n_tables:,} tables"
+    # Of few rows the time is that of the start.
+    rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
+    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
+    if done.n_there:
+        lines.append(f"{done.n_there:,} outputs were there and stay as they are")
+    if done.again:
+        lines.append(f"Scored again: {listed(done.again)}")
+    if counts := str(scorer.counts):
+        lines.append(counts)
+    say("\n".join(lines), sys.stderr if is_standard_output(output) else None)
