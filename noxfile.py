@@ -66,7 +66,7 @@ def paper(session: nox.Session) -> None:
 
 @nox.session
 def skpro(session: nox.Session) -> None:
-    """Run the tests of hdiforest.adapters.skpro, with skpro and sktime, which want an older pandas."""
+    """Run the tests of adapters.skpro, with skpro and sktime, which want an older pandas."""
     install(session, "[skpro]")
     session.install("--group", "engine", "--group", "skpro")
     session.run("pytest", "-m", "skpro", *session.posargs)

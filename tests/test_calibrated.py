@@ -29,7 +29,7 @@ from hdiforest.metrics import (
     interval_scorer,
     pinball_scorer,
 )
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .calibration_twin import two_kinds_of_rows
 from .oracle import SKLEARN

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._utils.checks import significant
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .called import failure, read, run
 

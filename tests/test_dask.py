@@ -1,4 +1,4 @@
-"""hdiforest.adapters.dask without a cluster: meta, index and divisions, empty partitions, refusals."""
+"""adapters.dask without a cluster: meta, index and divisions, empty partitions, refusals."""
 
 import sys
 

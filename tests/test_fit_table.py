@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .called import failure, run
 from .oracle import ROOT

@@ -26,7 +26,7 @@ from hdiforest._tables.formats import open_table
 from hdiforest._utils import files as atomic
 from hdiforest._utils import files as unfinished
 from hdiforest._utils.files import replacing
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -222,7 +222,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from hdiforest._utils.files import replacing
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("from the other run")
     print("ready", flush=True)

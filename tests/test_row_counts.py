@@ -23,9 +23,9 @@ from hdiforest._tables import row_counts
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.checks import number_texts
+from hdiforest.serving import BatchScorer
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._batch_scorer import BatchScorer
 
 pa = pytest.importorskip("pyarrow")
 safetensors = pytest.importorskip("safetensors.numpy")

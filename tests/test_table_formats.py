@@ -15,8 +15,8 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 
-from hdiforest._tables.formats import FORMATS, open_table, write_table
-from hdiforest._tables.read import TableError, TextForm
+from hdiforest._tables.formats import FORMATS, open_table, write_table  # noqa: E402
+from hdiforest._tables.read import TableError, TextForm  # noqa: E402
 
 TABLE = pa.table({
     "x": [1.5, None, 3.0] * 50,

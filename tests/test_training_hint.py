@@ -31,9 +31,9 @@ from hdiforest import (
 )
 from hdiforest._estimators import rows as rows_module
 from hdiforest._model.training_hint import digest_of
-from hdiforest.adapters.quantile_forest._estimators import RandomForestQuantileRegressor
+from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.metrics import interval_scorer
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 from .called import run
 

@@ -26,7 +26,7 @@ def test_the_wheel_holds_what_users_need_and_no_sources(wheel):
     assert {"LICENSE", "licenses/pybind11.txt", "licenses/concrete.txt"} <= licences
     user_layer = ROOT / "python"
     modules = {path.relative_to(user_layer).as_posix() for path in user_layer.rglob("*.py")}
-    assert modules | {"hdiforest/command/data/concrete.csv.gz"} <= names
+    assert modules | {"hdiforest/_cli/data/concrete.csv.gz"} <= names
     assert len([name for name in names if re.match(r"hdicore/_core\..*(so|pyd)$", name)]) == 1
     unwanted = re.compile(r"\.(cpp|c|pyx|o)$|bindings|tests|bench/|__pycache__")
     assert not [name for name in names if unwanted.search(name)]

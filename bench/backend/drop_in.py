@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (RESULTS / "drop_in.md").write_text(
         f"Three quantiles of {n:,} new rows, {N_TREES} trees on {n:,} rows with max_features=1/3: "
         f"seconds of one processor by quantile-forest {about['quantile-forest']} and by "
-        f"hdiforest.adapters.quantile_forest, medians of {turns} turns; ratios with their least and "
-        f"largest.\n\n{table}\n"
+        "hdiforest.adapters.quantile_forest, "
+        f"medians of {turns} turns; ratios with their least and largest.\n\n{table}\n"
     )
 
 

@@ -4,22 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hdicore import __version__
-    from hdiforest._estimators.fit_table import fit_table
-    from hdiforest._estimators.hdi_forest import HDIForestRegressor
-    from hdiforest._estimators.leaf_model import LeafModel, from_leaves
-    from hdiforest._estimators.search import ForestSearchOOB
-    from hdiforest.adapters.boosters import from_catboost, from_lightgbm, from_xgboost
-    from hdiforest.adapters.mapie import quantile_views
-    from hdiforest.displays import (
-        CalibrationDisplay,
-        DistributionDisplay,
-        IntervalDisplay,
-        WidthDisplay,
-    )
+    from hdicore import __version__ as __version__
+    from hdiforest._estimators.fit_table import fit_table as fit_table
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
+    from hdiforest._estimators.leaf_model import LeafModel as LeafModel
+    from hdiforest._estimators.leaf_model import from_leaves as from_leaves
+    from hdiforest._estimators.search import ForestSearchOOB as ForestSearchOOB
+    from hdiforest.adapters.boosters import from_catboost as from_catboost
+    from hdiforest.adapters.boosters import from_lightgbm as from_lightgbm
+    from hdiforest.adapters.boosters import from_xgboost as from_xgboost
+    from hdiforest.adapters.mapie import quantile_views as quantile_views
+    from hdiforest.displays import CalibrationDisplay as CalibrationDisplay
+    from hdiforest.displays import DistributionDisplay as DistributionDisplay
+    from hdiforest.displays import IntervalDisplay as IntervalDisplay
+    from hdiforest.displays import WidthDisplay as WidthDisplay
 
-# The public names and where they are. Imported when they are asked for, so that
-# `hdiforest.serving` does without scikit-learn.
+# The public names and where they are; type checkers read the imports above. Each is imported when
+# it is asked for, so that `hdiforest.serving` does without scikit-learn.
 _HOMES = {
     "CalibrationDisplay": "hdiforest.displays",
     "DistributionDisplay": "hdiforest.displays",

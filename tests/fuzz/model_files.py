@@ -27,7 +27,7 @@ else:
     import atheris
 
     with atheris.instrument_imports(include=["hdiforest"]):
-        import hdiforest.command.summary  # noqa: F401
+        import hdiforest._cli.report  # noqa: F401
 
 from mutations import mutate
 

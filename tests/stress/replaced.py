@@ -28,7 +28,7 @@ from outcome import Row, row_of
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving import BatchScorer
 
 N_THREADS, MOST_SECONDS = 3, 10  # of a service, and of one of its calls
 SIZES = {"a": 3000, "b": 3500}  # training rows of two models

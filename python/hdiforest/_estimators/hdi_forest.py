@@ -608,8 +608,9 @@ class HDIForestRegressor(
     fitted model must outlive ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
 
     Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the types
-    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` and scikit-learn's own ``sklearn.tree._tree.Tree``
-    are trusted, and for a loaded model ``hdiforest._estimators.hdi_forest.StoredForest`` in place of the latter.
+    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` and scikit-learn's own
+    ``sklearn.tree._tree.Tree`` are trusted, and for a loaded model
+    ``hdiforest._estimators.hdi_forest.StoredForest`` in place of the latter.
 
     Examples
     --------

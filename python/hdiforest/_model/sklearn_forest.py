@@ -139,9 +139,9 @@ def import_forest(
     ValueError
         If the estimator is not understood or not fitted, the number of rows is not that of its
         fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
-        sample_weight than those of the fit. See `hdiforest._model.leaf_checks.disagreement` for what
-        statistics cannot tell. If `weights` is "oob", and every tree was fitted on all rows; or
-        "monotonic", and the forest has no constraints, or none in the unit of y.
+        sample_weight than those of the fit (see `hdiforest._model.leaf_checks.disagreement` for
+        what statistics cannot tell). If `weights` is "oob", and every tree was fitted on all rows;
+        or "monotonic", and the forest has no constraints, or none in the unit of y.
     """
     grown = _grown_forest(estimator)
     members = grown.members

@@ -1,4 +1,4 @@
-"""TableCoding: from the columns of a table to the float32 features of a forest, and how it is learned."""
+"""TableCoding: from the columns of a table to the features of a forest, and how it is learned."""
 
 from __future__ import annotations
 

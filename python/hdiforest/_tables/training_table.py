@@ -47,7 +47,7 @@ class Roles:
         Columns that are no features; a coding remembers the names of `ids`.
     sample_weight, groups : str, optional
     categorical : "auto" or sequence of str
-        See `hdiforest.coding.learn`.
+        See `hdiforest._tables.encoder.learn`.
     """
 
     target: str

@@ -216,8 +216,8 @@ def from_lightgbm(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load` opens what
-        `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which
+        `LeafModel.load` opens what `save` wrote.
 
     Raises
     ------
@@ -270,8 +270,8 @@ def from_xgboost(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`, with which `LeafModel.load` opens what
-        `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`, with which
+        `LeafModel.load` opens what `save` wrote.
 
     Raises
     ------
@@ -316,8 +316,8 @@ def from_catboost(
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`, with which `LeafModel.load` opens what
-        `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`, with which
+        `LeafModel.load` opens what `save` wrote.
 
     Raises
     ------

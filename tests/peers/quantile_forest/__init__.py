@@ -1,4 +1,4 @@
-"""Stands in for quantile-forest: its module names, with hdiforest.adapters.quantile_forest behind them.
+"""Stands in for quantile-forest: its module names, with our estimators behind them.
 
 With the folder above this one first on sys.path, `import quantile_forest` finds it;
 ../run_quantile_forest.py runs quantile-forest's own tests on it. No code of quantile-forest is in

@@ -1,4 +1,4 @@
-"""The two estimators of hdiforest.adapters.quantile_forest, with what quantile-forest's tests call by name.
+"""Our two estimators, with what quantile-forest's tests call by name.
 
 These are internals of quantile-forest that users do not need: the samples of each node, and which
 rows a tree did not draw.

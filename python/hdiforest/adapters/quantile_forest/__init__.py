@@ -1,7 +1,7 @@
 """Quantile regression forests with the interface of the library quantile-forest.
 
-``from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor`` takes the place of its
-import; quantile-forest itself need not be installed. Answers come from hdicore.
+``from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor`` takes the place of
+its import; quantile-forest itself need not be installed. Answers come from hdicore.
 """
 
 from hdiforest.adapters.quantile_forest._estimators import (
