@@ -145,14 +145,14 @@ def fuzz(session: nox.Session) -> None:
     """Fuzz the engine and model files; needs clang with libFuzzer."""
     install(session, "[test]")
     session.install("atheris")
-    session.run("python", "tests/fuzz/run.py", *(session.posargs or ["--seconds", "60"]))
+    session.run("python", "tests/engine/fuzz/run.py", *(session.posargs or ["--seconds", "60"]))
 
 
 @nox.session
 def stress(session: nox.Session) -> None:
     """Run one of the stress programs: `nox -s stress -- allocations`."""
     install(session, "[test]")
-    session.run("python", "tests/stress/run.py", *session.posargs)
+    session.run("python", "tests/engine/stress/run.py", *session.posargs)
 
 
 @nox.session

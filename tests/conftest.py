@@ -11,7 +11,7 @@ import pytest
 
 from hdicore import _core
 
-from .fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
+from .engine.fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
 
 

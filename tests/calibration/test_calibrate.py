@@ -1,0 +1,195 @@
+"""Calibration out of bag and by split: the exact promise, warnings and refused arguments."""
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hdiforest.calibration import (
+    DEFAULT_KINDS,
+    FAMILIES,
+    LEVELS,
+    Base,
+    calibrate_oob,
+    calibrate_split,
+)
+
+from .twin import AXES, made
+
+RAW_HDI = Base("raw", "hdi", 0.8)
+FIXED = Base("centred", "equal_tailed", 0.8)
+
+
+def test_a_crossed_interval_is_its_midpoint():
+    """Half the rows have exact bases: the pad is -5, which crosses the narrow ones."""
+    y = np.zeros(8)
+    ends = np.array([[-5.0, 5.0]] * 6 + [[-1.0, 3.0]] * 2)
+    found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, bases=[RAW_HDI])
+    assert found.levels[0].choice.pad == -5
+    np.testing.assert_allclose(
+        found.intervals(ends[..., None])[..., 0], [[0, 0]] * 6 + [[1, 1]] * 2, atol=1e-14
+    )
+
+
+targets_of_training = st.sampled_from(["smooth", "few", "grades"])
+TRAINING = {
+    "smooth": np.linspace(-6, 6, 300),
+    "few": np.linspace(-6, 6, 100),
+    "grades": np.repeat(np.arange(-6.0, 7.0), 30),
+}
+
+
+@given(
+    rows=st.lists(st.tuples(*[st.integers(-80, 80)] * 3), min_size=2, max_size=14),
+    training=targets_of_training,
+    coverage=st.sampled_from([0.3, 0.5, 0.8, 0.9]),
+    weighted=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
+    rows, training, coverage, weighted
+):
+    """Of n + 1 rows, each left out of the calibration in turn, the share c is covered: exactly."""
+    numbers = np.array(rows) / 10
+    base, y = np.sort(numbers[:, :2], axis=1), numbers[:, 2]
+    weights = np.arange(len(y)) % 3 + 1.0 if weighted else np.ones(len(y))
+    weights[-2:] = weights.max()  # so that no row left out is the only heaviest one
+    covered = Fraction(0)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = calibrate_split(
+                base[others, :, None],
+                y[others],
+                TRAINING[training],
+                coverage,
+                bases=[RAW_HDI],
+                weights=weights[others] if weighted else None,
+            )
+        lower, upper = found.intervals(base[i : i + 1, :, None])[0, :, 0]
+        covered += Fraction(weights[i]) * int(lower <= y[i] <= upper)
+    assert covered >= Fraction(str(coverage)) * Fraction(weights.sum())
+
+
+@pytest.mark.parametrize(("n", "expected"), [(8, True), (9, False)])
+def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
+    ends, y = made(n)
+    if not expected:
+        found = calibrate_oob(ends, y, y, 0.9, **AXES)
+        assert math.isfinite(found.levels[0].choice.pad)
+        return
+    message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
+    with pytest.warns(UserWarning, match=message) as warned:
+        found = calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), **AXES)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    intervals = found.intervals(np.zeros((4, 2, 3)))
+    assert np.isfinite(intervals[..., 0]).all()
+    np.testing.assert_array_equal(intervals[..., 1:], [[[-np.inf] * 2, [np.inf] * 2]] * 4)
+    assert found.level(0.9).audit is None
+    assert found.level(0.9).choice.realised == 1
+
+
+def made_split(n):
+    """Arguments of calibrate_split, and the ends by one base."""
+    ends, y = made(n)
+    return ends[1, 1, :, :, 1:2], y
+
+
+def test_too_few_rows_for_a_confidence():
+    ends, y = made_split(28)
+    found = calibrate_split(ends, y, y, 0.9, bases=[FIXED])
+    assert math.isfinite(found.levels[0].choice.pad)
+    with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
+        found = calibrate_split(ends, y, y, 0.9, bases=[FIXED], confidence=0.95)
+    assert math.isinf(found.levels[0].choice.pad)
+
+
+def test_targets_outside_the_training_range_are_named_where_they_make_pads_infinite():
+    ends, y = made_split(50)
+    far = np.append(y[:-9], np.full(9, 1e6))
+    training = np.linspace(y.min(), y.max(), 300)
+    with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
+        calibrate_split(ends, far, training, 0.9, bases=[FIXED])
+    found = calibrate_split(ends, far, training, 0.9, bases=[FIXED], clip=False)
+    assert 1e5 < found.levels[0].choice.pad < math.inf
+
+
+def test_weights_move_the_pad():
+    ends, y = made(200)
+    plain = calibrate_oob(ends, y, y, 0.8, **AXES).levels[0].choice
+    equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), **AXES)
+    assert equal.levels[0].choice == plain
+    assert equal.weighted
+    missed = np.abs(y - ends[1, 1, :, :, 1].mean(axis=1))
+    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, **AXES).levels[0].choice
+    assert heavy.pad > plain.pad
+
+
+def test_the_default_axes_are_those_of_the_candidates():
+    ends, y = made(700, names=(FAMILIES, DEFAULT_KINDS, LEVELS))
+    found = calibrate_oob(ends, y, y, (0.99, 0.5), families=FAMILIES)
+    assert found.coverages == (0.5, 0.99)
+    assert all(level.choice.level in LEVELS for level in found.levels)
+
+
+def arguments(**changed):
+    ends, y = made(30)
+    return {"ends": ends, "y": y, "y_train": y, "coverages": 0.5} | AXES | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"ends": np.zeros((2, 2, 29, 2, 3))}, "ends must have shape .*30, 2, 12.*got .*29"),
+        ({"ends": np.zeros((2, 2, 30, 2, 4))}, r"ends must .*\(2, 2, n, 2, 3\), got .*4"),
+        ({"ends": np.full((2, 2, 30, 2, 3), np.nan)}, "ends must be finite"),
+        ({"ends": -np.cumsum(np.ones((2, 2, 30, 2, 3)), axis=3)}, "lower <= upper"),
+        ({"y": np.full(30, np.nan)}, "y must be finite"),
+        ({"y": []}, "y must have shape"),
+        ({"y_train": [[1.0]]}, "y_train must have shape"),
+        ({"coverages": 90}, r"coverage must be above 0 .* got 90 \(did you mean 0.9\?\)"),
+        ({"coverages": (0.5, 1)}, "coverage must be above 0 and below 1, got 1"),
+        ({"coverages": ()}, "coverage must be one or more"),
+        ({"coverages": (0.5, 0.5)}, "coverage must be .* distinct"),
+        ({"coverages": "high"}, "coverage must be a number or a list of numbers, got 'high'"),
+        ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
+        ({"coverages": math.nan}, "coverage must be above 0"),
+        ({"families": ("raw", "boosted")}, "families must be some of raw, centred, stacked"),
+        ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed, smoothed_hdi"),
+        ({"levels": (0.3, 0.8, 1.0)}, "levels must lie between"),
+        ({"weights": np.ones(3)}, "weights must have shape"),
+        ({"weights": np.zeros(30)}, "weights must be finite and positive"),
+        ({"objective": "speed"}, "objective must be 'width' or 'interval_score', got 'speed'"),
+    ],
+)
+def test_refused_arguments(changed, message):
+    with pytest.raises(ValueError, match=message) as error:
+        calibrate_oob(**arguments(**changed))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"coverages": (0.5, 0.7)}, r"coverages must be 1 that ascend, got \(0.5, 0.7\)"),
+        ({"ends": np.zeros((30, 2, 2)), "bases": [FIXED] * 2, "coverages": (0.7, 0.5)}, "ascend"),
+        ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
+        ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
+        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed' or 'smooth"),
+        ({"bases": [Base("raw", "hdi", 80)]}, "levels must lie between 0 and 1, got 80"),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
+        ({"confidence": "a"}, "confidence must be above 0 and below 1"),
+        ({"confidence": 0.9, "weights": np.ones(30)}, "confidence must be None"),
+    ],
+)
+def test_refused_arguments_of_split(changed, message):
+    ends, y = made_split(30)
+    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": [FIXED]} | changed
+    with pytest.raises(ValueError, match=message):
+        calibrate_split(**given)

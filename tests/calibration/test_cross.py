@@ -1,0 +1,457 @@
+"""Cross-conformal calibration (CV+) against its definition, for groups, and through files."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest._estimators.cross_fit import fold_rows
+from hdiforest._model.training_rows import TrainingRows
+from hdiforest.calibration import (
+    CrossCalibration,
+    Finish,
+    cross_calibration,
+    from_arrays,
+    to_arrays,
+)
+from hdiforest.calibration._cross import kth_shifted
+from hdiforest.metrics import coverage_score
+
+from . import twin
+
+X, Y = make_friedman1(400, 5, noise=1, random_state=0)
+X_NEW, Y_NEW = make_friedman1(300, 5, noise=1, random_state=1)
+COVERAGES = (0.5, 0.9)
+
+
+def fitted(**options):
+    forest = RandomForestRegressor(60, random_state=0)
+    return HDIForestRegressor(forest, n_jobs=1, **options).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted().calibrate(COVERAGES, method="cv+", cv=4, random_state=0)
+
+
+numbers = st.integers(-40, 40).map(lambda k: k / 8)
+
+
+@given(st.lists(st.tuples(numbers, st.lists(numbers, max_size=6)), min_size=2, max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_the_kth_of_shifted_scores(folds):
+    scores = [np.sort(np.array(own, dtype=float)) for _, own in folds]
+    shifts = np.array([[shift, 2 * shift + 1, 0.0] for shift, _ in folds])
+    n = sum(map(len, scores))
+    for k in range(1, n + 1):
+        for column in range(3):
+            together = np.concatenate(
+                [own + shift for own, shift in zip(scores, shifts[:, column], strict=True)]
+            )
+            found = kth_shifted(shifts, scores, k)[column]
+            expected = np.sort(together)[k - 1]
+            assert expected - 1e-15 <= found <= expected + 1e-13
+    assert_array_equal(kth_shifted(shifts, scores, n + 1), [np.inf] * 3)
+
+
+@given(
+    st.lists(
+        st.tuples(numbers, st.lists(st.tuples(numbers, st.integers(1, 4)), max_size=6)),
+        min_size=2,
+        max_size=5,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_whole_weights_are_repetitions_of_scores(folds):
+    shifts = np.array([[shift] for shift, _ in folds])
+    own = [np.array(sorted(pairs), dtype=float).reshape(-1, 2) for _, pairs in folds]
+    scores, weights = [each[:, 0] for each in own], [each[:, 1] for each in own]
+    repeated = [np.repeat(s, w.astype(int)) for s, w in zip(scores, weights, strict=True)]
+    for k in range(1, sum(map(len, repeated)) + 2):
+        assert_allclose(
+            kth_shifted(shifts, scores, k, weights), kth_shifted(shifts, repeated, k), atol=1e-13
+        )
+
+
+def test_weights_of_single_scores():
+    scores, weights = [np.array([e]) for e in (3.0, 1.0, 2.0)], [np.array([w]) for w in (1, 2, 5)]
+    for k, expected in [(1, 1), (2, 1), (3, 2), (7, 2), (7.5, 3), (8, 3), (8.1, np.inf)]:
+        assert_allclose(kth_shifted(np.zeros((3, 1)), scores, k, weights), [expected])
+
+
+@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+def test_sample_weights_are_weights_of_the_scores(method, tmp_path):
+    """Half of the rows are noisy, and have two thirds of the weight."""
+    X, y, weights = twin.two_kinds_of_rows(np.random.default_rng(4), 1200)
+    forest = RandomForestRegressor(120, min_samples_leaf=10, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights)
+    model.calibrate((0.5, 0.8), method=method, cv=4, random_state=0)
+    calibration = model.calibration_
+    assert calibration.level(0.8).audit.coverage == pytest.approx(0.8, abs=0.04)
+    new, target, weights = twin.two_kinds_of_rows(np.random.default_rng(5), 1200)
+    intervals = model.predict_interval(new, 0.8)
+    share = coverage_score(target, intervals, sample_weight=weights)
+    assert 0.77 < share < 0.87
+    assert coverage_score(target, intervals) > share + 0.03
+    assert "weights" in calibration.guarantee
+    model.save(tmp_path / "m")
+    for copy in (pickle.loads(pickle.dumps(model)), HDIForestRegressor.load(tmp_path / "m")):
+        assert_array_equal(copy.predict_interval(new, 0.5), model.predict_interval(new, 0.5))
+
+
+def test_large_numbers_and_missing_shifts():
+    scores = [np.array([-1e300, 2.0]), np.array([0.0])]
+    shifts = np.array([[1e300, np.nan], [-1e300, 0.0]])
+    assert_allclose(kth_shifted(shifts, scores, 2), [0, np.nan], atol=1e286)
+
+
+def slow_interval(ends, scores, coverage):
+    """Interval of one row by the ends (K, 2) of each fold's forest and its scores."""
+    lowers, uppers = [], []
+    for (lower, upper), own in zip(ends, scores, strict=True):
+        lowers += [lower - e for e in own]
+        uppers += [upper + e for e in own]
+    k = math.ceil((len(uppers) + 1) * coverage - 1e-9)
+    if k > len(uppers):
+        return -math.inf, math.inf
+    low, high = sorted(lowers, reverse=True)[k - 1], sorted(uppers)[k - 1]
+    return (low, high) if low <= high else ((low + high) / 2,) * 2
+
+
+def test_intervals_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    sizes, coverages = (7, 11, 5), (0.3, 0.6, 0.9, 0.95)
+    y = [rng.normal(size=n) for n in sizes]
+    ends = [np.sort(rng.normal(size=(n, 2, 4)), axis=1) for n in sizes]
+    finish = Finish.of(np.concatenate(y), clip=False)
+    coverages = (*coverages, 0.97)
+    with pytest.warns(
+        UserWarning, match="0.97 are infinite: 23 .* needed are 33 for 0.97"
+    ) as warned:
+        calibration = cross_calibration(
+            [np.concatenate([e, e[..., :1]], axis=2) for e in ends], y, coverages, finish
+        )
+    assert warned[0].filename == __file__
+    calibration = calibration.first(4)
+    coverages = coverages[:4]
+    assert calibration.n == 23
+    new = np.sort(rng.normal(size=(3, 20, 2, 4)), axis=2)
+    found = calibration.intervals(new)
+    for i in range(20):
+        inner = (math.inf, -math.inf)
+        for j, coverage in enumerate(coverages):
+            scores = [
+                [max(low - t, t - high) for (low, high), t in zip(e[..., j], targets, strict=True)]
+                for e, targets in zip(ends, y, strict=True)
+            ]
+            low, high = slow_interval(new[:, i, :, j], scores, coverage)
+            inner = (min(inner[0], low), max(inner[1], high))
+            assert_allclose(found[i, :, j], inner, atol=1e-12)
+    assert calibration.level(0.6).audit is not None
+    assert calibration.level(0.95).audit is None  # the second fold leaves 12 rows
+    assert_array_equal(calibration.first(2).intervals(new[..., :2]), found[..., :2])
+
+
+def test_the_audit_pads_each_fold_by_the_others():
+    y = [np.array([0.0, 0.0, 0.0]), np.array([10.0, 10.0, 10.0])]
+    ends = [np.zeros((3, 2, 1)), np.zeros((3, 2, 1))]
+    found = cross_calibration(ends, y, (0.5,), Finish.of([-20.0, 20.0]))
+    # Padded by 10, the first fold's intervals cover; padded by 0, the second's do not.
+    assert found.levels[0].audit.coverage == 0.5
+    assert found.levels[0].realised == 0.5
+
+
+def test_a_model_covers_and_its_intervals_are_nested(model):
+    calibration = model.calibration_
+    assert isinstance(calibration, CrossCalibration)
+    assert calibration.n == len(Y)
+    assert [len(own) for own in calibration.scores] == [100] * 4
+    intervals = model.predict_interval(X_NEW, [0.9, 0.5])
+    assert_array_equal(model.predict_interval(X_NEW), intervals[..., 0])
+    inside = (intervals[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= intervals[:, 1])
+    assert 0.88 < inside[:, 0].mean() < 0.99
+    assert (intervals[:, 0, 0] <= intervals[:, 0, 1]).all()
+    assert (intervals[:, 1, 1] <= intervals[:, 1, 0]).all()
+    assert "2c - 1 - 0.015" in calibration.guarantee
+    assert "by 4 folds" in repr(calibration)
+    assert "by 4 folds" in calibration._repr_html_()
+
+
+def test_blocks_and_threads_change_no_bit(model, monkeypatch):
+    whole = model.predict_interval(X_NEW, COVERAGES)
+    monkeypatch.setattr("hdiforest._model.predict._ENDS_AT_ONCE", 4 * 77)
+    model.n_jobs = 2
+    assert_array_equal(model.predict_interval(X_NEW, COVERAGES), whole)
+
+
+def test_raw_intervals_stay_what_they_were(model):
+    assert_array_equal(
+        model.predict_interval(X_NEW, kind="hdi"), fitted().predict_interval(X_NEW, kind="hdi")
+    )
+
+
+def persons(n, seed):
+    """Twenty rows of each person: what the features do not tell is the person's own."""
+    rng = np.random.default_rng(seed)
+    person = np.repeat(np.arange(n), 20)
+    trait = rng.normal(size=(n, 2))[person] + rng.normal(scale=0.01, size=(20 * n, 2))
+    return trait, 3 * rng.normal(size=n)[person] + 0.1 * rng.normal(size=20 * n), person
+
+
+def test_groups_make_intervals_that_cover_new_groups():
+    rows, y, person = persons(30, 0)
+    new_rows, new_y, _ = persons(100, 1)
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0)).fit(rows, y)
+
+    def coverage():
+        lower, upper = model.predict_interval(new_rows, 0.8).T
+        return ((lower <= new_y) & (new_y <= upper)).mean()
+
+    model.calibrate(0.8)
+    assert coverage() < 0.3
+    model.calibrate(0.8, method="cv+", groups=person, cv=5, random_state=0)
+    assert coverage() > 0.7
+    assert "new groups" in model.calibration_.guarantee
+    model.calibrate(0.8)
+    assert model._fitted.folds == ()
+
+
+def rows_of(n, weight=None):
+    return TrainingRows(np.zeros((n, 1), np.float32), np.zeros(n), weight, None, True)
+
+
+@pytest.mark.parametrize("names", [list("abcabcabcd"), [1, 2, 3, 1, 2, 3, 1, 2, 3, "x"]])
+def test_folds_keep_groups_together(names):
+    held_out = [test for _, test in fold_rows(rows_of(10), 4, names, 0)]
+    assert sorted(np.concatenate(held_out)) == list(range(10))
+    for test in held_out:
+        assert len({names[i] for i in test}) == 1
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 4])
+def test_folds_are_of_rows_with_weight(groups):
+    weight = np.where(np.arange(40) < 16, 1.0, 0.0)
+    folds = list(fold_rows(rows_of(40, weight), 4, groups, 0))
+    assert [len(test) for _, test in folds] == [4] * 4
+    for fit, test in folds:
+        assert sorted([*fit, *test]) == list(range(16))
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+def test_forests_that_use_all_rows_in_each_tree(weights):
+    forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+    with pytest.raises(ValueError, match=r"method='split' or 'cv\+'"):
+        model.calibrate(0.9)
+    model.calibrate(0.9, method="cv+", cv=3, random_state=0)
+    lower, upper = model.predict_interval(X_NEW).T
+    assert 0.87 < ((lower <= Y_NEW) & (upper >= Y_NEW)).mean() < 0.99
+
+
+def test_rows_of_weight_zero_give_no_scores():
+    weight = np.where(np.arange(len(Y)) % 4 == 0, 0.0, 1.0)
+    model = HDIForestRegressor(RandomForestRegressor(40, random_state=0))
+    model.fit(X, Y + 1e6 * (weight == 0), weight)
+    model.calibrate(0.9, method="cv+", cv=3, random_state=0)
+    assert model.calibration_.n == 300
+    assert model.calibration_.levels[0].mean_width < 100
+
+
+@pytest.mark.parametrize("mean", [None, "boosting"])
+def test_pickles_and_files_hold_all_folds(tmp_path, mean):
+    model = fitted().calibrate(COVERAGES, method="cv+", cv=3, mean=mean, random_state=0)
+    expected = model.predict_interval(X_NEW, COVERAGES)
+    model.save(tmp_path / "m.hdi", training_rows=False)
+    for copy in (
+        pickle.loads(pickle.dumps(model)),
+        HDIForestRegressor.load(tmp_path / "m.hdi"),
+    ):
+        assert_array_equal(copy.predict_interval(X_NEW, COVERAGES), expected)
+        assert repr(copy.calibration_) == repr(model.calibration_)
+    with pytest.raises(ValueError, match="loaded from a file has none to fit"):
+        HDIForestRegressor.load(tmp_path / "m.hdi").calibrate(method="cv+")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.filterwarnings("ignore:intervals of coverage 0.95 are infinite")
+def test_arrays_hold_all(grouped):
+    y = [np.arange(5.0), np.arange(3.0)]
+    ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
+    record = cross_calibration(ends, y, (0.5, 0.95), Finish.of(np.arange(9.0)), grouped=grouped)
+    assert record.levels[1].audit is None
+    assert record.levels[1].mean_width == np.inf
+    arrays, facts = to_arrays(record)
+    again = from_arrays(arrays, json.loads(json.dumps(facts, allow_nan=False)))
+    assert repr(again) == repr(record)
+    assert again.finish == record.finish
+    for own, expected in zip(again.scores, record.scores, strict=True):
+        assert_array_equal(own, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fold_sizes": [5, 4]}, r"scores must be float64 of shape \(9, 2\)"),
+        ({"fold_sizes": [8]}, "two folds or more"),
+        ({"fold_sizes": "no"}, "fold_sizes must be positive numbers"),
+        ({"fold_sizes": [9, -1]}, "fold_sizes must be positive numbers"),
+        ({"grouped": 1}, "grouped must be true or false"),
+        ({"clip": None}, "clip must be true or false"),
+        ({"low": "x"}, "low must be a number"),
+        ({"scores": np.zeros((8, 2), dtype=np.float32)}, "scores must be float64"),
+        ({"scores": np.full((8, 2), np.nan)}, "scores must be finite and ascend"),
+        ({"scores": -np.arange(16.0).reshape(8, 2)}, "scores must be finite and ascend"),
+        ({"coverage": np.array([0.5, 1.5])}, "coverages must be above 0"),
+        ({"coverage": np.array([0.9, 0.5])}, "coverages must be one or more and ascend"),
+        ({"coverage": np.zeros(())}, "must be float64 of shape"),
+        ({"audit": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
+        ({"more": 1}, "unknown fact 'more'"),
+    ],
+)
+def test_hostile_arrays_get_one_sentence(change, message):
+    y = [np.arange(5.0), np.arange(3.0)]
+    ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
+    arrays, facts = to_arrays(cross_calibration(ends, y, (0.5, 0.6), Finish.of(np.arange(9.0))))
+    of_arrays = {name: value for name, value in change.items() if name in arrays}
+    of_facts = {name: value for name, value in change.items() if name not in arrays}
+    with pytest.raises(ValueError, match=message) as error:
+        from_arrays(arrays | of_arrays, facts | of_facts)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": 1}, "cv must be a whole number from 2 on, got 1"),
+        ({"cv": 2.5}, "cv must be a whole number"),
+        ({"cv": 401}, "cv must be at most the number of training rows, 400, got 401"),
+        ({"groups": np.zeros(3)}, r"groups must have shape \(400,\), got \(3,\)"),
+        ({"groups": [None, *range(399)]}, "groups must name a group for every row, and row 0"),
+        ({"groups": [1.5, math.nan] * 200}, "groups must name .* row 1 has nan"),
+        ({"groups": np.arange(400) % 3}, "groups must be 10 or more, as many as cv, got 3"),
+        ({"method": "oob", "groups": Y}, r"groups must be None with method='oob'.*'cv\+'"),
+        ({"method": "split", "X": X, "y": Y, "groups": Y}, "groups must be None .* 'split' with"),
+        ({"X": X, "y": Y}, r"X, y and confidence must be None with method='cv\+'"),
+        ({"confidence": 0.9}, "X, y and confidence must be None"),
+        ({"method": "cv"}, r"method must be 'oob', 'split', 'cv\+' or 'jackknife\+', got 'cv'"),
+        ({"kinds": ("lower",)}, "kinds must be some of hdi, equal_tailed"),
+    ],
+)
+def test_refused_arguments(options, message):
+    model = fitted()
+    with pytest.raises(ValueError, match=message):
+        model.calibrate(0.9, **{"method": "cv+"} | options)
+
+
+def test_a_missing_group_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    groups = pandas.Series(["a", pandas.NA, "b", "c"] * 100, dtype="string")
+    with pytest.raises(ValueError, match="groups must name a group for every row, and row 1"):
+        fitted().calibrate(0.9, method="cv+", cv=2, groups=groups)
+
+
+def test_another_mean_needs_rows_out_of_bag():
+    forest = ExtraTreesRegressor(30, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, Y)
+    with pytest.raises(
+        ValueError, match="mean must be None, because another one needs at least 20 trees"
+    ):
+        model.calibrate(0.9, method="cv+", mean="boosting")
+    with pytest.raises(
+        ValueError, match="mean must be None, because another one needs at least 20 trees"
+    ):
+        model.calibrate(0.9, method="split", X=X_NEW, y=Y_NEW, mean="boosting")
+
+
+@pytest.fixture(scope="module")
+def jackknifed():
+    return fitted().calibrate(COVERAGES, method="jackknife+", max_rows=60, random_state=0)
+
+
+def test_the_jackknife_leaves_each_row_out(jackknifed):
+    """By definition: for row i a forest of the trees that did not draw it, read by numpy."""
+    forest, calibration = jackknifed.estimator_, jackknifed.calibration_
+    drawn = jackknifed._fitted.jackknife.drawn
+    counts = np.array([np.bincount(bag, minlength=400) for bag in forest.estimators_samples_]).T
+    rows = [int(np.flatnonzero(((counts > 0) == own).all(axis=1))[0]) for own in drawn]
+    assert len(set(rows)) == calibration.n == 60
+    train, new = forest.apply(X), forest.apply(X_NEW[:5])
+    order = np.argsort(Y)
+
+    def base(leaves, trees):
+        weights = np.zeros(400)
+        for t in trees:
+            members = counts[:, t] * (train[:, t] == leaves[t])
+            weights += members / members.sum()
+        reached = np.cumsum(weights[order]) / weights.sum() + 1e-12
+        return Y[order][[np.searchsorted(reached, p) for p in (0.1, 0.9)]]
+
+    scores, ends = [], []
+    for i in rows:
+        trees = np.flatnonzero(counts[i] == 0)
+        lower, upper = base(train[i], trees)
+        scores.append(max(lower - Y[i], Y[i] - upper))
+        ends.append([base(leaves, trees) for leaves in new])
+    found = jackknifed.predict_interval(X_NEW[:5], 0.9)
+    for j in range(5):
+        own = [ends[i][j] for i in range(60)]
+        expected = slow_interval(own, [[e] for e in scores], 0.9)
+        assert_allclose(found[j], np.clip(expected, Y.min(), Y.max()), atol=1e-9)
+
+
+def test_the_jackknife_covers_and_is_stored(jackknifed, tmp_path):
+    intervals = jackknifed.predict_interval(X_NEW, COVERAGES)
+    inside = (intervals[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= intervals[:, 1])
+    assert 0.85 < inside[:, 1].mean() < 0.99
+    assert "probability 2c - 1 a new row" in jackknifed.calibration_.guarantee
+    assert "by 60 rows" in repr(jackknifed.calibration_)
+    jackknifed.save(tmp_path / "m.hdi", training_rows=False)
+    for copy in (
+        pickle.loads(pickle.dumps(jackknifed)),
+        HDIForestRegressor.load(tmp_path / "m.hdi"),
+    ):
+        assert_array_equal(copy.predict_interval(X_NEW, COVERAGES), intervals)
+    other = fitted(weights="oob")
+    other.calibrate(0.9, method="jackknife+", max_rows=60, random_state=0)
+    assert_array_equal(other.predict_interval(X_NEW), intervals[..., 1])
+
+
+def test_a_jackknife_needs_trees_that_leave_rows_out():
+    forest = ExtraTreesRegressor(30, random_state=0)
+    with pytest.raises(ValueError, match=r"method='jackknife\+' needs at least 20 trees"):
+        HDIForestRegressor(forest).fit(X, Y).calibrate(method="jackknife+")
+
+
+def test_a_stored_jackknife_is_checked(jackknifed):
+    state = jackknifed.__getstate__()
+    stored = state["_calibration"]
+    wrong = [
+        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][:, 1:]}, "drawn must be"),
+        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][1:]}, "does not fit"),
+        (stored["jackknife"] | {"drawn": np.ones((60, 60))}, "drawn must be bool"),
+        (None, "does not fit the folds"),
+    ]
+    for changed, message in wrong:
+        damaged = state | {"_calibration": stored | {"jackknife": changed}}
+        with pytest.raises(ValueError, match=message):
+            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+
+
+@pytest.mark.parametrize("n_each", [1, 7])
+def test_rounding_leaves_no_target_out(n_each):
+    """A target that is a shifted score itself is covered, although neither sum is exact."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        targets = rng.integers(0, 30, (40, n_each)) / 10
+        shifts = rng.normal(size=(40, 1)) * 10 ** rng.uniform(-3, 3, (40, 1))
+        scores = [np.sort(own - shift) for own, shift in zip(targets, shifts, strict=True)]
+        for k in (1, 20 * n_each, 40 * n_each):
+            assert kth_shifted(shifts, scores, k)[0] >= np.sort(targets, axis=None)[k - 1]

@@ -1,0 +1,84 @@
+"""Calibration on real data against figures of an independent, slow implementation."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest._model.fitted import base_intervals
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest.calibration import DEFAULT_KINDS, Base, Finish
+from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._postprocess import padded
+from hdiforest.calibration._selection import narrowest
+
+from ..oracle import ROOT, SKLEARN
+
+pytestmark = [
+    pytest.mark.skipif(SKLEARN < (1, 9), reason="older scikit-learn grows other trees"),
+]
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def load(name):
+    folder = ROOT / "bench" / "data"
+    if name == "boston":
+        if not (folder / "boston.csv").exists():
+            pytest.skip("source distributions do not have this set")
+        text = (folder / "boston.csv").read_bytes()
+    else:
+        with zipfile.ZipFile(folder / "sets.zip") as sets:
+            text = sets.read(f"{name}.csv")
+    table = np.genfromtxt(io.BytesIO(text), delimiter=",", skip_header=1)
+    return table[:, :-1], table[:, -1]
+
+
+# A base and its pad, the mean width out of bag, and coverage and mean width on the test rows; of
+# weights that are not rounded, chosen among all candidates however few rows there are.
+@pytest.mark.parametrize(
+    ("name", "coverage", "base", "pad", "width", "test_coverage", "test_width"),
+    [
+        ("concrete", 0.9, ("centred", "equal_tailed", 0.7), 2.347722, 11.914946, 0.9175, 11.886899),
+        (
+            "concrete",
+            0.95,
+            ("centred", "equal_tailed", 0.8),
+            3.235302,
+            15.385391,
+            0.9612,
+            15.320519,
+        ),
+        ("energy", 0.9, ("centred", "hdi", 0.9), 0.173216, 1.518273, 0.9351, 1.580818),
+        ("boston", 0.9, ("raw", "equal_tailed", 0.5), 1.8, 8.027901, 0.9307, 8.365347),
+    ],
+)
+def test_choices_pads_and_widths_are_known(
+    name, coverage, base, pad, width, test_coverage, test_width
+):
+    X, y = load(name)
+    order = np.random.default_rng(10_000).permutation(len(y))
+    train, test = np.split(order, [round(0.8 * len(y))])
+    forest = RandomForestRegressor(200, max_features=1 / 3, random_state=0, n_jobs=1)
+    model = HDIForestRegressor.from_forest(
+        forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
+    )
+    source = OutOfBagIntervals(model._fitted, 1)
+    ends = source.intervals(source.usable, DEFAULT_KINDS, LEVELS)
+    candidates = Candidates.of_grid(
+        ends, y[train][source.usable], families=source.families, levels=LEVELS
+    )
+    finish = Finish.of(y[train])
+    choice = narrowest(candidates, coverage, finish)
+    assert choice.base == Base(*base)
+    assert_allclose([choice.pad, choice.mean_width], [pad, width], atol=2e-6)
+    fitted = model._fitted
+    if choice.family == "centred":
+        object.__setattr__(fitted, "centred", source.centred_forest())
+    found = base_intervals(fitted, X[test].astype(np.float32), [choice.base], 1)
+    lower, upper = padded(found, [choice.pad], finish)[..., 0].T
+    assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
+    assert_allclose((upper - lower).mean(), test_width, atol=2e-6)

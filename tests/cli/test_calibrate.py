@@ -1,0 +1,458 @@
+"""The command on calibrated models: fit, score, calibrate, check and inspect."""
+
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import RandomForestRegressor
+
+from hdiforest import HDIForestRegressor
+from hdiforest._utils.checks import significant
+from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
+from hdiforest.serving import BatchScorer
+
+from .calls import failure, read, run
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+
+FEATURES = [f"f{i}" for i in range(5)]
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def frame(seed, n_rows=300):
+    X, y = make_friedman1(n_rows, 5, noise=1, random_state=seed)
+    return pd.DataFrame(X, columns=FEATURES).assign(target=y)
+
+
+TRAIN, NEW = frame(0, 510), frame(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables, a calibrated model with training rows, and what its fit printed."""
+    path = tmp_path_factory.mktemp("calibrated")
+    TRAIN.to_csv(path / "train.csv", index=False)
+    NEW.to_csv(path / "new.csv", index=False)
+    fit(path / "train.csv", path / "model", "--training-rows")
+    return path
+
+
+def fit(train, model, *more):
+    call = ["fit", train, "--target", "target", "-o", model, "--trees", 70, *more]
+    assert run(call) == 0
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return HDIForestRegressor.load(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def raw(folder):
+    path = folder / "raw"
+    fit(folder / "train.csv", path, "--calibrate", "none", "--training-rows")
+    return path
+
+
+@pytest.fixture(scope="module")
+def only_two(folder):
+    """A model that is calibrated at 0.6 and 0.8 alone."""
+    path = folder / "two"
+    HDIForestRegressor.load(folder / "model").calibrate((0.8, 0.6)).save(path)
+    return path
+
+
+def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
+    fit(folder / "train.csv", tmp_path / "m")
+    printed = capsys.readouterr().out
+    forest = RandomForestRegressor(70, min_samples_leaf=5, random_state=0)
+    expected = HDIForestRegressor(forest).fit(TRAIN[FEATURES], TRAIN["target"])
+    hdi = expected.oob_interval(LEVELS, kind="hdi")
+    expected.calibrate(LEVELS)
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert loaded.calibration_ == expected.calibration_
+    table = printed.partition("Calibrated on")[2]
+    for j, level in enumerate(expected.calibration_.levels):
+        line = next(line for line in table.splitlines() if line.startswith(f"{LEVELS[j]:g} "))
+        cells = line.replace(" ± ", "±").split()
+        if level.audit is not None:
+            assert cells[1].startswith(f"{level.audit.coverage:.3f}±")
+        assert cells[2:] == [
+            significant(level.choice.mean_width),
+            f"{coverage_score(TRAIN['target'], hdi[..., j]):.3f}",
+            significant(mean_width_score(hdi[..., j])),
+        ]
+    assert "Not calibrated" not in printed
+
+
+@pytest.mark.parametrize(
+    ("more", "n_rows", "reason", "known"),
+    [
+        (["--trees", 20], 510, ": method='oob' needs at least 20 trees that did not draw", ()),
+        ([], 60, " at 0.99: 60 calibration rows are too few", (0.5, 0.8, 0.9, 0.95)),
+        ([], 15, " at 0.95, 0.99: 14 calibration rows are too few", (0.5, 0.8, 0.9)),
+    ],
+)
+def test_a_fit_says_at_which_levels_it_is_not_calibrated(
+    tmp_path, capsys, more, n_rows, reason, known
+):
+    TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
+    fit(tmp_path / "train.csv", tmp_path / "m", *more)
+    captured = capsys.readouterr()
+    [line] = [line for line in captured.out.splitlines() if "Not calibrated" in line]
+    assert line.startswith(f"Not calibrated{reason}")
+    assert captured.err == ""
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert getattr(getattr(loaded, "calibration_", None), "coverages", ()) == known
+
+
+@pytest.mark.parametrize(
+    ("more", "n_rows", "reason", "known"),
+    [
+        (["--calibrate", "split"], 400, " at 0.99: 80 calib", (0.5, 0.8, 0.9, 0.95)),
+        (["--calibrate", "split"], 60, " at 0.95, 0.99: 12 calib", (0.5, 0.8, 0.9)),
+        (["--calibrate", "cv+", "--folds", 2], 30, " at 0.99: 30 calib", (0.5, 0.8, 0.9, 0.95)),
+    ],
+)
+def test_held_out_rows_calibrate_what_they_allow(tmp_path, capsys, more, n_rows, reason, known):
+    TRAIN.head(n_rows).to_csv(tmp_path / "train.csv", index=False)
+    fit(tmp_path / "train.csv", tmp_path / "m", *more)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "Not calibrated" in line]
+    assert line == f"Not calibrated{reason}ration rows are too few"
+    assert HDIForestRegressor.load(tmp_path / "m").calibration_.coverages == known
+
+
+@pytest.mark.parametrize("method", ["oob", "split", "cv+"])
+def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
+    more = ["--calibrate", method, "--folds", 2, "--coverage", 0.85, 0.6]
+    fit(folder / "train.csv", tmp_path / "m", *more, "--report", tmp_path / "report.html")
+    printed = capsys.readouterr().out
+    assert re.search(r"\n0\.6 .*\n0\.85 ", printed)
+    assert "Not calibrated" not in printed
+    assert "<td>85 %</td>" in (tmp_path / "report.html").read_text("utf-8")
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    assert loaded.calibration_.coverages == (0.6, 0.85)
+    call = ["score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "o.csv"]
+    assert run([*call, "--coverage", 0.85]) == 0
+    expected = loaded.predict_interval(NEW[FEATURES], 0.85)
+    assert_array_equal(read(tmp_path / "o.csv")[["lower_0.85", "upper_0.85"]], expected)
+    if method == "oob":
+        how = "--coverage 0.6 0.7 0.85 or --training-rows"
+    else:
+        how = f"--calibrate {method} --coverage 0.6 0.7 0.85"
+    told = failure(capsys, [*call, "--coverage", 0.7], code=2)
+    assert told.endswith(f"; the ways out are 'hdiforest fit' with {how}, or --kind hdi")
+
+    def refuse(*_, **__):
+        raise AssertionError("too few rows must be told before the fit")
+
+    monkeypatch.setattr(HDIForestRegressor, "fit", refuse)
+    call = ["fit", folder / "train.csv", "--target", "target", "-o", tmp_path / "m"]
+    n_rows = 102 if method == "split" else 510
+    assert failure(capsys, [*call, "--calibrate", method, "--coverage", 0.5, 0.999], code=2) == (
+        f"--coverage 0.999 needs 999 calibration rows, and there are {n_rows}"
+    )
+    call += ["--calibrate", "none", "--coverage", 0.5]
+    assert "--coverage must not be given with --calibrate none" in failure(capsys, call, code=2)
+
+
+def test_too_few_rows_for_a_coverage_are_told_before_calibrating(folder, raw, capsys):
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "--coverage"]
+    assert failure(capsys, [*call, 0.999], code=2).startswith("--coverage 0.999 needs 999 calibr")
+    call += [0.99, "--confidence", 0.99]
+    needs = "--coverage 0.99 needs 459 calibration rows, and there are 300"
+    assert failure(capsys, call, code=2) == needs
+
+
+def test_none_calibrates_nothing_and_says_nothing(folder, raw, tmp_path, capsys):
+    fit(folder / "train.csv", tmp_path / "m", "--calibrate", "none")
+    assert "alibrated" not in capsys.readouterr().out
+    assert not hasattr(HDIForestRegressor.load(raw), "calibration_")
+
+
+def test_score_predicts_calibrated_intervals(folder, model, tmp_path):
+    out, small = tmp_path / "out.csv", tmp_path / "small.csv"
+    call = ["score", folder / "model", folder / "new.csv", "--coverage", 0.5, 0.95]
+    assert run([*call, "-o", out]) == 0
+    assert run([*call, "-o", small, "--batch-rows", 7, "--jobs", 1]) == 0
+    assert out.read_bytes() == small.read_bytes()
+    found = read(out)
+    columns = ["prediction", "lower_0.5", "upper_0.5", "lower_0.95", "upper_0.95"]
+    assert list(found) == columns
+    assert_array_equal(found["prediction"], model.predict(NEW[FEATURES]))
+    intervals = model.predict_interval(NEW[FEATURES], [0.5, 0.95])
+    assert_array_equal(found[columns[1:]], intervals.transpose(0, 2, 1).reshape(len(NEW), 4))
+
+
+def test_score_by_default_and_by_other_kinds(folder, model, only_two, tmp_path):
+    out = tmp_path / "out.parquet"
+    ends = ["lower_0.9", "upper_0.9"]
+    for more, kind in ([], "calibrated"), (["--kind", "hdi"], "hdi"):
+        assert run(["score", folder / "model", folder / "new.csv", "-o", out, *more]) == 0
+        assert_array_equal(read(out)[ends], model.predict_interval(NEW[FEATURES], kind=kind))
+    assert run(["score", only_two, folder / "new.csv", "-o", out]) == 0
+    assert list(read(out)) == ["prediction", "lower_0.6", "upper_0.6"]
+    call = ["score", only_two, folder / "new.csv", "-o", out, "--kind", "hdi"]
+    assert run([*call, "--coverage", 0.7]) == 0
+    assert list(read(out)) == ["prediction", "lower_0.7", "upper_0.7"]
+
+
+def test_a_calibrated_model_without_names(folder, tmp_path):
+    forest = RandomForestRegressor(70, random_state=0)
+    nameless = HDIForestRegressor(forest).fit(TRAIN[FEATURES].to_numpy(), TRAIN["target"])
+    nameless.calibrate(0.8).save(tmp_path / "m")
+    rows = NEW[FEATURES]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    assert run(["score", tmp_path / "m", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]) == 0
+    expected = nameless.predict_interval(rows.to_numpy(), 0.8)
+    assert_array_equal(read(tmp_path / "out.csv")[["lower_0.8", "upper_0.8"]], expected)
+    for name in ("calibrate", "check"):
+        assert run([name, tmp_path / "m", folder / "new.csv", "--target", "target"]) == 0
+
+
+@pytest.mark.parametrize("name", ["score", "check"])
+def test_what_was_not_calibrated_is_told_before_anything_is_written(
+    folder, raw, tmp_path, capsys, name
+):
+    options = {"score": ["-o", tmp_path / "out.csv"], "check": ["--target", "target"]}[name]
+    bare = folder / f"bare_{name}"
+    HDIForestRegressor.load(folder / "model").save(bare, training_rows=False)
+    call = [name, bare, folder / "none.csv", *options, "--coverage", "0.9", "0.7"]
+    assert failure(capsys, call, code=2) == (
+        "--coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7, which "
+        "cannot be added, because the model was saved without its training rows; the ways out are "
+        "'hdiforest fit' with --coverage 0.5 0.7 0.8 0.9 0.95 0.99 or --training-rows, or --kind "
+        "hdi"
+    )
+    with pytest.raises(ValueError, match=r"got 0\.7") as refused:
+        BatchScorer(bare, [0.9, 0.7])
+    ways = "the ways out are a file saved with training_rows=True, or kind='hdi'"
+    assert ways in str(refused.value)
+    assert "--" not in str(refused.value)
+    call = [name, raw, folder / "none.csv", *options, "--kind", "calibrated"]
+    assert "the model has no calibration" in failure(capsys, call, code=2)
+    assert os.listdir(tmp_path) == []
+
+
+def test_calibrate_on_new_rows_replaces_the_model_or_writes_another(folder, raw, tmp_path, capsys):
+    path, other = tmp_path / "m", tmp_path / "m2"
+    path.write_bytes(raw.read_bytes())
+    call = ["calibrate", path, folder / "new.csv", "--target", "target"]
+    assert run([*call, "-o", other]) == 0
+    assert path.read_bytes() == raw.read_bytes()
+    expected = HDIForestRegressor.load(raw)
+    X, y = NEW[FEATURES], NEW["target"]
+    expected.calibrate(LEVELS, method="split", X=X, y=y)
+    assert HDIForestRegressor.load(other).calibration_ == expected.calibration_
+    assert repr(expected.calibration_) in capsys.readouterr().out
+    assert run([*call, "--coverage", 0.8, 0.6, "--confidence", 0.9]) == 0
+    expected.calibrate((0.6, 0.8), method="split", X=X, y=y, confidence=0.9)
+    assert HDIForestRegressor.load(path).calibration_ == expected.calibration_
+    assert run(call) == 0  # at the coverages that it has
+    assert HDIForestRegressor.load(path).calibration_.coverages == (0.6, 0.8)
+    assert sorted(os.listdir(tmp_path)) == ["m", "m2"]
+
+
+def test_what_calibrate_refuses_leaves_the_model(folder, raw, tmp_path, capsys):
+    before = raw.read_bytes()
+    NEW.head(30).to_csv(tmp_path / "few.csv", index=False)
+    NEW.assign(target=np.nan).to_csv(tmp_path / "nan.csv", index=False)
+    for table, target, sentence in (
+        (folder / "train.csv", "target", "510 of 510 are training rows"),
+        (tmp_path / "few.csv", "target", "30 calibration rows are too few"),
+        (tmp_path / "nan.csv", "target", "target 'target' must be finite in every row"),
+        (folder / "new.csv", "price", "has no column 'price'"),
+    ):
+        call = ["calibrate", raw, table, "--target", target]
+        assert sentence in failure(capsys, call)
+    fit(folder / "train.csv", tmp_path / "without")
+    call = ["calibrate", tmp_path / "without", folder / "new.csv", "--target", "target"]
+    assert failure(capsys, call).endswith(
+        "without must hold the training rows to be calibrated; fit it again with --training-rows"
+    )
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "-o", folder / "new.csv"]
+    assert "must not be one of the inputs" in failure(capsys, call, code=2)
+    call = ["calibrate", raw, folder / "new.csv", "--target", "target", "--coverage", "90"]
+    assert "got 90 (did you mean 0.9?)" in failure(capsys, call, code=2)
+    assert raw.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "levels"),
+    [
+        ([], "calibrated", LEVELS),
+        (["--kind", "hdi"], "hdi", (0.9,)),
+        (["--kind", "equal_tailed", "--coverage", 0.6, 0.9], "equal_tailed", (0.6, 0.9)),
+    ],
+)
+def test_check_measures_intervals(folder, model, capsys, more, kind, levels):
+    call = ["check", folder / "model", folder / "new.csv", "--target", "target", *more]
+    capsys.readouterr()
+    assert run([*call, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["rows"], found["rows_without_interval"]) == (kind, 300, 0)
+    intervals = model.predict_interval(NEW[FEATURES], levels, kind=kind)
+    for j, (level, measured) in enumerate(zip(levels, found["levels"], strict=True)):
+        ends, y = intervals[..., j], NEW["target"]
+        share = coverage_score(y, ends)
+        assert measured == {
+            "nominal": level,
+            "coverage": share,
+            "standard_error": pytest.approx(np.sqrt(share * (1 - share) / 300)),
+            "mean_width": mean_width_score(ends),
+            "interval_score": interval_score(y, ends, level),
+            "coverage_by_width": list(coverage_by_width(y, ends, 3).coverage[1:]),
+        }
+    assert run(call) == 0
+    printed = capsys.readouterr().out
+    assert f"kind {kind} on 300 rows" in printed
+    for measured in found["levels"]:
+        numbers = f"{measured['coverage']:.3f} ± {measured['standard_error']:.3f}"
+        line = rf"^{measured['nominal']:g} +{numbers} +{significant(measured['mean_width'])} "
+        assert re.search(line, printed, re.MULTILINE)
+
+
+def test_check_tells_what_is_not_finite_or_absent(tmp_path, capsys):
+    few = HDIForestRegressor(RandomForestRegressor(70, random_state=0))
+    few.fit(TRAIN[FEATURES].head(60), TRAIN["target"].head(60))
+    with pytest.warns(UserWarning, match="infinite"):
+        few.calibrate(0.99)
+    few.save(tmp_path / "m")
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    call = ["check", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
+    assert run([*call, "--json"]) == 0
+    [level] = json.loads(capsys.readouterr().out)["levels"]
+    assert level["coverage"] == 1
+    assert level["mean_width"] is level["interval_score"] is None
+    assert run(call) == 0
+    assert " inf " in capsys.readouterr().out
+
+
+def test_check_leaves_out_rows_without_an_interval(folder, tmp_path, capsys):
+    model = HDIForestRegressor(RandomForestRegressor(2, random_state=0), weights="oob")
+    model.fit(TRAIN[FEATURES], TRAIN["target"]).save(tmp_path / "m")
+    intervals = model.predict_interval(NEW[FEATURES], 0.9)
+    absent = int(np.isnan(intervals).any(axis=1).sum())
+    assert 0 < absent < 300
+    call = ["check", tmp_path / "m", folder / "new.csv", "--target", "target"]
+    capsys.readouterr()
+    assert run(call) == 0
+    printed = capsys.readouterr().out
+    assert f"on {300 - absent} rows; {absent} rows without an interval are left out" in printed
+
+
+def test_check_and_calibrate_refuse_several_targets(folder, tmp_path, capsys):
+    forest = RandomForestRegressor(3, random_state=0)
+    model = HDIForestRegressor(forest).fit(TRAIN[FEATURES], TRAIN[["target", "f0"]])
+    model.save(tmp_path / "two")
+    for name in ("check", "calibrate"):
+        call = [name, tmp_path / "two", folder / "new.csv", "--target", "target"]
+        assert "must have one target, but has 2" in failure(capsys, call)
+
+
+def test_inspect_shows_the_calibration(folder, model, capsys):
+    capsys.readouterr()
+    assert run(["inspect", folder / "model"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^calibration +at 0.5, 0.8, 0.9, 0.95, 0.99$", printed, re.MULTILINE)
+    assert printed.endswith(f"\n\n{model.calibration_!r}\n")
+
+
+def persons_table(path):
+    """Ten rows of each of 100 persons, named by text."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(100), 10)
+    trait = rng.normal(size=100)[person]
+    table = pd.DataFrame({"trait": trait, "noise": rng.normal(size=1000)})
+    table["target"] = 2 * rng.normal(size=100)[person] + 0.1 * rng.normal(size=1000)
+    table["person"] = [f"p{i}" for i in person]
+    table.to_csv(path, index=False)
+    return table
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_fit_keeps_groups_together(tmp_path, capsys, method):
+    persons_table(tmp_path / "train.csv")
+    how = ["--calibrate", method, "--groups", "person", "--folds", 3]
+    assert run([*FIT, tmp_path / "train.csv", "-o", tmp_path / "m", *how]) == 0
+    model = HDIForestRegressor.load(tmp_path / "m")
+    assert list(model.feature_names_in_) == ["trait", "noise"]
+    assert model.calibration_.method == method
+    # A person of the training rows tells his target within 0.1; a new one does not.
+    assert model.calibration_.level(0.9).mean_width > 4
+    printed = capsys.readouterr().out
+    if method == "split":
+        assert model.n_training_rows_ == 800
+        assert "from 800 rows" in printed
+        assert "Calibrated on 200 rows held out" in printed
+    else:
+        assert [len(own) for own in model.calibration_.scores] == [340, 330, 330]
+        assert "Calibrated on 1,000 training rows, each held out of a fold" in printed
+
+
+FIT = ["fit", "--target", "target", "--trees", 40]
+
+
+def test_fit_boosts(tmp_path, folder, capsys):
+    fit(folder / "train.csv", tmp_path / "m", "--boost", "--training-rows")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.calibrate(LEVELS, mean="boosting", random_state=0)
+    model = HDIForestRegressor.load(tmp_path / "m")
+    assert model.calibration_ == expected.calibration_
+    assert model._fitted.centred.mean is not None
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    call = ["calibrate", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
+    levels = ["--coverage", 0.5, 0.8]
+    assert run([*call, "--boost", "-o", tmp_path / "m2", *levels, "--confidence", 0.9]) == 0
+    assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
+    calls = {
+        "m": "'hdiforest fit' with --boost --coverage 0.5 0.7 0.8 0.9 0.95 0.99",
+        "m2": "'hdiforest calibrate' with --confidence 0.9 --boost --coverage 0.5 0.7 0.8",
+    }
+    for name, way in calls.items():
+        check = ["check", tmp_path / name, *call[2:], "--coverage", 0.7]
+        told = failure(capsys, check, code=2)
+        assert told.endswith(f"; the ways out are {way}, or --kind hdi")
+
+
+def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
+    fit(folder / "train.csv", tmp_path / "m", "--objective", "interval_score", "--training-rows")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.calibrate(LEVELS, objective="interval_score", random_state=0)
+    assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            ["--objective", "interval_score", "--calibrate", "none"],
+            "--objective must not be given with --calibrate none",
+        ),
+        (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
+        (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
+        (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
+        (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),
+        (
+            ["--calibrate", "cv+", "--folds", 101, "--groups", "person"],
+            "groups must be 101 or more",
+        ),
+        (["--calibrate", "cv+", "--groups", "gaps"], "groups 'gaps' .* row 3 has none"),
+    ],
+)
+def test_refused_ways_to_calibrate(tmp_path, capsys, more, message):
+    table = persons_table(tmp_path / "train.parquet.csv")
+    table["gaps"] = [None if i == 2 else "a" for i in range(1000)]
+    columns = table if "gaps" in more else table.drop(columns="gaps")
+    columns = columns.drop(columns="person") if "gaps" in more else columns
+    columns.to_parquet(tmp_path / "train.parquet")
+    call = [*FIT, tmp_path / "train.parquet", "-o", tmp_path / "m", *more]
+    assert run(call) != 0
+    assert re.search(message, capsys.readouterr().err.splitlines()[-1])
+    assert not (tmp_path / "m").exists()

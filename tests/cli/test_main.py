@@ -1,0 +1,718 @@
+"""The command hdiforest on real files: results, every error of its list, interruption."""
+
+import errno
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+import hdicore
+from hdiforest import HDIForestRegressor
+from hdiforest._cli import report as progress
+from hdiforest._cli import score
+from hdiforest._tables.formats import FORMATS, open_table, write_table
+from hdiforest._utils import optional as extras
+from hdiforest._utils.checks import significant
+from hdiforest.serving import _model_file as model_file
+
+from ..oracle import SKLEARN_ROUTES_NAN_AS_IT_TRAINED
+from .calls import failure, read, run
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pa_csv = pytest.importorskip("pyarrow.csv")
+pq = pytest.importorskip("pyarrow.parquet")
+
+FEATURES = [f"f{i}" for i in range(5)]
+LEVELS = ["0.8", "0.9", "0.95"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, y = make_friedman1(600, 5, noise=1, random_state=0)
+    table = pd.DataFrame(X, columns=FEATURES)
+    table.insert(2, "target", y)
+    if SKLEARN_ROUTES_NAN_AS_IT_TRAINED:
+        table.loc[::17, "f3"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def model_path(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    frame.to_csv(folder / "train.csv", index=False)
+    path = folder / "model.hdi"
+    call = ["fit", folder / "train.csv", "--target", "target", "-o", path, "--trees", "40"]
+    assert run(call) == 0
+    return path
+
+
+@pytest.fixture
+def table(frame, tmp_path):
+    path = tmp_path / "new.csv"
+    frame.drop(columns="target").to_csv(path, index=False)
+    return path
+
+
+def command(*arguments):
+    return [sys.executable, "-P", "-m", "hdiforest", *map(str, arguments)]
+
+
+def test_a_run_has_one_model_whatever_becomes_of_its_file(model_path, table, tmp_path, monkeypatch):
+    path, out, again = (tmp_path / name for name in ("model.hdi", "out.csv", "again.csv"))
+    path.write_bytes(model_path.read_bytes())
+    assert run(["score", path, table, "-o", out]) == 0
+
+    def later(*arguments, **options):
+        path.write_bytes(b"another model")
+        return scores(*arguments, **options)
+
+    scores = score.score_table
+    monkeypatch.setattr(score, "score_table", later)
+    assert run(["score", path, table, "-o", again]) == 0
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_run_reads_its_model_once(model_path, table, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "model.hdi").write_bytes(model_path.read_bytes())
+    loaded, load = [], model_file.load
+    monkeypatch.setattr(model_file, "load", lambda *a, **b: loaded.append(a) or load(*a, **b))
+    path = tmp_path / "folder" / ".." / "model.hdi"
+    assert run(["score", path, table, "-o", tmp_path / "out.csv"]) == 0
+    assert len(loaded) == 1
+
+
+def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path):
+    out = tmp_path / "out.csv"
+    assert run(["score", model_path, table, "--coverage", *LEVELS, "-o", out]) == 0
+    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    found = read(out)
+    assert list(found) == [
+        "prediction",
+        *["lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95"],
+    ]
+    np.testing.assert_array_equal(found["prediction"], model.predict(frame[FEATURES]))
+    intervals = model.predict_interval(frame[FEATURES], [float(level) for level in LEVELS])
+    for j, level in enumerate(LEVELS):
+        np.testing.assert_array_equal(found[f"lower_{level}"], intervals[:, 0, j])
+        np.testing.assert_array_equal(found[f"upper_{level}"], intervals[:, 1, j])
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("equal_tailed", ["equal_tailed_lower_0.9", "equal_tailed_upper_0.9"]),
+        ("lower", ["one_sided_lower_0.9"]),
+        ("upper", ["one_sided_upper_0.9"]),
+        ("smoothed_hdi", ["smoothed_hdi_lower_0.9", "smoothed_hdi_upper_0.9"]),
+    ],
+)
+def test_kinds_are_told_by_the_names_of_columns(frame, model_path, table, tmp_path, kind, columns):
+    out = tmp_path / "out.parquet"
+    assert run(["score", model_path, table, "--kind", kind, "-o", out]) == 0
+    found = read(out)
+    assert list(found) == ["prediction", *columns]
+    model = HDIForestRegressor.load(model_path)
+    ends = model.predict_interval(frame[FEATURES], 0.9, kind=kind)
+    finite = ends[:, np.isfinite(ends).all(axis=0)]
+    np.testing.assert_array_equal(found[columns], finite)
+
+
+def test_every_format_goes_with_every_other(frame, model_path, tmp_path):
+    rows = frame.drop(columns="target")
+    endings = ["csv", "csv.gz", "parquet"]
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    rows.to_csv(tmp_path / "new.csv.gz", index=False)
+    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "new.parquet")
+    found = []
+    for i, source in enumerate(endings):
+        for target in endings:
+            out = tmp_path / f"out{i}.{target}"
+            assert run(["score", model_path, tmp_path / f"new.{source}", "-o", out]) == 0
+            found.append(read(out))
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other, check_exact=True)
+
+
+def test_neither_batches_nor_threads_change_a_byte(model_path, table, tmp_path):
+    outputs = []
+    for i, more in enumerate([[], ["--batch-rows", 7], ["--batch-rows", 599, "--jobs", 1]]):
+        out = tmp_path / f"{i}.csv"
+        assert run(["score", model_path, table, "--keep", "f3", "-o", out, *more]) == 0
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_order_and_extra_columns_do_not_matter(frame, model_path, table, tmp_path):
+    mixed = frame[FEATURES[::-1]].copy()
+    mixed.insert(1, "note", "any, text")
+    mixed.insert(0, "id", [f"{i:05d}" for i in range(len(frame))])
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    out, kept = tmp_path / "out.csv", tmp_path / "kept.csv"
+    assert run(["score", model_path, table, "-o", out]) == 0
+    call = ["score", model_path, tmp_path / "mixed.csv", "-o", kept]
+    assert run([*call, "--keep", "id", "f1", "--keep", "note"]) == 0
+    found = pd.read_csv(kept, dtype={"id": str})
+    assert list(found)[:4] == ["id", "f1", "note", "prediction"]
+    pd.testing.assert_frame_equal(found[["id", "f1", "note"]], mixed[["id", "f1", "note"]])
+    pd.testing.assert_frame_equal(found.iloc[:, 3:], pd.read_csv(out))
+
+
+def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path, capsys):
+    forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES].to_numpy(), frame["target"])
+    path, out = tmp_path / "nameless.hdi", tmp_path / "out.csv"
+    model.save(path, training_rows=False)
+    assert run(["score", path, table, "-o", out]) == 0
+    expected = model.predict(frame[FEATURES].to_numpy())
+    np.testing.assert_array_equal(read(out)["prediction"], expected)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    call = ["score", path, tmp_path / "wide.csv", "-o", tmp_path / "out2.csv"]
+    assert "takes 5 columns in their order" in failure(capsys, call)
+    assert run([*call, "--keep", "target"]) == 0
+
+
+def test_a_model_of_several_targets_is_refused(frame, table, tmp_path, capsys):
+    forest = RandomForestRegressor(3, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame[["target", "f0"]])
+    model.save(tmp_path / "two.hdi", training_rows=False)
+    call = ["score", tmp_path / "two.hdi", table, "-o", tmp_path / "out.csv"]
+    assert "the model has 2 targets" in failure(capsys, call)
+    assert run(["inspect", tmp_path / "two.hdi"]) == 0
+    assert re.search(r"target 1 +\S+ to \S+, 600 distinct", capsys.readouterr().out)
+
+
+def test_fit_prints_the_out_of_bag_record(frame, model_path, tmp_path, capsys):
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    call = ["fit", tmp_path / "train.csv", "--target", "target", "-o", tmp_path / "m.hdi"]
+    assert run([*call, "--trees", 40]) == 0
+    printed = capsys.readouterr().out
+    loaded = [HDIForestRegressor.load(path) for path in (tmp_path / "m.hdi", model_path)]
+    again, before = (each.predict_interval(frame[FEATURES]) for each in loaded)
+    np.testing.assert_array_equal(again, before)
+    forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
+    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    lower, upper = model.oob_interval(0.9).T
+    inside = np.mean((lower <= frame["target"]) & (frame["target"] <= upper))
+    line = next(line for line in printed.splitlines() if line.startswith("0.9 "))
+    assert line.split()[1:] == [f"{inside:.3f}", significant(np.mean(upper - lower))]
+    assert "600 rows and 5 features" in printed
+
+
+def test_forest_options_reach_the_forest(frame, tmp_path):
+    weighted = frame.assign(w=1 + np.arange(len(frame)) % 3, junk="text")
+    weighted.to_csv(tmp_path / "train.csv", index=False)
+    path = tmp_path / "m.hdi"
+    call = ["fit", tmp_path / "train.csv", "--target", "target", "-o", path, "--drop", "junk"]
+    call += ["--sample-weight", "w", "--extra-trees", "--trees", 7, "--min-samples-leaf", 3]
+    call += ["--max-depth", 6, "--max-features", "sqrt", "--max-samples", 0.7, "--seed", 5]
+    assert run([*call, "--weights", "inbag", "--jobs", 1]) == 0
+    forest = ExtraTreesRegressor(
+        7,
+        bootstrap=True,
+        min_samples_leaf=3,
+        max_depth=6,
+        max_features="sqrt",
+        max_samples=0.7,
+        random_state=5,
+    )
+    model = HDIForestRegressor(forest, weights="inbag")
+    model.fit(frame[FEATURES], frame["target"], sample_weight=weighted["w"])
+    loaded = HDIForestRegressor.load(path)
+    assert loaded.weights == "inbag"
+    expected = model.predict_interval(frame[FEATURES])
+    np.testing.assert_array_equal(loaded.predict_interval(frame[FEATURES]), expected)
+
+
+def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
+    assert run(["inspect", model_path]) == 0
+    printed = capsys.readouterr().out
+    facts = dict(re.split(r"  +", line, maxsplit=1) for line in printed.splitlines())
+    assert facts["trees"] == "40"
+    assert facts["training rows"] == "600 (not in the file)"
+    assert facts["calibration"] == "none"
+    assert facts["features"] == "5: " + ", ".join(FEATURES)
+    low, high = frame["target"].min(), frame["target"].max()
+    assert facts["target"] == f"{low:g} to {high:g}, 600 distinct values"
+    assert f"hdicore {hdicore.__version__}" in facts["written by"]
+
+
+def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
+    folder = tmp_path / "a" / "demo"
+    assert run(["demo", "-o", folder]) == 0
+    printed = capsys.readouterr().out
+    for level in LEVELS:  # where as many mixes are inside, neither kind is much narrower
+        line = re.search(rf"^{level} +(0\.\d+) +(\S+) +(0\.\d+) +(\S+)$", printed, re.MULTILINE)
+        hdi, width, equal_tailed, other = map(float, line.groups())
+        assert equal_tailed < hdi < float(level)
+        assert 0.95 < width / other < 1.05
+    table = read(folder / "concrete_intervals.csv")
+    assert len(table) == 1030
+    assert (table["upper_0.9"] - table["lower_0.9"]).mean() < (
+        table["equal_tailed_upper_0.9"] - table["equal_tailed_lower_0.9"]
+    ).mean()
+    assert (folder / "concrete_intervals.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir(folder)) == ["concrete_intervals.csv", "concrete_intervals.png"]
+
+
+def test_version_and_help(capsys):
+    assert run(["--version"]) == 0
+    used = hdicore.instructions()["used"]
+    assert capsys.readouterr().out == f"hdiforest {hdicore.__version__} ({used} instructions)\n"
+    for name in ("fit", "score", "calibrate", "check", "inspect", "demo"):
+        assert run([name, "--help"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--coverage", "90"], r"got 90 \(did you mean 0.9\?\)"),
+        (["--coverage", "100"], r"got 100 \(did you mean 1\?\)"),
+        (["--coverage", "101"], r"got 101 \(see"),
+        (["--coverage", "0.9", "0"], r"a coverage lies in \(0, 1\], got 0"),
+        (["--coverage", "nan"], "got nan"),
+        (["--coverage", "high"], "got high"),
+        (["--coverage"], "expected at least one argument"),
+        (["--kind", "shortest"], "invalid choice"),
+        (["--batch-rows", "0"], "a whole number from 1 on is needed, got 0"),
+        (["--jobs", "x"], "a whole number from 1 on is needed, got x"),
+        (["--frob"], "unrecognized arguments: --frob"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(capsys, arguments, sentence):
+    call = ["score", "model", "t.csv", "-o", "out.csv", *arguments]
+    assert re.search(sentence, failure(capsys, call, code=2))
+
+
+def test_no_command_and_unknown_endings(capsys):
+    assert "command" in failure(capsys, [], code=2)
+    call = ["score", "model", "t.xlsx", "-o", "out.csv"]
+    found = failure(capsys, call, code=2)
+    assert "t.xlsx: a table's name must end in" in found
+    assert "; save the sheet as CSV or Parquet" in found
+    call = ["score", "model", "t.csv", "-o", "out"]
+    assert "out: a table's name must end in" in failure(capsys, call, code=2)
+    call = ["fit", "t.csv", "--target", "y", "-o", "m", "--max-samples", "1.5"]
+    assert "got 1.5" in failure(capsys, call, code=2)
+
+
+SCORE = ["score", "{model}", "{new}", "-o", "{out}"]
+FIT = ["fit", "{train}", "--target", "target", "-o", "{out}", "--trees", "5"]
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "sentence"),
+    [
+        # Options, alone and together: 2.
+        *(
+            ([*SCORE, *options], 2, options[0])
+            for options in (
+                ["--coverage", "0.9", ".90"],
+                ["--kind", "calibrated"],
+                ["--keep", "f1", "f1"],
+                ["--keep", "prediction"],
+                ["--keep-all", "--keep", "f1"],
+                ["--resume"],
+                ["--kind", "shortest"],
+                ["--part", "2/1"],
+                ["--batch-rows", "0"],
+                ["--jobs", "9" * 23],
+                ["--sep", ""],
+                ["--decimal", ";"],
+                ["--encoding", "rot13"],
+            )
+        ),
+        *(
+            ([*FIT, *options], 2, options[0])
+            for options in (
+                ["--seed", "4294967296"],
+                ["--max-depth", "9" * 23],
+                ["--min-samples-leaf", "9" * 23],
+                ["--max-features", "9" * 23],
+                ["--max-samples", "9" * 23],
+                ["--coverage", "0.9", "0.9"],
+                ["--coverage", "1"],
+                ["--coverage", "0.999"],
+                ["--groups", "f1"],
+                ["--report", ""],
+            )
+        ),
+        (["score", "{model}", "", "-o", "{out}"], 2, "a name must not be empty"),
+        (["score", "", "{new}", "-o", "{out}"], 2, "a name must not be empty"),
+        (["score", "{model}", "{new}", "-o", ""], 2, "a name must not be empty"),
+        (["score", "{model}", "{new}", "-o", "{new}"], 2, "must not be one of the inputs"),
+        (["inspect", ""], 2, "a name must not be empty"),
+        (["check", "{model}", "", "--target", "y"], 2, "a name must not be empty"),
+        (["check", "{model}", "{train}", "--target", "target", "--coverage", ".8", "0.8"], 2,
+         "argument --coverage: 0.8 must not be given twice"),
+        # Files and what they hold: 1.
+        ([*SCORE, "--keep", "none"], 1, "no column 'none'"),
+        (["score", "{model}", "none.csv", "-o", "{out}"], 1, "none.csv: No such file"),
+        (["score", "{model}", "{new}", "-o", "none/out.csv"], 1, "there is no folder"),
+        (["score", "none.hdi", "{new}", "-o", "{out}"], 1, "there is no model file"),
+        (["inspect", "{new}"], 1, "is not a model file: it looks like a table or another text$"),
+        (["check", "{model}", "{new}", "--target", "target"], 1, "no column 'target'"),
+        (["fit", "{new}", "--target", "target", "-o", "{out}"], 1, "no column 'target'"),
+    ],
+)  # fmt: skip
+def test_exit_codes(capsys, model_path, table, tmp_path, call, code, sentence):
+    names = {"new": table, "model": model_path, "out": tmp_path / "out.csv"}
+    names["train"] = model_path.parent / "train.csv"
+    assert re.search(sentence, failure(capsys, [each.format(**names) for each in call], code))
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(("n_copies", "has_rate"), [(1, False), (9, True)])
+def test_a_rate_is_told_of_many_rows_only(frame, model_path, tmp_path, capsys, n_copies, has_rate):
+    pd.concat([frame] * n_copies).to_csv(tmp_path / "t.csv", index=False)
+    capsys.readouterr()
+    assert run(["score", model_path, tmp_path / "t.csv", "-o", tmp_path / "o.csv"]) == 0
+    assert ("rows/s" in capsys.readouterr().out) == has_rate
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "clause"),
+    [
+        ("a", "x", "must hold numbers, but holds 'x' in row 3 (line 5)"),
+        ("a", "1e39", "must hold numbers that fit into float32, but holds 1e+39 in row 3"),
+        ("b", "maybe", "must hold booleans, but holds 'maybe' in row 3"),
+        ("b", "2", "must hold booleans, but holds '2' in row 3"),
+        ("day", "soon", "but holds 'soon' in row 3"),
+        ("y", "", "must be finite in every row, but 1 of 5 rows are not: row 3 holds a missing"),
+    ],
+)
+def test_cells_of_a_row_are_told_by_one_number(tmp_path, capsys, column, cell, clause):
+    names = ["a", "b", "day", "word", "y"]
+    first, second = ["1", "true", "2024-01-01", '"x\nx"', "1"], ["2", "0", "2024-01-02", "x", "2"]
+    no = ["2", "false", "2024-01-02", "x", "2"]
+    bad = [cell if name == column else own for name, own in zip(names, second, strict=True)]
+
+    def write(path, rows):
+        path.write_text("".join(",".join(row) + "\n" for row in [names, *rows]))
+        return path
+
+    train = write(tmp_path / "train.csv", [first, no] * 50)
+    assert run(["fit", train, "--target", "y", "-o", tmp_path / "m", "--trees", "5"]) == 0
+    new = write(tmp_path / "new.csv", [first, second, bad, second, first])
+    assert clause in failure(capsys, ["check", tmp_path / "m", new, "--target", "y"])
+
+
+def test_the_output_must_not_be_an_input(capsys, model_path, table, tmp_path):
+    before = table.read_bytes()
+    (tmp_path / "link.csv").symlink_to(table)
+    for out in (table, tmp_path / "link.csv"):
+        found = failure(capsys, ["score", model_path, table, "-o", out], code=2)
+        assert "must not be one of the inputs" in found
+    found = failure(capsys, ["fit", table, "--target", "f0", "-o", table], code=2)
+    assert "must not be one of the inputs" in found
+    assert table.read_bytes() == before
+
+
+def score_failure(capsys, model_path, tmp_path, content, *more, name="bad.csv"):
+    """Score a table of that content; nothing but the table may be there afterwards."""
+    folder = tmp_path / "score"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+    out = folder / "out.csv"
+    found = failure(capsys, ["score", model_path, folder / name, "-o", out, *more])
+    assert os.listdir(folder) == [name]
+    return found
+
+
+HEADER = b"f0,f1,f2,f3,f4\n"
+ROW = b"1,2,3,4,5\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"f0,f1,f2,f3\n1,2,3,4\n", r"bad.csv has no column 'f4'; it has f0, f1, f2, f3"),
+        (b"", "bad.csv is empty"),
+        (HEADER + ROW + b"1,2,3,4,x\n", r"column 'f4' .*, but holds 'x' in row 2 \(line 3\)"),
+        (HEADER + ROW * 300_000 + b"1,2,?,4,5\n", r"'f2' .* '\?' in row 300001 \(line 300002\)"),
+        (HEADER + ROW * 70_000 + b"1,inf,3,4,5\n", "column 'f1' .* holds inf in row 70001"),
+        (HEADER + b"1,2,3\n", "bad.csv: line 2 has 3 cells, but the header has 5"),
+        (b"f0,f1,f2,f3,f4,f4\n1,2,3,4,5,6\n", "has 2 columns 'f4'"),
+    ],
+)
+def test_bad_tables_leave_no_output(capsys, model_path, tmp_path, content, sentence):
+    assert re.search(sentence, score_failure(capsys, model_path, tmp_path, content))
+
+
+def test_bad_columns_to_keep(capsys, model_path, tmp_path):
+    found = score_failure(capsys, model_path, tmp_path, HEADER + ROW, "--keep", "id")
+    assert "bad.csv has no column 'id'" in found
+    twice = ["score", model_path, tmp_path / "score" / "bad.csv", "-o", tmp_path / "out.csv"]
+    assert "--keep: f1 must" in failure(capsys, [*twice, "--keep", "f1", "--keep", "f1"], code=2)
+    assert "--keep prediction must not" in failure(capsys, [*twice, "--keep", "prediction"], code=2)
+    found = failure(capsys, [*twice, "--coverage", "0.9", ".90"], code=2)
+    assert "argument --coverage: 0.9 must not be given twice" in found
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b""])
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_damaged_files_and_files_of_no_bytes(capsys, model_path, tmp_path, content, ending):
+    name = f"bad.{ending}"
+    found = score_failure(capsys, model_path, tmp_path, content, name=name)
+    assert re.search(rf"cannot read .*{name}", found)
+
+
+# JSON lines without rows are a file without bytes.
+@pytest.mark.parametrize("ending", [ending for ending in FORMATS if "json" not in ending])
+def test_tables_without_rows_are_scored_to_such(model_path, frame, tmp_path, ending):
+    empty = pa.Table.from_pandas(frame.head(0), preserve_index=False)
+    with write_table(tmp_path / f"none{ending}", empty.schema) as write:
+        write(empty)
+    for out in (f"out{ending}", "out.csv", "out.parquet"):
+        assert run(["score", model_path, tmp_path / f"none{ending}", "-o", tmp_path / out]) == 0
+        with open_table(tmp_path / out) as table:
+            assert table.names == ["prediction", "lower_0.9", "upper_0.9"]
+            assert list(table.batches(table.names, [])) == []
+    schema = pq.read_schema(tmp_path / "out.parquet")
+    assert schema.types == [pa.float64()] * 3
+    assert (tmp_path / "out.csv").read_text() == "prediction,lower_0.9,upper_0.9\n"
+
+
+def test_missing_files_and_folders(capsys, model_path, table, tmp_path):
+    call = ["score", model_path, tmp_path / "none.csv", "-o", tmp_path / "out.csv"]
+    assert failure(capsys, call) == f"{tmp_path / 'none.csv'}: No such file or directory"
+    call = ["score", tmp_path / "none.hdi", table, "-o", tmp_path / "out.csv"]
+    assert "none.hdi" in failure(capsys, call)
+    call = ["score", model_path, table, "-o", tmp_path / "none" / "out.csv"]
+    assert "there is no folder" in failure(capsys, call)
+    (tmp_path / "folder.csv").mkdir()
+    call = ["score", model_path, table, "-o", tmp_path / "folder.csv"]
+    assert "is a folder" in failure(capsys, call, code=2)
+    assert "demo" in failure(capsys, ["demo", "-o", table / "demo"])
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder that refuses files")
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(capsys, model_path, table):
+    call = ["score", model_path, table, "-o", "/proc/self/out.csv"]
+    assert failure(capsys, call).startswith("cannot write /proc/self/out.csv: ")
+
+
+def test_not_a_model(capsys, model_path, table, tmp_path):
+    content = bytearray(model_path.read_bytes())
+    content[-100] ^= 1
+    for damaged in (b"", b"not a model at all", bytes(content), bytes(content[:-50])):
+        path = tmp_path / "bad.hdi"
+        path.write_bytes(damaged)
+        assert "bad.hdi" in failure(capsys, ["inspect", path])
+        call = ["score", path, table, "-o", tmp_path / "out.csv"]
+        assert "bad.hdi" in failure(capsys, call)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "sentence"),
+    [
+        (b"a,b\n1,2\n", ["--target", "y"], "has no column 'y'; it has a, b"),
+        (b"a,y\n1,2\n", ["--target", "y", "--drop", "q"], "has no column 'q'"),
+        (b"y\n1\n", ["--target", "y"], "no column left to predict 'y' from"),
+        (b"a,y\n1,2\n2,\n3,\n", ["--target", "y"], "2 of 3 rows .* row 2 holds a missing cell"),
+        (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
+        (b"a,y\n1,2\n2,x\n", ["--target", "y"], r"'y' .* holds 'x' in row 2 \(line 3\)$"),
+        (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
+         r"holds 'jan' in row 3 \(line 4\) \(--drop 'a' leaves it out"),
+        (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
+        (b"a,y\n", ["--target", "y"], "has no rows"),
+        (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
+        (b"a,y,w\n1,2,\n", ["--target", "y", "--sample-weight", "w"], "'w' must be finite"),
+        (b"a,y\n1,2\n", ["--target", "y", "--max-features", "7", "--sample-weight", "y",
+                         "--drop", "a"], "no column left"),
+    ],
+)  # fmt: skip
+def test_bad_training_tables_leave_no_model(capsys, tmp_path, content, more, sentence):
+    (tmp_path / "train.csv").write_bytes(content)
+    call = ["fit", tmp_path / "train.csv", "-o", tmp_path / "m.hdi", "--trees", 3, *more]
+    assert re.search(sentence, failure(capsys, call))
+    assert os.listdir(tmp_path) == ["train.csv"]
+
+
+def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
+    rows = "1,2,1,10,3,4\n1,2,2,20,3,4\n1,2,x,red,3,4\n" * 10
+    (tmp_path / "train.csv").write_text("a,twice,b,it's,y,twice\n" + rows)
+    call = ["fit", tmp_path / "train.csv", "--target", "y", "-o", tmp_path / "m", "--trees", 3]
+    assert "has 2 columns 'twice' (--drop 'twice' leaves them out)" in failure(capsys, call)
+    call += ["--drop", "twice"]
+    found = failure(capsys, call)
+    said = "2 columns must hold numbers, but 'b' holds 'x' in row 3 (line 4), 'it's' holds 'red'"
+    assert said in found
+    hint = shlex.split(re.search(r"\((--drop .*) leaves them out,", found)[1])
+    for option in ("--drop", "--id", "--categorical"):
+        assert run([*call, option, *hint[1:]]) == 0
+    columns = {"a": [[1]], "b": [b"x"], "y": [1.0], "z": ["u"]}
+    pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+    call = ["fit", tmp_path / "train.parquet", "--target", "y", "-o", tmp_path / "m"]
+    assert "has no column 'none'; it has a, b, y, z" in failure(capsys, [*call, "--drop", "none"])
+    found = failure(capsys, [*call, "--drop", "z"])
+    assert "'a' must hold numbers, booleans, dates or categories, but is list<" in found
+    assert "column 'b' must hold numbers, booleans, dates or categories, but is binary" in found
+    assert "(--drop 'a' 'b' leaves them out" in found
+
+
+def test_booleans_and_kept_text(model_path, tmp_path):
+    (tmp_path / "words.csv").write_text("f0,f1,f2,f3,f4\n041.50,TRUE,,false,1\n2, 3,4,True,NA\n")
+    (tmp_path / "plain.csv").write_text("f0,f1,f2,f3,f4\n41.5,1,,0,1\n2,3,4,1,\n")
+    for name in ("words", "plain"):
+        call = ["score", model_path, tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}_out.csv"]
+        assert run([*call, "--keep", "f0", "f1"]) == 0
+    words, plain = (
+        pd.read_csv(tmp_path / f"{name}_out.csv", dtype=str) for name in ("words", "plain")
+    )
+    assert words[["f0", "f1"]].to_numpy().tolist() == [["041.50", "TRUE"], ["2", " 3"]]
+    pd.testing.assert_frame_equal(words.iloc[:, 2:], plain.iloc[:, 2:])
+
+
+def test_training_tables_that_are_odd_but_good(capsys, tmp_path):
+    (tmp_path / "one.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "constant.csv").write_text("a,y\n" + "1,2\n2,2\n,2\n" * 20)
+    for name in ("one", "constant"):
+        path = tmp_path / f"{name}.hdi"
+        call = ["fit", tmp_path / f"{name}.csv", "--target", "y", "-o", path, "--trees", 9]
+        assert run(call) == 0
+        out = tmp_path / f"{name}_out.csv"
+        assert run(["score", path, tmp_path / f"{name}.csv", "-o", out]) == 0
+        assert set(read(out).to_numpy().ravel()) == {2}
+    assert "No out-of-bag record" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_full_disk(model_path, table, tmp_path, name):
+    resource = pytest.importorskip("resource")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    out = tmp_path / "score" / name
+    out.parent.mkdir()
+    call = command("score", model_path, table, "-o", out, "--batch-rows", 50)
+    done = subprocess.run(call, preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"hdiforest: error: cannot write {out}: {os.strerror(errno.EFBIG)}\n"
+    assert os.listdir(out.parent) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_nothing(model_path, tmp_path, number, code):
+    source, folder = tmp_path / "long.csv", tmp_path / "score"
+    source.write_bytes(HEADER + ROW * 400_000)
+    folder.mkdir()
+    out = folder / "out.csv.gz"
+    out.write_text("before")
+    process = subprocess.Popen(
+        command("score", model_path, source, "-o", out, "--batch-rows", 200, "--jobs", 1),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(os.listdir(folder)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, printed = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert re.fullmatch(r"hdiforest: error: stopped by SIG(INT|TERM)\n", printed)
+    assert out.read_text() == "before"
+    assert os.listdir(folder) == [out.name]
+
+
+def peak_memory(*arguments):
+    """What a call of the command takes at its peak, in bytes."""
+    if not os.path.exists("/proc/self/status"):
+        pytest.skip("needs Linux, whose ru_maxrss counts the calling process too")
+    script = (
+        "import sys; from hdiforest._cli.main import main; code = main(sys.argv[1:]);"
+        "print(open('/proc/self/status').read()); sys.exit(code)"
+    )
+    call = [sys.executable, "-P", "-c", script, *map(str, arguments)]
+    done = subprocess.run(call, capture_output=True, check=True, text=True)
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", done.stdout)[1])
+
+
+def test_memory_does_not_grow_with_a_csv(model_path, tmp_path):
+    peaks = []
+    for n_rows in (10_000, 100_000):
+        source = tmp_path / f"{n_rows}.csv"
+        source.write_bytes(HEADER + ROW * n_rows)
+        out = tmp_path / "out.csv"
+        peaks.append(peak_memory("score", model_path, source, "-o", out, "--batch-rows", 5000))
+    # Parsed, read and written, 90,000 rows are 10 MB.
+    assert peaks[1] < 1.08 * peaks[0]
+
+
+@pytest.mark.parametrize("one_group", [False, True])
+def test_memory_does_not_grow_with_a_parquet_file(model_path, tmp_path, one_group):
+    kept, peaks = [f"kept{i}" for i in range(20)], []
+    for n_rows in (140_000, 420_000):  # the threads' own memory is full by the first
+        random = np.random.default_rng(0)  # nothing that compresses
+        columns = {name: random.normal(size=n_rows) for name in [*FEATURES, *kept]}
+        source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+        size = n_rows if one_group else 20_000
+        pq.write_table(
+            pa.table(columns),
+            source,
+            row_group_size=size,
+            use_dictionary=False,  # whose page every column holds
+            data_page_size=1 << 16,
+        )
+        call = ["score", model_path, source, "-o", out, "--batch-rows", 5000]
+        peaks.append(peak_memory(*call, "--keep", *kept))
+        assert pq.read_metadata(out).num_rows == n_rows
+    # 280,000 rows of 25 columns are 56 MB, which was read, and 52 MB, which was written; a row
+    # group that is still being compressed when the next is full takes 25 MB.
+    assert peaks[1] < peaks[0] + 40e6
+
+
+def test_the_console_script_is_the_module(tmp_path):
+    done = subprocess.run(command("--version"), capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"hdiforest {hdicore.__version__} (")
+    done = subprocess.run(command("inspect", tmp_path / "x"), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("pyarrow", ["score", "{model}", "{table}", "-o", "{out}"]),
+        ("pyarrow", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
+        ("safetensors", ["fit", "{table}", "--target", "f0", "-o", "{out}"]),
+        ("matplotlib", ["demo", "-o", "{out}"]),
+    ],
+)
+def test_a_missing_package_is_named(
+    capsys, monkeypatch, model_path, table, tmp_path, package, arguments
+):
+    def without(module):
+        if module.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        return __import__(module, fromlist=["_"])
+
+    monkeypatch.setattr(extras, "import_module", without)
+    names = {"model": model_path, "table": table, "out": tmp_path / "out.csv"}
+    found = failure(capsys, [argument.format(**names) for argument in arguments])
+    assert found == f"this command needs {package}: pip install 'hdicore[cli]'"
+    assert not names["out"].exists()
+
+
+def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, table, tmp_path):
+    call = ["score", model_path, table, "-o", tmp_path / "out.csv"]
+    assert run(call) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run(call) == 0
+    assert "600 rows" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""The command on models of pipelines: saved ones are scored and checked, stored ones imported."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from hdiforest import HDIForestRegressor
+
+from .calls import failure, read, run
+
+pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+joblib = pytest.importorskip("joblib")
+pytest.importorskip("safetensors")
+
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "town": RNG.choice(["Nice", "Lyon", "Paris"], 200),
+        "floor": RNG.integers(0, 3, 200),
+        "size": RNG.random(200).round(3),
+    }
+)
+FRAME.loc[::17, "size"] = np.nan
+TARGET = (FRAME["town"] == "Nice") * 2.0 + FRAME["floor"] + FRAME["size"].fillna(0.5)
+
+
+def pipeline():
+    steps = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town", "floor"]),
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["size"]),
+    )
+    forest = RandomForestRegressor(20, min_samples_leaf=3, random_state=0)
+    return make_pipeline(steps, forest).fit(FRAME, TARGET)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return HDIForestRegressor.from_forest(pipeline(), FRAME, TARGET)
+
+
+@pytest.fixture
+def files(fitted, tmp_path):
+    """Folder with the model, the rows as CSV and as Parquet, and labelled rows."""
+    fitted.save(tmp_path / "m.hdi")
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    FRAME.to_parquet(tmp_path / "rows.parquet")
+    for name in ("labelled.csv", "labelled.parquet"):
+        labelled = FRAME.assign(y=TARGET)
+        labelled.to_csv(tmp_path / name, index=False) if name.endswith("csv") else (
+            labelled.to_parquet(tmp_path / name)
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_saved_pipelines_score_tables(fitted, files, ending):
+    call = ["score", files / "m.hdi", files / f"rows.{ending}", "-o", files / "out.parquet"]
+    assert run([*call, "--keep", "town"]) == 0
+    found = read(files / "out.parquet")
+    assert list(found["town"]) == list(FRAME["town"])
+    np.testing.assert_array_equal(found["prediction"], fitted.predict(FRAME))
+    np.testing.assert_array_equal(found[["lower_0.9", "upper_0.9"]], fitted.predict_interval(FRAME))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_saved_pipelines_are_checked(files, capsys, ending):
+    call = ["check", files / "m.hdi", files / f"labelled.{ending}", "--target", "y"]
+    assert run(call) == 0
+    assert "on 200 rows" in capsys.readouterr().out
+
+
+def test_a_missing_column_is_named_as_the_table_has_it(files, capsys):
+    FRAME.drop(columns="town").to_csv(files / "less.csv", index=False)
+    found = failure(capsys, ["score", files / "m.hdi", files / "less.csv", "-o", files / "o.csv"])
+    assert "less.csv has no column 'town'" in found
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_stored_pipelines_are_imported(fitted, files, ending):
+    joblib.dump(pipeline(), files / "p.joblib")
+    call = ["import", files / "p.joblib", files / f"labelled.{ending}", "--target", "y"]
+    assert run([*call, "--trusted", "-o", files / "new.hdi", "--calibrate", "none"]) == 0
+    loaded = HDIForestRegressor.load(files / "new.hdi")
+    np.testing.assert_array_equal(loaded.predict_interval(FRAME), fitted.predict_interval(FRAME))
+
+
+def test_missing_text_of_a_csv_is_as_pandas_reads_it(files):
+    holes = FRAME.assign(town=FRAME["town"].astype(object))
+    holes.loc[::5, "town"] = np.nan
+    holes.assign(y=TARGET).to_csv(files / "holes.csv", index=False)
+    stored = pipeline().fit(pd.read_csv(files / "holes.csv").drop(columns="y"), TARGET)
+    joblib.dump(stored, files / "p.joblib")
+    call = ["import", files / "p.joblib", files / "holes.csv", "--target", "y", "--trusted"]
+    assert run([*call, "-o", files / "new.hdi", "--calibrate", "none"]) == 0
+
+
+def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
+    rows = FRAME[["floor", "size"]].fillna(0)
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0)).fit(rows, TARGET)
+    model._fitted = replace(model._fitted, allow_nan=False)  # as forests of other versions
+    model.save(tmp_path / "m.hdi")
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    call = ["score", tmp_path / "m.hdi", tmp_path / "rows.csv", "-o", tmp_path / "out.csv"]
+    assert (
+        "rows.csv: the forest takes no missing values, but column 'size' has a missing cell or an "
+        "unknown category in row 1" in failure(capsys, call)
+    )
+
+
+def test_rounded_whole_numbers_are_told_in_one_line(tmp_path):
+    rows = pd.DataFrame({"account": 2**24 + np.arange(60), "y": RNG.random(60)})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0))
+    model.fit(rows[["account"]].to_numpy() % 7, rows["y"]).save(tmp_path / "m.hdi")
+    call = ["score", "m.hdi", "rows.csv", "-o", "out.csv", "--keep", "y"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hdiforest", *call], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stderr == (
+        "hdiforest: warning: whole numbers beyond 2^24 are rounded to float32 in the column "
+        "'account'\n"
+    )

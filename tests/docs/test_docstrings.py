@@ -1,0 +1,95 @@
+"""Public docstrings have complete sections, by numpydoc's own validation."""
+
+import importlib
+import inspect
+from importlib.util import find_spec
+
+import pytest
+
+from ..oracle import ROOT
+
+pytestmark = pytest.mark.docs
+
+PACKAGES = [
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
+    *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
+]
+if find_spec("skpro"):
+    PACKAGES.append("hdiforest.adapters.skpro")
+# What is not asked of every docstring: a second paragraph, names of others, examples.
+EXEMPT = {"ES01", "SA01", "EX01"}
+
+
+def is_own(cls, member):
+    """Whether a class of ours has it, and not scikit-learn's, nor as a field of a named tuple."""
+    owner = next(base for base in cls.__mro__ if member in vars(base))
+    is_field = member in getattr(cls, "_fields", ())
+    made = getattr(getattr(cls, member), "__module__", None) or owner.__module__
+    return owner.__module__.startswith(("hdicore", "hdiforest")) and not (
+        is_field or made.startswith("sklearn")
+    )
+
+
+def public_names():
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in set(module.__all__) - {"__version__"}:
+            value = getattr(module, name)
+            yield f"{package}.{name}"
+            if inspect.isclass(value):
+                members = [member for member in dir(value) if not member.startswith("_")]
+                yield from (f"{package}.{name}.{m}" for m in members if is_own(value, m))
+
+
+NAMES = sorted(public_names())
+
+
+@pytest.fixture(scope="module")
+def validator():
+    """numpydoc's validator, which learns signatures of the compiled module from its stub."""
+    pytest.importorskip("numpydoc", reason="needs the extra [docs]")
+    from numpydoc.docscrape import get_doc_object
+    from numpydoc.validate import Validator
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs" / "_ext")
+        stub = importlib.import_module("stub_signatures").parameters()
+
+    class Compiled(Validator):
+        def __init__(self, obj_name):
+            value = self._load_obj(obj_name)
+            self.called = obj_name.removeprefix("hdicore.")
+            # pybind11 writes a signature in front of the docstring of a function.
+            is_class = inspect.isclass(value)
+            text = (
+                value.__doc__
+                if is_class or not callable(value)
+                else value.__doc__.split("\n", 2)[2]
+            )
+            text = text.strip()
+            super().__init__(get_doc_object(value, doc=text))
+            self.raw_doc = f"\n{text}\n"
+
+        @property
+        def is_function_or_method(self):
+            return callable(self.obj) and not inspect.isclass(self.obj)
+
+        @property
+        def method_returns_something(self):
+            return True
+
+        @property
+        def signature_parameters(self):
+            return stub.get(self.called, ())
+
+    return Compiled
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sections_are_complete(name, validator):
+    from numpydoc.validate import validate
+
+    value = validator._load_obj(name)
+    is_compiled = name.startswith("hdicore.") and not inspect.isfunction(value)
+    found = validate(name, validator) if is_compiled else validate(name)
+    assert [error for error in found["errors"] if error[0] not in EXEMPT] == []

@@ -1,0 +1,110 @@
+"""The code of the site's pages runs, prints what they show, and links find their targets."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ..oracle import ROOT, SKLEARN
+
+pytestmark = pytest.mark.examples
+
+FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
+PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production")
+LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
+
+
+def text_of(page):
+    return (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+
+
+def run_blocks(text, names, capsys):
+    """Run the blocks of Python in order; a block of text behind one is what it prints."""
+    blocks = FENCE.findall(text)
+    for kind, content in blocks:
+        if kind == "python":
+            capsys.readouterr()
+            exec(content, names)
+        elif SKLEARN >= (1, 9):  # an older one grows other trees
+            assert capsys.readouterr().out == content
+    return len(blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_blocks(text_of(page), {}, capsys)
+
+
+@pytest.mark.parametrize(
+    ("title", "libraries"),
+    [
+        pytest.param("skpro", ["skpro"], marks=pytest.mark.skpro),
+        pytest.param("sktime", ["skpro", "sktime"], marks=pytest.mark.skpro),
+        ("MAPIE", ["mapie"]),
+        ("crepes", ["crepes"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")  # of sktime, its own
+def test_what_works_on_top_of_a_model_runs(title, libraries, capsys):
+    for library in libraries:
+        pytest.importorskip(library)
+    first, *sections = re.split(r"^## ", text_of("adapters"), flags=re.M)
+    (section,) = (text for text in sections if text.startswith(f"{title}\n"))
+    names = {}
+    run_blocks(first, names, capsys)
+    assert run_blocks(section, names, capsys)
+
+
+def test_the_page_on_tables_runs(tmp_path, monkeypatch):
+    pytest.importorskip("rich")
+    pytest.importorskip("pyarrow")
+    from hdiforest._cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    text = text_of("tables")
+    sample, commands, code = re.findall(r"^```(?:text|sh|python)\n(.*?)^```", text, re.M | re.S)[:3]
+    header, *rows = sample.splitlines()
+    many = [f"S-{i},{rows[i % 2].split(',', 1)[1]}{i % 10}" for i in range(300)]
+    Path("sales.csv").write_text("\n".join([header, *many]) + "\n")
+    Path("new.csv").write_text("\n".join([header, *rows]) + "\n")
+    for line in commands.splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    assert {"report.html", "intervals.parquet"} <= {path.name for path in tmp_path.iterdir()}
+    names = {}
+    exec(code, names)
+    assert (names["lower"] <= names["upper"]).all()
+
+
+def sections_of_calls():
+    """Text before the libraries, and the text and the table of calls of each library."""
+    first, *sections = re.split(r"^## ", text_of("coming_from"), flags=re.M)
+    tables = {}
+    for section in sections:
+        rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.M)
+        assert len(rows) == len(re.findall(r"^\|", section, re.M)) - 2  # but for the head
+        tables[section.partition("\n")[0]] = section, rows
+    return first, tables
+
+
+def test_each_library_has_a_table_of_calls():
+    _, tables = sections_of_calls()
+    assert list(tables) == [*LIBRARIES, "ranger", "grf"]
+    assert all(len(rows) > 3 for _, rows in tables.values())
+
+
+@pytest.mark.parametrize("library", ["quantile-forest", "MAPIE", "crepes", "ranger", "grf"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_calls_of_other_libraries_and_ours_run(library, capsys):
+    if library in LIBRARIES:
+        pytest.importorskip(LIBRARIES[library])
+    first, tables = sections_of_calls()
+    section, rows = tables[library]
+    names = {}
+    run_blocks(first, names, capsys)
+    run_blocks(section, names, capsys)
+    for theirs, ours in rows:
+        if library in LIBRARIES:
+            exec(theirs, names)
+        exec(ours, names)

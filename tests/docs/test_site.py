@@ -1,0 +1,133 @@
+"""The documentation site builds without a warning, and has a page for all that is public."""
+
+import html
+import importlib
+import os
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from ..oracle import ROOT, run
+
+pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
+
+WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
+PACKAGES = (
+    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
+    *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site of a copy of docs/, without the gallery's pictures and without network."""
+    for name in ("sphinx", "myst_parser", "numpydoc", "sphinx_gallery", "sphinx_design"):
+        pytest.importorskip(name, reason="needs the extra [docs]")
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns(*WRITTEN))
+    for name in ("CHANGELOG.md", "bench", "examples"):
+        os.symlink(ROOT / name, folder / name)
+    found = os.pathsep.join([str(ROOT), str(ROOT / "python")])
+    settings = {"HDICORE_DOCS_OFFLINE": "1", "HDICORE_DOCS_VERSION": "dev", "PYTHONPATH": found}
+    environment = os.environ | settings
+    options = ["-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
+    source, built = folder / "docs", folder / "html"
+    run(sys.executable, "-m", "sphinx", *options, source, built, env=environment)
+    return built
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_public_names_have_a_page(site, package):
+    for name in importlib.import_module(package).__all__:
+        if name != "__version__":
+            assert (site / "api" / "generated" / f"{package}.{name}.html").exists(), name
+
+
+def test_the_regressor_for_skpro_has_a_page(site):
+    page = site / "api" / "generated" / "hdiforest.adapters.skpro.HDIForestProba.html"
+    text = re.sub(r"<[^>]*>|\s", "", page.read_text(encoding="utf-8"))
+    assert "HDIForestProba(estimator=None,calibrate=None)" in text
+
+
+def test_each_subcommand_has_a_page_with_its_arguments(site):
+    from hdiforest._cli.arguments import command_parser
+
+    choices = command_parser()._subparsers._group_actions[0].choices
+    for name, parser in choices.items():
+        page = (site / "command" / f"{name}.html").read_text(encoding="utf-8")
+        for action in parser._actions:
+            assert all(option in page for option in action.option_strings if "h" not in option[:3])
+
+
+def test_methods_of_the_compiled_module_have_the_signatures_of_the_stub(site):
+    page = (site / "api" / "generated" / "hdicore.LeafIndex.html").read_text(encoding="utf-8")
+    text = html.unescape(re.sub(r"<[^>]*>|\s", "", page))
+    assert "intervals(leaves,coverage=0.9,kind='hdi',*,mean=None" in text
+
+
+class Links(HTMLParser):
+    """The targets and the anchors of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.targets, self.anchors = set(), set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[key] for key in ("id", "name") if found.get(key)}
+        self.targets |= {found[key] for key in ("href", "src") if found.get(key)}
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    templates = site / "_static"
+    found = (path for path in site.rglob("*.html") if templates not in path.parents)
+    return {path: Links(path) for path in found}
+
+
+def test_links_between_pages_find_their_targets_and_anchors(site, pages):
+    broken = []
+    for path, page in pages.items():
+        for target in page.targets:
+            address = urlsplit(target)
+            if address.scheme or address.netloc:
+                continue
+            found = (path.parent / unquote(address.path)).resolve() if address.path else path
+            anchor = unquote(address.fragment)
+            is_missing = anchor and found in pages and anchor not in pages[found].anchors
+            if not found.exists() or is_missing:
+                broken.append(f"{path.relative_to(site)}: {target}")
+    assert not broken
+
+
+def test_links_to_the_repository_name_its_files(pages):
+    start = "https://github.com/hdicore/hdicore/blob/main/"
+    targets = set().union(*(page.targets for page in pages.values()))
+    named = {target.removeprefix(start) for target in targets if target.startswith(start)}
+    assert named
+    assert [name for name in named if not (ROOT / name.partition("#")[0]).exists()] == []
+
+
+def test_names_in_docstrings_are_links(site):
+    page = (site / "api/generated/hdiforest.HDIForestRegressor.html").read_text(encoding="utf-8")
+    assert re.search(r'href="#hdiforest.HDIForestRegressor.calibrate"[^>]*><code', page)
+    assert 'href="hdiforest.ForestSearchOOB.html#hdiforest.ForestSearchOOB"' in page  # See Also
+
+
+def test_tables_of_pages_are_those_of_the_results(site):
+    page = (site / "speed.html").read_text(encoding="utf-8")
+    report = (ROOT / "bench/speed/results/table.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| friedman_200k_leaf5 \| 2 \| ([\d.]+) .*>= 40", report, re.M)
+    assert f"<p>{row}</p>" in page
+
+
+def test_a_published_site_lists_the_versions(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert "https://hdicore.github.io/hdicore/dev/_static/switcher.json" in page
+    assert "version-switcher__button" in page
+    assert (site / "_static" / "switcher.json").exists()

@@ -1,0 +1,90 @@
+"""The engine alone: compiled without Python under sanitizers, and its own tests run."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ..fuzz.engine import (
+    COMPILER,
+    HEADERS,
+    ROOT,
+    SANITIZE,
+    STRICT,
+    compile_all,
+    compiler_messages,
+    link_all,
+)
+
+TESTS = sorted((ROOT / "tests" / "engine" / "cpp").glob("test_*.cpp"))
+# Those that compare all instruction sets that can run.
+KERNEL_TESTS = ("test_kernels", "test_merger", "test_scorer", "test_rank_set", "test_bucket_masses")
+EMULATED = ("avx2", "avx512")
+
+pytestmark = [
+    pytest.mark.build,
+    pytest.mark.slow,
+    pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
+]
+
+
+def test_every_stage_has_tests_named_after_its_headers():
+    tested = {path.stem.removeprefix("test_") for path in TESTS}
+    assert tested <= {path.stem for path in HEADERS}
+    stages = {path.parent for path in HEADERS if path.stem in tested}
+    assert stages == {path.parent for path in HEADERS}
+
+
+def test_every_header_compiles_on_its_own():
+    with ThreadPoolExecutor(2) as pool:
+        checked = pool.map(
+            lambda path: compiler_messages(
+                COMPILER, *STRICT, "-fsyntax-only", "-x", "c++", "-include", path, os.devnull
+            ),
+            HEADERS,
+        )
+        assert "".join(checked) == ""
+
+
+@pytest.fixture(scope="module")
+def programs(sanitized_engine, tmp_path_factory):
+    """Folder with one program for each test file."""
+    folder = tmp_path_factory.mktemp("engine_tests")
+    tests = compile_all(COMPILER, [*STRICT, *SANITIZE], TESTS, folder)
+    link_all(
+        COMPILER, SANITIZE, {test.with_suffix(""): [test, *sanitized_engine] for test in tests}
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def emulating_programs(programs, sanitized_engine, tmp_path_factory):
+    """Folder with the programs of KERNEL_TESTS, with AVX2 and AVX-512 emulated in plain C++."""
+    folder = tmp_path_factory.mktemp("emulating_tests")
+    emulate = ("-O1", f"-I{ROOT}/tests/engine/cpp/emulated", "-DHDICORE_TARGET(instructions)=")
+    sources = [ROOT / "src_cpp" / "kernels" / f"{name}.cpp" for name in EMULATED]
+    kernels = compile_all(COMPILER, [*STRICT, *SANITIZE, *emulate], sources, folder)
+    engine = [*kernels, *(made for made in sanitized_engine if made.stem not in EMULATED)]
+    tests = {folder / name: [programs / f"{name}.o", *engine] for name in KERNEL_TESTS}
+    link_all(COMPILER, SANITIZE, tests)
+    return folder
+
+
+def output_of(program):
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", [path.stem for path in TESTS])
+def test_the_engine_passes_its_own_tests(programs, name):
+    output_of(programs / name)
+
+
+@pytest.mark.parametrize("name", KERNEL_TESTS)
+def test_emulated_kernels_pass(emulating_programs, name):
+    output = output_of(emulating_programs / name)
+    assert name != "test_kernels" or output.split() == ["portable", *EMULATED]

@@ -1,0 +1,98 @@
+"""Write the model files that mutations start from: small ones of every kind.
+
+    python tests/engine/fuzz/make_models.py
+
+Run it again when the format changes.
+"""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import corpus
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdicore import LeafIndex
+from hdiforest import HDIForestRegressor, LeafModel, fit_table
+from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest.calibration import Calibration, Choice, Finish, Level
+
+N = 14
+
+
+def small(**options: bool) -> RandomForestRegressor:
+    """Two trees of at most four leaves."""
+    return RandomForestRegressor(2, max_depth=2, random_state=0, **options)
+
+
+def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
+    """Calibrate by hand, as the rows are too few."""
+    source = OutOfBagIntervals(model._fitted, 1)
+    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 1.5, 0.75, N), None)
+    calibration = Calibration("oob", (level,), Finish.of(y))
+    model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
+    return model
+
+
+def main() -> None:
+    """Put all of them in the place of the committed ones."""
+    with tempfile.TemporaryDirectory() as name:
+        save_all(Path(name))
+        corpus.write(corpus.read() | {"model_files": corpus.files_of(Path(name))})
+
+
+def save_all(folder: Path) -> None:
+    """Save each model in a file of the folder."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2)).round(1).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=N)).round(1)
+    weights = rng.random(N).round(2) + 0.1
+    missing = X.copy()
+    missing[3, 0] = np.nan
+    extra = ExtraTreesRegressor(2, max_depth=1, random_state=0, bootstrap=True)
+    models = {
+        "all": HDIForestRegressor(small()).fit(X, y),
+        "inbag": HDIForestRegressor(small(), weights="inbag").fit(X, y),
+        "oob": HDIForestRegressor(small(), weights="oob").fit(X, y),
+        "weighted": HDIForestRegressor(small()).fit(X, y, weights),
+        "inbag_weighted": HDIForestRegressor(small(), weights="inbag").fit(X, y, weights),
+        "two_outputs": HDIForestRegressor(small()).fit(X, np.column_stack([y, -y])),
+        "extra_trees": HDIForestRegressor(extra).fit(X, y),
+        "no_bootstrap": HDIForestRegressor(small(bootstrap=False)).fit(X, y),
+        "missing": HDIForestRegressor(small()).fit(missing, y),
+    }
+    named = HDIForestRegressor(small()).fit(X, y)
+    named.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    for name, model in (models | {"named": named}).items():
+        model.save(folder / name)
+    models["all"].save(folder / "lean", training_rows=False)
+    days = ["2024-05-30", None, "2024-06-01", "2024-05-31"]
+    table = {
+        "number": X[:, 0],
+        "flag": [True, False] * (N // 2),
+        "day": (4 * days)[:N],
+        "town": ["a", "b"] * (N // 2),
+        "code": [7, 5] * (N // 2),
+        "key": [f"k{i}" for i in range(N)],
+        "y": y,
+    }
+    options = {"categorical": ["code"], "id": ["key"]}
+    fit_table(table, "y", estimator=small(), **options).save(folder / "coded")
+    new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
+    split = HDIForestRegressor(small()).fit(X, y)
+    split.calibrate([0.5, 0.8], method="split", X=new, y=new[:, 0]).save(folder / "calibrated")
+    centred(HDIForestRegressor(small()).fit(X, y), y).save(folder / "centred")
+
+    leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)
+    indices = {
+        "leaves": LeafIndex(leaves, y),
+        "leaves_two_outputs": LeafIndex(leaves, np.column_stack([y, -y]), sample_weight=weights),
+        "leaves_pooled": LeafIndex(leaves, y, n_leaves=[4, 5], pooled=True),
+    }
+    for name, index in indices.items():
+        LeafModel.from_index(np.asarray, index).save(folder / name)
+
+
+if __name__ == "__main__":
+    main()

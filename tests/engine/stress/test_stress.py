@@ -1,0 +1,96 @@
+"""Small slices of the programs beside it, objects never initialised, and every pickle protocol."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from ...oracle import ROOT, run_python
+
+FOLDER = ROOT / "tests" / "engine" / "stress"
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+
+
+def stress(*arguments):
+    """Run a slice; fails with its table if it found something."""
+    command = [sys.executable, FOLDER / "run.py", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "skipped:" in done.stdout:
+        pytest.skip(done.stdout)
+    assert "nothing was tried" not in done.stdout
+
+
+@linux
+def test_an_allocation_that_fails_gives_memory_error():
+    stress("allocations", "--every", "31")
+
+
+@linux
+def test_an_end_of_the_address_space_gives_memory_error():
+    stress("address_space", "--step", "30", "--only", "pickle.loads, protocol 4")
+
+
+@linux
+def test_a_killed_run_leaves_the_old_output_and_the_next_removes_its_temporary():
+    stress("kill", "--moments", "1", "--scale", "0.05", "--only", "score to csv, SIGKILL")
+
+
+@linux
+@pytest.mark.parametrize("only", ["BatchScorer, copied, cp over it", "loaded, mapped, renamed"])
+def test_a_model_file_that_is_replaced_gives_old_or_new_numbers_or_an_error(only):
+    stress("replaced", "--seconds", "2", "--only", only)
+
+
+@linux
+def test_an_output_that_cannot_be_written_is_refused(tmp_path):
+    result = tmp_path / "result.json"
+    stress("disk", "--scale", "0.05", "--only", "fit, read-only", "-o", result)
+    assert [row["finding"] for row in json.loads(result.read_text())["rows"]] == [False, False]
+
+
+@linux
+def test_work_of_the_soak_and_of_the_sanitizer_goes_through(tmp_path):
+    code = (
+        "import sys, numpy as np; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "import races, soak_work\n"
+        "for do in soak_work.WORK.values(): do(np.random.default_rng(0), Path(sys.argv[2]))\n"
+        "for race in races.RACES.values(): race()"
+    )
+    run_python(code, FOLDER, tmp_path)
+
+
+@linux
+def test_a_long_call_can_be_made():
+    command = [sys.executable, FOLDER / "long_calls.py", "weighted_hdi, 2 threads", "0.2", "0"]
+    assert float(subprocess.check_output(command)) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_member_of_an_uninitialised_object_raises_type_error():
+    stress("uninitialised")
+
+
+PICKLED = """
+import pickle, sys
+import numpy as np
+from hdicore import Forest, LeafIndex, Scorer
+
+tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
+forest = Forest(*tree, [0, 3], 1)
+X = np.linspace(0, 1, 50)[:, None]
+index = LeafIndex(forest.leaves(X), X[:, 0])
+for made in (forest, index, Scorer(forest, index)):
+    again = pickle.loads(pickle.dumps(made, int(sys.argv[1])))
+    scorer = {Forest: lambda: Scorer(again, index), LeafIndex: lambda: Scorer(forest, again),
+              Scorer: lambda: again}[type(again)]()
+    assert scorer.intervals(X).tobytes() == Scorer(forest, index).intervals(X).tobytes()
+"""
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_protocol_pickles_every_object(protocol):
+    run_python(PICKLED, protocol)

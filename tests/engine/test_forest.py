@@ -1,0 +1,492 @@
+"""Forest: its leaves are scikit-learn's and the reference's, and it refuses what is no forest."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
+
+from hdicore import Forest, _reference
+
+from ..oracle import as_forest, damaged, random_tree, renumbered, tree_of_nested
+
+pytestmark = pytest.mark.engine
+
+STUMP = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2.0, -2.0], [0, 0, 0]]
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def stump(**changes):
+    names = ["children_left", "children_right", "feature", "threshold", "missing_go_to_left"]
+    arguments = dict(zip(names, STUMP, strict=True)) | {"tree_offsets": [0, 3], "n_features": 1}
+    return Forest(**(arguments | changes))
+
+
+def sklearn_apply(estimator, X):
+    return estimator.apply(X).reshape(len(X), -1)
+
+
+def rows_at_thresholds(rng, estimator, X, n):
+    """Rows whose values lie exactly at, just below and just above thresholds of the trees."""
+    members = getattr(estimator, "estimators_", [estimator])
+    features = np.concatenate([m.tree_.feature for m in members])
+    thresholds = np.concatenate([m.tree_.threshold for m in members])
+    splits = rng.choice(np.flatnonzero(features >= 0), n)
+    rows = X[rng.integers(len(X), size=3 * n)].astype(np.float64)
+    for k, toward in enumerate((0, -np.inf, np.inf)):
+        values = thresholds[splits].astype(np.float32)
+        if toward:
+            values = np.nextafter(values, np.float32(toward))
+        # A split of the missing from the others has the threshold inf.
+        rows[k * n + np.arange(n), features[splits]] = values.clip(-FLOAT32_MAX, FLOAT32_MAX)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
+@pytest.mark.parametrize("missing", ["never", "at fit", "at predict"])
+def test_apply_equals_scikit_learn_for_random_forests(kind, seed, missing):
+    rng = np.random.default_rng(seed)
+    n, n_features = int(rng.integers(20, 150)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, n_features)).round(int(rng.integers(1, 9)))
+    y = X[:, 0] + rng.normal(size=n)
+    if missing == "at fit":
+        X[rng.random(X.shape) < 0.1] = np.nan
+    depth = [None, 1, 3][seed % 3]
+    estimator = kind(40, max_depth=depth, min_samples_leaf=1 + seed % 4, random_state=seed)
+    estimator.fit(X, y)
+    query = np.concatenate([X, rng.normal(size=(50, n_features))])
+    if np.any(estimator.estimators_[0].tree_.feature >= 0):
+        query = np.concatenate([query, rows_at_thresholds(rng, estimator, X, 60)])
+    if missing == "at predict":
+        query[rng.random(query.shape) < 0.1] = np.nan
+    forest = as_forest(estimator)
+    expected = sklearn_apply(estimator, query)
+    np.testing.assert_array_equal(forest.apply(query), expected)
+
+    leaves = forest.leaves(query)
+    first = np.cumsum([0, *forest.n_leaves[:-1]])
+    np.testing.assert_array_equal(forest.leaf_nodes[first + leaves], expected)
+    assert forest.n_trees == 40
+    assert forest.n_leaves.tolist() == [m.tree_.n_leaves for m in estimator.estimators_]
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeRegressor, ExtraTreeRegressor])
+def test_apply_equals_scikit_learn_for_a_thousand_single_trees(kind):
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 6, size=(30, 2)) / 3
+        if seed % 2:
+            X[rng.random(X.shape) < 0.1] = np.nan
+        estimator = kind(max_depth=1 + seed % 7, random_state=seed).fit(X, rng.normal(size=30))
+        query = np.concatenate([X, rng.random((20, 2)), rows_at_thresholds(rng, estimator, X, 10)])
+        np.testing.assert_array_equal(
+            as_forest(estimator).apply(query, n_threads=1), sklearn_apply(estimator, query)
+        )
+
+
+def test_a_single_leaf_takes_every_row():
+    estimator = RandomForestRegressor(3).fit(np.zeros((5, 2)), np.zeros(5))
+    forest = as_forest(estimator)
+    assert forest.n_leaves.tolist() == [1, 1, 1]
+    X = np.array([[0.0, np.nan], [np.nan, -FLOAT32_MAX], [1e-45, FLOAT32_MAX]])
+    np.testing.assert_array_equal(forest.apply(X), np.zeros((3, 3)))
+
+
+def test_a_tree_of_more_than_100000_nodes():
+    rng = np.random.default_rng(0)
+    X = rng.random((60_000, 2), dtype=np.float32)
+    estimator = DecisionTreeRegressor(random_state=0).fit(X, rng.random(60_000))
+    assert estimator.tree_.node_count >= 100_000
+    np.testing.assert_array_equal(as_forest(estimator).apply(X), sklearn_apply(estimator, X))
+
+
+def test_a_chain_of_20000_splits():
+    depth = 20_000
+    inner = np.arange(depth)
+    # Node k splits at k: left is leaf depth + k, right the next split; the last leaf ends it.
+    left = np.concatenate([depth + inner, np.full(depth + 1, -1)])
+    right = np.concatenate([inner[1:], [2 * depth], np.full(depth + 1, -1)])
+    threshold = np.concatenate([inner, np.zeros(depth + 1)])
+    zeros = np.zeros(2 * depth + 1, dtype=int)
+    forest = Forest(left, right, zeros, threshold, zeros, [0, 2 * depth + 1], 1)
+    x = np.array([-1.0, 0, 0.5, 77, depth - 1, depth, 1e30])
+    expected = depth + np.clip(np.ceil(x), 0, depth)
+    np.testing.assert_array_equal(forest.apply(x[:, None])[:, 0], expected)
+
+
+def test_extreme_thresholds_and_values_follow_the_reference():
+    rng = np.random.default_rng(1)
+    tiny = 2.0**-149  # smallest float32 above 0
+    edge = float(np.nextafter(np.float32(1), np.float32(2)))
+    values = [0.0, -0.0, tiny, -tiny, 1.0, edge, -1.0, FLOAT32_MAX, -FLOAT32_MAX, 2.0**-126, np.nan]
+    thresholds = [v for v in values if v == v]
+    thresholds += [np.inf, -np.inf, 1e39, -1e39, 1e308, -1e308, 5e-324, -5e-324, 1e-300]
+    thresholds += [(1 + edge) / 2, 1 + 2**-50, 1 - 2**-50, tiny / 2, -tiny / 2, tiny * 1.5]
+    thresholds += [FLOAT32_MAX * (1 - 2**-30), FLOAT32_MAX * (1 + 2**-30)]
+    trees = [random_tree(rng, int(rng.integers(0, 30)), 3, thresholds) for _ in range(150)]
+    fields = [np.concatenate(columns) for columns in zip(*trees, strict=True)]
+    forest = Forest(*fields, np.cumsum([0, *(len(tree[0]) for tree in trees)]), 3)
+    X = rng.choice(np.array(values, dtype=np.float32), (200, 3))
+    expected = np.stack([_reference.apply_tree(*tree, X) for tree in trees], axis=1)
+    np.testing.assert_array_equal(forest.apply(X), expected)
+    np.testing.assert_array_equal(forest.apply(X.astype(np.float64)), expected)
+
+
+def test_float64_input_is_rounded_to_float32_as_scikit_learn_rounds():
+    rng = np.random.default_rng(2)
+    X = rng.random((200, 3))
+    estimator = RandomForestRegressor(20, random_state=0).fit(X, X[:, 0])
+    query = rows_at_thresholds(rng, estimator, X, 200)
+    query *= 1 + rng.choice([-1, 0, 1], query.shape) * 2.0**-26
+    np.testing.assert_array_equal(as_forest(estimator).apply(query), estimator.apply(query))
+
+
+def layouts(X):
+    readonly = X.copy()
+    readonly.flags.writeable = False
+    memory = np.zeros(X.nbytes + 1, dtype=np.uint8)
+    unaligned = memory[1:].view(X.dtype).reshape(X.shape)
+    unaligned[...] = X
+    assert not unaligned.flags.aligned
+    wide = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)
+    return {
+        "Fortran": np.asfortranarray(X),
+        "strided": wide[::2, ::3],
+        "reversed": X[::-1, ::-1].copy()[::-1, ::-1],
+        "read-only": readonly,
+        "unaligned": unaligned,
+        "big-endian": X.astype(X.dtype.newbyteorder(">")),
+        "list": X.tolist(),
+        "unpickled": pickle.loads(pickle.dumps(X)),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_memory_layout_gives_the_same_leaves(dtype):
+    rng = np.random.default_rng(3)
+    X = rng.random((60, 4)).astype(dtype)
+    estimator = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+    forest = as_forest(estimator)
+    for name, same in layouts(X).items():
+        np.testing.assert_array_equal(forest.apply(same), estimator.apply(X), err_msg=name)
+
+
+def test_whole_number_and_half_precision_rows_are_accepted():
+    for dtype in (np.int64, np.uint8, bool, np.float16):
+        X = np.array([[0], [1]], dtype=dtype)
+        assert stump().apply(X).tolist() == [[1], [2]]
+
+
+def test_out_is_filled_and_returned():
+    out = np.full((2, 1), -7, dtype=np.int32)
+    assert stump().apply([[0.0], [1.0]], out=out) is out
+    assert out.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.zeros((2, 1)),
+        np.zeros((2, 2), dtype=np.int32),
+        np.zeros((2, 2), dtype=np.int32)[:, :1],
+        [[0], [0]],
+    ],
+)
+def test_an_out_that_does_not_fit_is_refused(out):
+    with pytest.raises(ValueError, match="out must"):
+        stump().apply([[0.0], [1.0]], out=out)
+
+
+def test_a_read_only_out_is_refused():
+    out = np.zeros((1, 1), dtype=np.int32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="writeable"):
+        stump().apply([[0.0]], out=out)
+
+
+def test_no_rows_give_no_leaves():
+    assert stump().apply(np.zeros((0, 1))).shape == (0, 1)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39, -1e39, float.fromhex("0x1.ffffffp127")])
+def test_infinity_is_refused_with_its_position(bad):
+    X = np.zeros((50, 1))
+    X[41, 0] = bad
+    with pytest.raises(ValueError, match=r"X\[41, 0\] is infinite or too large for float32"):
+        stump().apply(X)
+    if np.isinf(bad):
+        with pytest.raises(ValueError, match=r"X\[41, 0\]"):
+            stump().apply(X.astype(np.float32))
+
+
+def test_the_largest_float64_that_rounds_to_a_finite_float32_is_accepted():
+    assert stump().apply([[float.fromhex("0x1.fffffefffffffp127")]]).tolist() == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([1.0], "X must have 2 dimensions"),
+        ([[1.0, 2.0]], "X has 2 features, but the forest expects 1"),
+        ([["a"]], "X must be an array of numbers"),
+        ([[1j]], "X must be an array of numbers"),
+        ([[None]], "X must be an array of numbers"),
+        ([[1.0], [2.0, 3.0]], "inhomogeneous"),
+    ],
+)
+def test_rows_that_are_no_matrix_of_numbers_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        stump().apply(X)
+
+
+def test_negative_thread_counts_are_refused():
+    with pytest.raises(ValueError, match="n_threads"):
+        stump().apply([[0.0]], n_threads=-1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"children_left": [3, -1, -1]}, "child 3"),
+        ({"children_left": [-2, -1, -1]}, "child -2"),
+        ({"children_left": [2**40, -1, -1]}, "child"),
+        ({"children_left": [0, -1, -1]}, "two ways"),
+        ({"children_left": [2, -1, -1]}, "two ways"),
+        ({"children_left": [-1, -1, -1]}, "child -1"),
+        ({"children_right": [-1, -1, -1]}, "child -1"),
+        ({"children_left": [-1, -1, -1], "children_right": [-1, -1, -1]}, "no path reaches"),
+        ({"feature": [1, -2, -2]}, "feature 1 of 1"),
+        ({"feature": [-1, -2, -2]}, "feature -1"),
+        ({"threshold": [np.nan, 0, 0]}, "NaN"),
+        ({"threshold": [0.5, 0]}, "threshold must have as many"),
+        ({"feature": [0, 0, 0, 0]}, "feature must have as many"),
+        ({"missing_go_to_left": [0]}, "missing_go_to_left must have as many"),
+        ({"children_right": [2]}, "children_right must have as many"),
+        ({"tree_offsets": [0, 2]}, "tree_offsets"),
+        ({"tree_offsets": [1, 3]}, "tree_offsets"),
+        ({"tree_offsets": [0, 0, 3]}, "tree_offsets"),
+        ({"tree_offsets": [0, 4, 3]}, "tree"),
+        ({"tree_offsets": [0, -1, 3]}, "tree"),
+        ({"tree_offsets": [0, 1, 3]}, "tree"),
+        ({"tree_offsets": [0]}, "at least one tree"),
+        ({"tree_offsets": []}, "at least one tree"),
+        ({"n_features": 0}, "n_features"),
+        ({"n_features": -1}, "n_features"),
+        ({"n_features": 2**31}, "n_features"),
+        ({"children_left": [0.5, -1, -1]}, "children_left must hold whole numbers"),
+        ({"children_left": ["1", "-1", "-1"]}, "children_left must be an array of numbers"),
+    ],
+)
+def test_what_is_no_forest_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        stump(**changes)
+
+
+def test_a_cycle_below_the_root_is_refused():
+    # 0 -> 1, 2; 1 and 3 are each other's children.
+    with pytest.raises(ValueError, match=r"two ways|no path"):
+        Forest([1, 3, -1, 1, -1], [2, 4, -1, 4, -1], [0] * 5, [0.0] * 5, [0] * 5, [0, 5], 1)
+
+
+def test_random_changes_of_children_are_refused_or_still_a_proper_tree():
+    rng = np.random.default_rng(4)
+    accepted = 0
+    for _ in range(2000):
+        left, right, *rest = random_tree(rng, 6, 2, [0.0, 1.0])
+        both = [left, right]
+        both[rng.integers(2)][rng.integers(13)] = rng.integers(-2, 14)
+        try:
+            forest = Forest(*both, *rest, [0, 13], 2)
+        except ValueError:
+            continue
+        accepted += 1
+        X = rng.choice([-1, 0.5, 2, np.nan], (5, 2))
+        np.testing.assert_array_equal(
+            forest.apply(X, n_threads=1)[:, 0], _reference.apply_tree(*both, *rest, X)
+        )
+    assert 0 < accepted < 1000
+
+
+def test_the_order_of_node_numbers_does_not_matter():
+    nested = (0, 0.5, 1, (1, 2.0, 0, None, None), (1, -1.0, 1, (0, 3.0, 0, None, None), None))
+    fields = tree_of_nested(nested)
+    rng = np.random.default_rng(5)
+    X = rng.choice([-2, 0, 1, 2.5, 4, np.nan], (100, 2))
+    expected = Forest(*fields, [0, 9], 2).leaves(X)
+    for _ in range(20):
+        shuffled = renumbered(list(zip(*fields, strict=True)), [0, *(1 + rng.permutation(8))])
+        np.testing.assert_array_equal(Forest(*shuffled, [0, 9], 2).leaves(X), expected)
+
+
+@pytest.fixture(scope="module")
+def small_forest():
+    rng = np.random.default_rng(6)
+    X = rng.random((40, 3))
+    return as_forest(RandomForestRegressor(3, max_leaf_nodes=6, random_state=0).fit(X, X[:, 0]))
+
+
+def test_arrays_make_the_same_forest_without_a_copy(small_forest):
+    arrays = small_forest.arrays()
+    again = Forest.from_arrays(arrays, 3, copy=False)
+    X = np.random.default_rng(7).random((30, 3))
+    np.testing.assert_array_equal(again.apply(X), small_forest.apply(X))
+    for name, array in again.arrays().items():
+        assert np.shares_memory(array, arrays[name])
+        assert not array.flags.writeable
+    assert again.nbytes == sum(array.nbytes for array in arrays.values())
+    copied = Forest.from_arrays(arrays, 3).arrays()
+    assert not any(np.shares_memory(array, arrays[name]) for name, array in copied.items())
+
+
+def test_views_outlive_their_forest(small_forest):
+    arrays = Forest.from_arrays(small_forest.arrays(), 3).arrays()
+    copies = {name: array.copy() for name, array in small_forest.arrays().items()}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, copies[name])
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_round_trip(small_forest, protocol):
+    again = pickle.loads(pickle.dumps(small_forest, protocol=protocol))
+    assert again.n_features == 3
+    for name, array in small_forest.arrays().items():
+        np.testing.assert_array_equal(again.arrays()[name], array)
+
+
+def test_thousands_of_damaged_arrays_are_refused_or_route_safely(small_forest):
+    rng = np.random.default_rng(8)
+    X = rng.choice([-1, 0.3, 0.7, 5, np.nan], (20, 3))
+    refused = 0
+    for _ in range(4000):
+        arrays = damaged(rng, small_forest.arrays())
+        try:
+            forest = Forest.from_arrays(arrays, 3)
+        except ValueError:
+            refused += 1
+            continue
+        leaves = forest.leaves(X, n_threads=1)
+        assert np.all((leaves >= 0) & (leaves < forest.n_leaves))
+        assert np.all(forest.apply(X, n_threads=1) >= 0)
+    assert 2000 < refused < 4000
+
+
+def test_every_other_child_is_refused():
+    forest = Forest(*random_tree(np.random.default_rng(9), 12, 2, [0.0, 1.0]), [0, 25], 2)
+    arrays = forest.arrays()
+    for node in range(25):
+        word = int(arrays["nodes"][node, 1])
+        for child in set(range(26)) - {word >> 11}:
+            nodes = arrays["nodes"].copy()
+            nodes[node, 1] = child << 11 | word & 0x7FF
+            with pytest.raises(ValueError, match="damaged"):
+                Forest.from_arrays(arrays | {"nodes": nodes}, 2)
+
+
+@pytest.mark.parametrize("name", ["nodes", "tree_offsets", "leaf_nodes"])
+def test_missing_or_mistyped_arrays_are_refused(small_forest, name):
+    arrays = dict(small_forest.arrays())
+    with pytest.raises(ValueError, match=f"{name} must have"):
+        Forest.from_arrays(arrays | {name: arrays[name].astype(np.float32)}, 3)
+    del arrays[name]
+    with pytest.raises(ValueError, match=f"must contain '{name}'"):
+        Forest.from_arrays(arrays, 3)
+
+
+def test_a_split_on_a_feature_beyond_n_features_is_refused(small_forest):
+    with pytest.raises(ValueError, match="damaged"):
+        Forest.from_arrays(small_forest.arrays(), 1)
+
+
+def columns_of(estimator):
+    """The columns of each tree, where scikit-learn keeps them."""
+    names = ["children_left", "children_right", "feature", "threshold", "missing_go_to_left"]
+    return [[getattr(m.tree_, name) for name in names] for m in estimator.estimators_]
+
+
+def assert_same(forest, other):
+    for name, array in forest.arrays().items():
+        np.testing.assert_array_equal(array, other.arrays()[name])
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_trees_are_read_where_they_are(n_features):
+    X = np.random.default_rng(0).normal(size=(200, n_features))
+    estimator = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+    columns = columns_of(estimator)
+    assert columns[0][0].strides == (64,)
+    expected = as_forest(estimator)
+    assert_same(Forest.from_trees(columns, n_features), expected)
+    as_other = [[np.asarray(c, dtype="f4" if k == 3 else "i2") for k, c in enumerate(tree)]
+                for tree in columns]  # fmt: skip
+    as_other[0][3] = columns[0][3]  # thresholds of float32 would be others
+    assert_same(
+        Forest.from_trees(as_other[:1], n_features), Forest.from_trees(columns[:1], n_features)
+    )
+    backwards = [[column[::-1].copy()[::-1] for column in tree] for tree in columns]
+    assert_same(Forest.from_trees(backwards, n_features, n_threads=1), expected)
+    packed = np.zeros(len(columns[0][0]), dtype="i1,i8,i8,i8,f8,u1")  # not aligned
+    for field, column in zip(packed.dtype.names[1:], columns[0], strict=True):
+        packed[field] = column
+    unaligned = [packed[field] for field in packed.dtype.names[1:]]
+    assert_same(
+        Forest.from_trees([unaligned], n_features), Forest.from_trees(columns[:1], n_features)
+    )
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ([], "a forest needs at least one tree"),
+        ([STUMP[:4]], "a tree must have 5 columns, got 4"),
+        ([[[], [], [], [], []]], "tree 0 has no nodes"),
+        ([STUMP, [*STUMP[:3], [0.5], STUMP[4]]], r"threshold must have shape \(3,\), got \(1,\)"),
+        ([[[STUMP[0]], *STUMP[1:]]], "children_left must have 1 dimensions"),
+        ([[["x"] * 3, *STUMP[1:]]], "children_left must be an array of numbers"),
+        ([STUMP, [[1, -1, 7], STUMP[1], [0, 0, 0], *STUMP[3:]]], "tree 1 node 2 has child 7"),
+    ],
+)
+def test_columns_that_are_no_trees_are_refused(trees, message):
+    with pytest.raises(ValueError, match=message):
+        Forest.from_trees(trees, 1)
+
+
+def sums_below_parents(left, right, values, leaf_numbers):
+    """The definition: each leaf's parent, and all leaves below that."""
+
+    def below(node):
+        if left[node] == -1:
+            return values[:, leaf_numbers[node]]
+        return below(left[node]) + below(right[node])
+
+    found = np.empty_like(values)
+    for node in range(len(left)):
+        for child in (left[node], right[node]):
+            if child != -1 and left[child] == -1:
+                found[:, leaf_numbers[child]] = below(node)
+    if left[0] == -1:
+        found[:] = values
+    return found
+
+
+@pytest.mark.parametrize("depth", [0, 1, 6])
+def test_sums_below_the_parents_of_leaves(depth):
+    rng = np.random.default_rng(depth)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] if depth else np.zeros(80)
+    estimator = RandomForestRegressor(3, max_depth=depth or None, random_state=0).fit(X, y)
+    forest = as_forest(estimator)
+    ends = np.cumsum([0, *forest.n_leaves])
+    for t, member in enumerate(estimator.estimators_):
+        nodes = forest.leaf_nodes[ends[t] : ends[t + 1]]
+        numbers = {node: k for k, node in enumerate(nodes)}
+        values = rng.integers(0, 100, (2, len(nodes))).astype(float)
+        tree = member.tree_
+        expected = sums_below_parents(tree.children_left, tree.children_right, values, numbers)
+        np.testing.assert_array_equal(forest.sums_below_parents(t, values), expected)
+    assert forest.sums_below_parents(0, np.empty((0, len(forest.leaf_nodes[: ends[1]])))).size == 0
+    with pytest.raises(ValueError, match=r"values must have shape \(k, "):
+        forest.sums_below_parents(0, np.zeros(1))
+    with pytest.raises(ValueError, match="tree must be"):
+        forest.sums_below_parents(3, values)

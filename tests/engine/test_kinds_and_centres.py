@@ -1,0 +1,144 @@
+"""Intervals of one kind for each coverage, and ends shifted by the mean of numbers of leaves."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from hdicore import LeafIndex, Scorer
+
+from ..oracle import as_forest
+
+pytestmark = pytest.mark.engine
+
+KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
+
+
+@pytest.fixture(scope="module", params=["small leaves", "large leaves", "tied targets"])
+def made(request):
+    """A scorer whose index keeps row weights, its training leaves, and rows to score."""
+    rng = np.random.default_rng(3)
+    X = rng.random((1500, 4), dtype=np.float32)
+    y = 5 * X[:, 0] + rng.normal(size=len(X))
+    if request.param == "tied targets":
+        y = y.round()
+    least = 60 if request.param == "large leaves" else 3
+    forest = as_forest(RandomForestRegressor(17, min_samples_leaf=least, random_state=0).fit(X, y))
+    leaves = forest.leaves(X)
+    index = LeafIndex(leaves, y, n_leaves=forest.n_leaves, keep_row_weights=True)
+    return Scorer(forest, index), leaves, rng.random((300, 4), dtype=np.float32)
+
+
+def centre_of(scorer, centres, leaves):
+    """Mean of a row's leaves over the trees that contribute, added tree after tree."""
+    first = np.cumsum([0, *scorer.forest.n_leaves])
+    means = np.full(len(leaves), np.nan)
+    for i, row in enumerate(leaves):
+        numbers = [centres[first[t] + leaf] for t, leaf in enumerate(row) if leaf >= 0]
+        if numbers:
+            means[i] = sum(numbers, 0.0) / len(numbers)
+    return means
+
+
+def test_a_kind_for_each_coverage_equals_separate_calls(made):
+    scorer, _, X = made
+    for kinds in itertools.product(KINDS, repeat=3):
+        levels = (0.9, 0.4, 0.97)
+        mean = np.empty(len(X))
+        together = scorer.intervals(X, levels, list(kinds))
+        with_mean = scorer.intervals(X, levels, kinds, mean=mean)
+        assert with_mean.tobytes() == together.tobytes()
+        assert mean.tobytes() == scorer.mean(X).tobytes()
+        for k, (level, kind) in enumerate(zip(levels, kinds, strict=True)):
+            assert together[..., k].tobytes() == scorer.intervals(X, level, kind).tobytes()
+
+
+def test_kinds_with_a_row_left_out(made):
+    scorer, leaves, _ = made
+    rows = np.arange(0, 1500, 13)
+    levels, kinds = [0.5, 0.8], ["equal_tailed", "hdi"]
+    together = scorer.index.intervals(leaves[rows], levels, kinds, leave_out=rows)
+    for k, (level, kind) in enumerate(zip(levels, kinds, strict=True)):
+        alone = scorer.index.intervals(leaves[rows], level, kind, leave_out=rows)
+        assert together[..., k].tobytes() == alone.tobytes()
+
+
+def test_kinds_and_centres_do_not_depend_on_threads_or_blocks(made, set_block_rows):
+    scorer, _, X = made
+    centres = np.random.default_rng(5).normal(size=scorer.forest.n_leaves.sum())
+    kinds = ["hdi", "equal_tailed", "smoothed_hdi"]
+    call = {"coverage": [0.9, 0.5, 0.7], "kind": kinds, "centres": centres}
+    expected = scorer.intervals(X, n_threads=1, **call).tobytes()
+    for n_threads, block_rows in itertools.product((1, 2, 5), (1, 7, 10**18)):
+        set_block_rows(block_rows)
+        assert scorer.intervals(X, n_threads=n_threads, **call).tobytes() == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_of_the_leaves_is_added_to_both_ends(made, kind):
+    scorer, _, X = made
+    centres = np.random.default_rng(5).normal(size=scorer.forest.n_leaves.sum())
+    expected = scorer.intervals(X, [0.9, 0.5], kind)
+    expected += centre_of(scorer, centres, scorer.forest.leaves(X))[:, None, None]
+    mean = np.empty(len(X))
+    shifted = scorer.intervals(X, [0.9, 0.5], kind, centres=centres, mean=mean)
+    np.testing.assert_array_equal(shifted, expected)
+    np.testing.assert_array_equal(mean, scorer.mean(X))  # the mean is not shifted
+
+
+def test_trees_that_are_left_out_do_not_count_in_the_centre(made):
+    scorer, leaves, _ = made
+    rng = np.random.default_rng(6)
+    some = np.where(rng.random(leaves.shape) < 0.4, leaves, -1)[:200]
+    some[7] = -1
+    centres = rng.normal(size=scorer.forest.n_leaves.sum())
+    shifted = scorer.index.intervals(some, 0.8, centres=centres)
+    expected = scorer.index.intervals(some, 0.8) + centre_of(scorer, centres, some)[:, None]
+    np.testing.assert_array_equal(shifted, expected)
+    assert np.isnan(shifted[7]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (["hdi"], "kind must be one name, or one for each of 2 coverages, got 1"),
+        (["hdi"] * 3, "one for each of 2 coverages, got 3"),
+        ([], "one for each of 2 coverages, got 0"),
+        (["hdi", "shortest"], r"kind must be 'hdi'.*got 'shortest'"),
+        (["hdi", 3], r"kind must be 'hdi'.*got 3"),
+    ],
+)
+def test_kinds_that_do_not_fit_the_coverages_are_refused(made, kind, message):
+    scorer, _, X = made
+    with pytest.raises(ValueError, match=message):
+        scorer.intervals(X, [0.5, 0.9], kind)
+
+
+def test_centres_that_are_not_numbers_of_the_leaves_are_refused(made):
+    scorer, _, X = made
+    n = int(scorer.forest.n_leaves.sum())
+    for centres, message in [
+        (np.zeros(n - 1), "centres must have shape"),
+        (np.zeros((n, 1)), "centres must have shape"),
+        (np.full(n, np.nan), "centres must be finite"),
+        (np.full(n, np.inf), "centres must be finite"),
+        (["a"] * n, "centres must"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            scorer.intervals(X, centres=centres)
+
+
+def test_results_must_not_lie_in_the_memory_of_the_centres(made):
+    scorer, _, X = made
+    centres = np.zeros(int(scorer.forest.n_leaves.sum()))
+    rows = X[: min(len(X), len(centres) // 2)]
+    out = centres[: 2 * len(rows)].reshape(-1, 2)
+    with pytest.raises(ValueError, match="out must not"):
+        scorer.intervals(rows, out=out, centres=centres)
+
+
+def test_centres_need_one_output():
+    index = LeafIndex(np.zeros((4, 2), dtype=int), np.arange(8.0).reshape(4, 2))
+    with pytest.raises(ValueError, match="centres needs an index of one output"):
+        index.intervals([[0, 0]], centres=[0.0, 0.0])

@@ -1,0 +1,289 @@
+"""Scorer: rows to results in blocks over threads, the same bits however the work is cut."""
+
+import hashlib
+import os
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from hdicore import Forest, LeafIndex, Scorer, instructions
+
+from ..oracle import as_forest, run_python
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 4), dtype=np.float32)
+    return X, X[:, 0] + rng.normal(size=300)
+
+
+@pytest.fixture(scope="module")
+def scorer(data):
+    X, y = data
+    forest = as_forest(RandomForestRegressor(25, min_samples_leaf=4, random_state=0).fit(X, y))
+    return Scorer(forest, LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves))
+
+
+def answers(scorer, X, **how):
+    uniforms = np.tile([0.0, 0.3, 0.99], (len(X), 1))
+    found = [
+        scorer.mean(X, **how),
+        *(
+            scorer.intervals(X, [0.2, 0.9], kind, **how)
+            for kind in ("hdi", "equal_tailed", "smoothed_hdi")
+        ),
+        *(scorer.intervals(X, 0.7, kind, **how) for kind in ("lower", "upper")),
+        scorer.quantiles(X, [0.1, 0.5], "linear", **how),
+        scorer.cdf(X, np.zeros(len(X)), **how),
+        scorer.draws(X, uniforms, **how),
+        *scorer.weights(X, **how),
+    ]
+    return [array.tobytes() for array in found]
+
+
+def test_threads_and_blocks_change_no_bit(scorer, set_block_rows):
+    X = np.random.default_rng(1).random((777, 4))
+    expected = answers(scorer, X, n_threads=1)
+    for n_threads in (0, 2, 3, 8, 1000):
+        for block_rows in (0, 1, 5, 16, 776, 10**18):
+            if n_threads == 1000 and block_rows == 1:
+                continue  # hundreds of threads at once prove nothing more
+            set_block_rows(block_rows)
+            assert answers(scorer, X, n_threads=n_threads) == expected
+
+
+def test_a_row_does_not_depend_on_its_neighbours(scorer):
+    X = np.random.default_rng(2).random((40, 4))
+    together = scorer.intervals(X, [0.5, 0.9])
+    for k in range(40):
+        np.testing.assert_array_equal(scorer.intervals(X[k : k + 1], [0.5, 0.9])[0], together[k])
+
+
+def test_routing_and_given_leaves_agree(scorer):
+    X = np.random.default_rng(3).random((50, 4))
+    leaves = scorer.forest.leaves(X)
+    np.testing.assert_array_equal(scorer.intervals(X), scorer.index.intervals(leaves))
+    np.testing.assert_array_equal(scorer.mean(X), scorer.index.mean(leaves))
+
+
+def test_mean_comes_with_the_intervals(scorer):
+    X = np.random.default_rng(4).random((50, 4))
+    mean = np.empty(50)
+    intervals = scorer.intervals(X, mean=mean)
+    np.testing.assert_array_equal(intervals, scorer.intervals(X))
+    np.testing.assert_array_equal(mean, scorer.mean(X))
+
+
+def test_out_is_filled_and_returned(scorer):
+    X = np.random.default_rng(5).random((20, 4))
+    calls = {
+        (20,): lambda out: scorer.mean(X, out=out),
+        (20, 2): lambda out: scorer.intervals(X, out=out),
+        (20, 2, 3): lambda out: scorer.intervals(X, [0.1, 0.5, 1.0], out=out),
+        (20, 4): lambda out: scorer.quantiles(X, [0, 0.2, 0.4, 1], out=out),
+        (20, 1): lambda out: scorer.cdf(X, np.zeros((20, 1)), out=out),
+        (20, 5): lambda out: scorer.draws(X, np.zeros((20, 5)), out=out),
+    }
+    for shape, call in calls.items():
+        out = np.full(shape, -1e300)
+        assert call(out) is out
+        np.testing.assert_array_equal(out, call(None))
+        for bad in (np.empty((21, *shape[1:])), np.empty(shape, np.float32), np.empty(shape)[::-1]):
+            if bad.flags.c_contiguous and bad.shape == shape and bad.dtype == float:
+                continue  # a single column reversed is contiguous again
+            with pytest.raises(ValueError, match="out must"):
+                call(bad)
+
+
+def test_an_unaligned_or_read_only_out_is_refused(scorer):
+    X = np.zeros((2, 4))
+    unaligned = np.zeros(33, dtype=np.uint8)[1:].view(np.float64).reshape(2, 2)
+    readonly = np.zeros((2, 2))
+    readonly.flags.writeable = False
+    for bad in (unaligned, readonly):
+        with pytest.raises(ValueError, match="out must be aligned and writeable"):
+            scorer.intervals(X, out=bad)
+    with pytest.raises(ValueError, match="mean must have shape"):
+        scorer.intervals(X, mean=np.zeros(3))
+
+
+def test_no_rows_give_empty_results(scorer):
+    X = np.zeros((0, 4))
+    assert scorer.mean(X).shape == (0,)
+    assert scorer.intervals(X).shape == (0, 2)
+    assert scorer.intervals(X, [0.5]).shape == (0, 2, 1)
+    assert scorer.quantiles(X, 0.5).shape == (0,)
+    assert scorer.quantiles(X, [0.5, 0.6]).shape == (0, 2)
+    assert scorer.cdf(X, np.zeros((0, 3))).shape == (0, 3)
+    assert scorer.draws(X, np.zeros(0)).shape == (0,)
+    assert [array.tolist() for array in scorer.weights(X)] == [[0], [], []]
+
+
+def test_no_points_for_a_row_give_an_empty_axis(scorer):
+    assert scorer.cdf(np.zeros((3, 4)), np.zeros((3, 0))).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "coverage", [0, 0.0, -1, 1.5, float("nan"), "0.9", [], None, [[0.9]], [0.5, 0.0], True, 0.9j]
+)
+def test_what_is_no_coverage_is_refused_by_name(scorer, coverage):
+    with pytest.raises(ValueError, match="coverage must"):
+        scorer.intervals(np.zeros((1, 4)), coverage)
+
+
+@pytest.mark.parametrize(("percent", "share"), [(90, "0.9"), (95.0, "0.95"), ([50, 80], "0.5")])
+def test_a_coverage_in_percent_gets_a_hint(scorer, percent, share):
+    wanted = rf"coverage must be above 0 and at most 1, got .* \(did you mean {share}\?\)$"
+    with pytest.raises(ValueError, match=wanted):
+        scorer.intervals(np.zeros((1, 4)), percent)
+
+
+def test_coverage_of_any_number_type_is_accepted(scorer):
+    X = np.full((1, 4), 0.5)
+    expected = scorer.intervals(X, 1.0)
+    for whole in (1, np.int8(1), np.float32(1), np.array(1)):
+        np.testing.assert_array_equal(scorer.intervals(X, whole), expected)
+    assert scorer.intervals(X, np.array([0.5, 1.0])).shape == (1, 2, 2)
+    assert scorer.intervals(X, (0.5,)).shape == (1, 2, 1)
+
+
+def test_other_bad_arguments_are_refused(scorer):
+    X = np.zeros((1, 4))
+    with pytest.raises(ValueError, match=r"kind must be 'hdi'.*got 'shortest'"):
+        scorer.intervals(X, 0.9, "shortest")
+    for value in (-1, 1.5, "2", None, 2**70):
+        with pytest.raises(ValueError, match="n_threads must be a whole number in"):
+            scorer.intervals(X, n_threads=value)
+    for value in (None, 3, b"hdi"):
+        with pytest.raises(ValueError, match="kind must be 'hdi'"):
+            scorer.intervals(X, kind=value)
+    with pytest.raises(TypeError):
+        Scorer(None, scorer.index)
+    with pytest.raises(TypeError):
+        Scorer(scorer.forest, None)
+    with pytest.raises(ValueError, match="X has 3 features, but the forest expects 4"):
+        scorer.intervals(X[:, :3])
+    with pytest.raises(ValueError, match="leave_out needs an index"):
+        scorer.intervals(X, leave_out=[0])
+
+
+def test_an_index_that_does_not_know_every_leaf_of_the_forest_is_refused():
+    forest = Forest([1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0], [0, 3], 1)
+    with pytest.raises(ValueError, match="no training row in leaf 0 of tree 0"):
+        Scorer(forest, LeafIndex.from_leaves([[1], [1]], [1.0, 2.0]))
+    Scorer(forest, LeafIndex.from_leaves([[0], [1]], [1.0, 2.0]))
+
+
+def test_a_forest_and_an_index_of_other_trees_are_refused(scorer):
+    index = LeafIndex(np.zeros((3, 24), dtype=int), [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="index must be of the forest's 25 trees, got 24"):
+        Scorer(scorer.forest, index)
+    index = LeafIndex(np.zeros((3, 25), dtype=int), [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="index has 1 leaves in tree 0, but the forest has"):
+        Scorer(scorer.forest, index)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_round_trip(scorer, protocol):
+    X = np.random.default_rng(6).random((30, 4))
+    again = pickle.loads(pickle.dumps(scorer, protocol=protocol))
+    assert answers(again, X) == answers(scorer, X)
+
+
+def test_leave_one_out_in_bulk_equals_row_by_row(data, scorer, set_block_rows):
+    X, y = data
+    index = LeafIndex(scorer.forest.leaves(X), y, keep_row_weights=True)
+    kept = Scorer(scorer.forest, index)
+    rows = np.random.default_rng(7).permutation(300)[:100]
+    set_block_rows(7)
+    found = kept.intervals(X[rows], [0.5, 0.9], leave_out=rows, n_threads=4)
+    for k, row in enumerate(rows[:20]):
+        one = kept.intervals(X[row : row + 1], [0.5, 0.9], leave_out=[row])
+        np.testing.assert_array_equal(found[k], one[0])
+    assert np.any(found != scorer.intervals(X[rows], [0.5, 0.9]))
+
+
+MEMORY = """
+import resource
+import numpy as np
+from hdicore import Forest, LeafIndex, Scorer, instructions
+
+rng = np.random.default_rng(0)
+m, n = 60, 500_000
+tree = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, 0, 0], [0, 0, 0]]
+forest = Forest(*(np.tile(column, m) for column in tree), 3 * np.arange(m + 1), 1)
+x = rng.random((20, 1))
+scorer = Scorer(forest, LeafIndex(forest.leaves(x), x[:, 0]))
+X, out = rng.random((n, 1)), np.ones((n, 2))
+scorer.intervals(X[:5000], out=out[:5000])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scorer.intervals(X, out=out)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.fixture(scope="module", params=["continuous", "rounded"])
+def coarse(request):
+    """A scorer whose leaves hold many rows, of which only those near the ends are touched."""
+    rng = np.random.default_rng(1)
+    X = rng.random((4000, 4), dtype=np.float32)
+    y = 10 * X[:, 0] + rng.normal(size=4000) + rng.exponential(size=4000)
+    if request.param == "rounded":
+        y = y.round(2)
+    model = RandomForestRegressor(20, min_samples_leaf=30, random_state=0).fit(X, y)
+    forest = as_forest(model)
+    index = LeafIndex(forest.leaves(X), y, n_leaves=forest.n_leaves)
+    return Scorer(forest, index), rng.random((700, 4), dtype=np.float32)
+
+
+@pytest.mark.parametrize("kind", ["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"])
+def test_a_level_is_the_same_alone_and_beside_others(coarse, kind):
+    """Beside other levels more is gathered, and all of it beside the mean."""
+    scorer, X = coarse
+    levels = [0.5, 0.7, 0.9, 0.99, 1.0]
+    together = scorer.intervals(X, levels, kind)
+    for k, level in enumerate(levels):
+        alone = scorer.intervals(X, level, kind)
+        assert alone.tobytes() == together[..., k].tobytes()
+        with_mean = scorer.intervals(X, level, kind, mean=np.empty(len(X)))
+        assert with_mean.tobytes() == alone.tobytes()
+
+
+def test_a_quantile_is_the_same_alone_and_beside_others(coarse):
+    scorer, X = coarse
+    levels = [0.0, 0.01, 0.1, 0.5, 0.9, 0.95, 1.0]
+    together = scorer.quantiles(X, levels)
+    for k, level in enumerate(levels):
+        assert scorer.quantiles(X, level).tobytes() == together[:, k].tobytes()
+
+
+INSTRUCTIONS = """
+import hashlib, pickle, sys
+from hdicore import instructions
+scorer, X = pickle.loads(open(sys.argv[1], "rb").read())
+found = [scorer.intervals(X, level).tobytes() for level in (0.7, 0.9, 0.99)]
+print(instructions()["used"], hashlib.sha256(b"".join(found)).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("name", instructions()["available"])
+def test_instruction_sets_change_no_bit(coarse, name, tmp_path):
+    (tmp_path / "coarse").write_bytes(pickle.dumps(coarse))
+    environment = os.environ | {"HDICORE_INSTRUCTIONS": name}
+    scorer, X = coarse
+    found = [scorer.intervals(X, level).tobytes() for level in (0.7, 0.9, 0.99)]
+    said = run_python(INSTRUCTIONS, tmp_path / "coarse", env=environment)
+    assert said.split() == [name, hashlib.sha256(b"".join(found)).hexdigest()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.memory
+def test_memory_does_not_grow_with_the_rows():
+    # All leaves at once would take 120 MB.
+    assert int(run_python(MEMORY)) < 12_000

@@ -1,0 +1,514 @@
+"""Calibrated models: coverage, what they choose, what they keep, and what they refuse."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import make_regression
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdicore import weighted_hdi
+from hdiforest import (
+    CalibrationDisplay,
+    DistributionDisplay,
+    ForestSearchOOB,
+    HDIForestRegressor,
+    IntervalDisplay,
+    LeafModel,
+    WidthDisplay,
+    from_leaves,
+)
+from hdiforest.calibration import Finish
+from hdiforest.metrics import (
+    coverage_score,
+    coverage_scorer,
+    interval_score,
+    interval_scorer,
+    pinball_scorer,
+)
+from hdiforest.serving import BatchScorer
+
+from ..calibration.twin import two_kinds_of_rows
+from ..oracle import SKLEARN
+
+RNG = np.random.default_rng(0)
+X, Y = make_regression(1600, 5, noise=30, random_state=0)
+X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:900], Y[:900], X[900:], Y[900:]
+
+
+def fresh(n_trees=80, forest=RandomForestRegressor, **options):
+    grown = forest(n_trees, random_state=0, n_jobs=1).fit(X_TRAIN, Y_TRAIN)
+    return HDIForestRegressor.from_forest(grown, X_TRAIN, Y_TRAIN, **options)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fresh().calibrate((0.5, 0.8, 0.9))
+
+
+def covered(intervals, y=Y_NEW):
+    return ((intervals[:, 0] <= y) & (y <= intervals[:, 1])).mean()
+
+
+def test_calibrated_intervals_cover_what_they_say(model):
+    for coverage in (0.5, 0.8, 0.9):
+        error = 3 * np.sqrt(coverage * (1 - coverage) * (1 / len(Y_NEW) + 1 / len(Y_TRAIN)))
+        assert abs(covered(model.predict_interval(X_NEW, coverage)) - coverage) < error
+
+
+def test_calibrated_is_the_default_kind_once_there_is_a_calibration(model):
+    raw = fresh()
+    assert_array_equal(raw.predict_interval(X_NEW, 0.9), raw.predict_interval(X_NEW, kind="hdi"))
+    calibrated = model.predict_interval(X_NEW, [0.5, 0.9])
+    assert_array_equal(model.predict_interval(X_NEW, [0.5, 0.9], kind="calibrated"), calibrated)
+    assert_array_equal(model.predict_interval(X_NEW, 0.9), calibrated[..., 1])
+    assert_array_equal(model.predict_interval(X_NEW, kind="hdi"), raw.predict_interval(X_NEW))
+    with pytest.raises(AttributeError, match="call calibrate first"):
+        raw.predict_interval(X_NEW, kind="calibrated")
+    assert not hasattr(raw, "calibration_")
+
+
+def test_intervals_of_higher_coverage_contain_lower_ones(model):
+    intervals = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
+    assert (np.diff(intervals[:, 0]) <= 0).all()
+    assert (np.diff(intervals[:, 1]) >= 0).all()
+
+
+def test_smooth_targets_choose_the_centred_family(model):
+    assert "centred" in {base.family for base in model.calibration_.bases}
+    assert 800 < model.calibration_.n <= 900  # those with enough trees
+    assert "No guarantee" in repr(model.calibration_)
+
+
+def test_rows_and_threads_change_no_bit(model):
+    whole = model.predict_interval(X_NEW, [0.5, 0.9])
+    again = fresh(n_jobs=2).calibrate((0.5, 0.8, 0.9))
+    assert_array_equal(again.predict_interval(X_NEW, [0.5, 0.9]), whole)
+    assert_array_equal(model.predict_interval(X_NEW[7:9], [0.5, 0.9]), whole[7:9])
+
+
+@pytest.mark.parametrize("weights", ["inbag", "oob"])
+def test_other_weights_have_raw_candidates_only(weights):
+    model = fresh(weights=weights).calibrate(0.8)
+    assert {base.family for base in model.calibration_.bases} == {"raw"}
+    assert abs(covered(model.predict_interval(X_NEW, 0.8)) - 0.8) < 0.07
+
+
+def test_a_split_pads_on_new_rows(model):
+    split = fresh().calibrate([0.8], method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    assert split.calibration_.method == "split"
+    assert split.calibration_.n == 300
+    assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
+    few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
+    few_trees.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    without_bags = fresh(forest=ExtraTreesRegressor)
+    with pytest.raises(ValueError, match="or method='split'"):
+        without_bags.calibrate(0.8)
+    without_bags.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
+
+
+def test_pickles_keep_the_calibration(model):
+    loaded = pickle.loads(pickle.dumps(model))
+    assert repr(loaded.calibration_) == repr(model.calibration_)
+    assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+
+
+def test_a_new_fit_forgets_the_calibration():
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0))
+    model.fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
+    assert hasattr(model, "calibration_")
+    assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
+
+
+def test_at_most_max_rows_are_used():
+    one = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
+    other = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
+    assert one.n == 600
+    assert repr(one) == repr(other)
+
+
+def test_calibrate_takes_random_states():
+    options = {"coverage": 0.9, "max_rows": 600, "mean": "boosting"}
+    one, other = (
+        fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
+        for _ in range(2)
+    )
+    seed = np.random.RandomState(1).randint(2**31 - 1)
+    assert repr(one) == repr(other)
+    assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
+
+
+def test_further_coverages_are_calibrated_when_asked_for(model):
+    known = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
+    coverages = [0.97, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]
+    found = model.predict_interval(X_NEW, coverages)
+    assert_array_equal(found[..., [2, 5, 7]], known)
+    inside = (found[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= found[:, 1])
+    assert_allclose(inside.mean(axis=0), coverages, atol=0.06)
+    ordered = found[..., np.argsort(coverages)]
+    assert (np.diff(ordered[:, 0]) <= 0).all()
+    assert (np.diff(ordered[:, 1]) >= 0).all()
+    assert_array_equal(model.predict_interval(X_NEW, 0.7), found[..., 4])
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9)
+
+
+def test_further_coverages_need_the_training_rows(model, tmp_path):
+    model.save(tmp_path / "with")
+    model.save(tmp_path / "without", training_rows=False)
+    assert_array_equal(
+        HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
+        model.predict_interval(X_NEW, 0.7),
+    )
+    levels = (0.5, 0.8, 0.9)
+    others = {
+        "the model was saved without its training rows": HDIForestRegressor.load(
+            tmp_path / "without"
+        ),
+        "what the other mean predicts": fresh(60).calibrate(
+            levels, mean="boosting", random_state=0
+        ),
+        "the model was calibrated by 'split'": fresh(60).calibrate(
+            levels, method="split", X=X_NEW, y=Y_NEW
+        ),
+        "the model was calibrated by 'jackknife": fresh(60).calibrate(
+            levels, method="jackknife+", max_rows=50
+        ),
+    }
+    listed = "[0.5, 0.7, 0.8, 0.9]"
+    ways = [
+        "a file saved with training_rows=True",
+        f"calibrate({listed}, mean=...)",
+        f"calibrate({listed}, method='split', X=..., y=...)",
+        f"calibrate({listed}, method='jackknife+')",
+    ]
+    for (reason, other), way in zip(others.items(), ways, strict=True):
+        sentence = (
+            f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
+        )
+        with pytest.raises(ValueError, match=re.escape(sentence)) as refused:
+            other.predict_interval(X_NEW, 0.7)
+        assert str(refused.value).endswith(f"; the ways out are {way}, or kind='hdi'")
+        assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "ways"),
+    [
+        (
+            {"method": "split", "X": X_NEW, "y": Y_NEW, "confidence": 0.9},
+            "a file saved with training_rows=True and calibrate([0.7, 0.8], method='split', X=..., "
+            "y=..., confidence=0.9)",
+        ),
+        (
+            {"method": "cv+", "cv": 2, "groups": np.arange(len(X_TRAIN)) // 2},
+            "calibrate([0.7, 0.8], method='cv+', groups=...) before saving",
+        ),
+        (
+            {"mean": "boosting"},
+            "a file saved with training_rows=True and calibrate([0.7, 0.8], mean=...)",
+        ),
+    ],
+)
+def test_ways_out_of_files_without_training_rows(options, ways, tmp_path):
+    fresh(60).calibrate(0.8, **options).save(tmp_path / "m", training_rows=False)
+    with pytest.raises(ValueError, match="cannot be added") as refused:
+        HDIForestRegressor.load(tmp_path / "m").predict_interval(X_NEW, 0.7)
+    assert str(refused.value).endswith(f"; the ways out are {ways}, or kind='hdi'")
+
+
+def test_a_model_of_the_default_forest_is_calibrated():
+    model = HDIForestRegressor().fit(X_TRAIN, Y_TRAIN)
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95, 0.99)
+    lower, upper = model.predict_interval(X_NEW).T
+    assert 0.86 < ((lower <= Y_NEW) & (upper >= Y_NEW)).mean() < 0.95
+    raw = model.predict_interval(X_NEW, kind="hdi")
+    assert not hasattr(HDIForestRegressor(model.estimator_).fit(X_TRAIN, Y_TRAIN), "calibration_")
+    again = HDIForestRegressor.from_forest(model.estimator_, X_TRAIN, Y_TRAIN)
+    assert_array_equal(again.predict_interval(X_NEW), raw)
+    again.calibrate(random_state=0)
+    assert again.calibration_ == model.calibration_
+
+
+@pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])
+def test_the_default_forest_calibrates_what_the_rows_allow(n, coverages):
+    model = HDIForestRegressor().fit(X_TRAIN[:n], Y_TRAIN[:n])
+    assert getattr(getattr(model, "calibration_", None), "coverages", None) == coverages
+    assert np.isfinite(model.predict_interval(X_NEW[:3], 0.5)).all()
+
+
+def test_a_coverage_that_rows_are_too_few_for():
+    model = HDIForestRegressor(random_state=0).fit(X_TRAIN[:40], Y_TRAIN[:40])
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
+    with pytest.raises(ValueError, match=r"coverage 0.99 needs 99 calibration rows, and there are"):
+        model.predict_interval(X_NEW, 0.99)
+    assert model.predict_interval(X_NEW[:2], np.float32(0.9)).shape == (2, 2)
+    with pytest.raises(
+        ValueError, match=r"coverage must be a number or a list of numbers, got \[\]"
+    ):
+        model.predict_interval(X_NEW, [])
+
+
+def test_the_default_forest_has_the_seed_of_the_model():
+    one, other = (HDIForestRegressor(random_state=3).fit(X_TRAIN, Y_TRAIN) for _ in range(2))
+    assert_array_equal(one.predict_interval(X_NEW), other.predict_interval(X_NEW))
+
+
+def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
+    """Eight targets, whose sum is finite, while the sum over the trees is not."""
+    model = HDIForestRegressor(random_state=0).fit(X_TRAIN, Y_TRAIN)
+    largest = np.sort(Y_TRAIN)[-8] <= Y_TRAIN
+    model.fit(np.c_[X_TRAIN, 100 * largest], np.where(largest, 1.7e307, 0))
+    assert not hasattr(model, "calibration_")
+
+
+def test_the_default_forest_of_two_targets_stays_raw():
+    model = HDIForestRegressor().fit(X_TRAIN, np.c_[Y_TRAIN, -Y_TRAIN])
+    assert not hasattr(model, "calibration_")
+    assert model.predict_interval(X_NEW[:3]).shape == (3, 2, 2)
+
+
+@pytest.mark.slow
+def test_targets_that_are_noise_are_covered_as_often_as_asked():
+    """Features say nothing; with so many rows the choice among candidates takes nothing away."""
+    shares = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        rows, targets = rng.normal(size=(2400, 4)), rng.normal(size=2400)
+        forest = RandomForestRegressor(80, max_features=1, random_state=seed)
+        model = HDIForestRegressor(forest, n_jobs=1).fit(rows[:2000], targets[:2000])
+        intervals = model.calibrate((0.5, 0.9)).predict_interval(rows[2000:], [0.5, 0.9])
+        new = targets[2000:, np.newaxis]
+        shares.append(((intervals[:, 0] <= new) & (new <= intervals[:, 1])).mean(axis=0))
+    error = np.std(shares, axis=0) / np.sqrt(len(shares))
+    assert (np.abs(np.mean(shares, axis=0) - [0.5, 0.9]) < 3 * error).all()
+
+
+def test_arguments_out_of_range_are_named(model):
+    wrong = [
+        ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
+        ({"method": "cv"}, "method must be 'oob', 'split', 'cv"),
+        ({"method": "split"}, "X and y must be given"),
+        ({"X": X_NEW}, "must be None with method='oob'"),
+        ({"confidence": 0.9}, "must be None with method='oob'"),
+        ({"max_rows": 0}, "max_rows must be a whole number from 1 on"),
+        ({"objective": "mean"}, "objective must be"),
+        ({"method": "split", "X": X_TRAIN, "y": Y_TRAIN}, "900 of 900 are training rows"),
+        ({"method": "split", "X": X_NEW, "y": Y_NEW[1:]}, r"y must have shape \(700,\)"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            fresh(60).calibrate(**options)
+    with pytest.raises(ValueError, match="20 trees"):
+        fresh(10).calibrate()
+    with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):
+        model.predict_interval(X_NEW, [0.9, 1])
+    several = RandomForestRegressor(60, random_state=0).fit(X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
+    two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
+    with pytest.raises(ValueError, match="one target"):
+        two.calibrate()
+
+
+def test_files_keep_the_calibration(model, tmp_path):
+    model.save(tmp_path / "with_rows")
+    model.save(tmp_path / "without_rows", training_rows=False)
+    for name in ("with_rows", "without_rows"):
+        loaded = HDIForestRegressor.load(tmp_path / name)
+        assert repr(loaded.calibration_) == repr(model.calibration_)
+        assert_array_equal(loaded.predict_interval(X_NEW), model.predict_interval(X_NEW))
+    with pytest.raises(ValueError, match="without its training rows"):
+        loaded.calibrate()
+
+
+def test_rows_without_weight_do_not_count():
+    weights = np.r_[np.ones(700), np.zeros(200)]
+    y = Y_TRAIN + np.where(weights > 0, 0, 1e6)
+    forest = RandomForestRegressor(100, random_state=0, n_jobs=1)
+    forest.fit(X_TRAIN, y, sample_weight=weights)
+    model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
+    model.calibrate(0.9)
+    assert model.calibration_.n <= 700
+    assert model.calibration_.finish.high == Y_TRAIN[:700].max()
+
+
+def test_heavy_rows_that_are_never_out_of_bag_are_missed():
+    """By their weights such rows would count, but none of them has a score."""
+    weights = np.where(np.arange(len(Y_TRAIN)) % 10 == 0, 9.0, 1.0)
+    forest = RandomForestRegressor(80, random_state=0)
+    model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
+    if SKLEARN < (1, 9):  # weights do not decide what is drawn
+        model.calibrate(0.9)
+        return
+    sentence = r"needs rows of all weights .* are 810 of 900 training rows, but have 50% of their"
+    with pytest.raises(ValueError, match=sentence):
+        model.calibrate(0.9)
+
+
+def test_sample_weights_are_weights_of_the_scores():
+    """Half of the rows are noisy, and have two thirds of the weight."""
+    X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
+    forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
+    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
+    for level in model.calibration_.levels:
+        assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
+        assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+    X_new, y_new, weights_new = two_kinds_of_rows(np.random.default_rng(5), 2000)
+    intervals = model.predict_interval(X_new, [0.8, 0.9])
+    shares = coverage_score(y_new, intervals, sample_weight=weights_new)
+    assert_allclose(shares, [0.8, 0.9], atol=0.04)
+    assert (coverage_score(y_new, intervals) > shares + 0.02).all()
+    further = model.predict_interval(X[:5], 0.85)
+    assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
+
+
+def test_a_pickle_is_checked_against_its_forest(model):
+    state = model.__getstate__()
+    stored = state["_calibration"]
+    for centred in (stored["centred"] | {"leaf_means": np.zeros(3)}, None):
+        damaged = state | {"_calibration": stored | {"centred": centred}}
+        with pytest.raises(ValueError, match=r"leaf_means must be|does not fit"):
+            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (0.3, 0.1)])
+def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
+    """And lie in their range, in memory, of a pickle and of a file."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = first + step * rng.poisson(1.0, 300)
+    forest = RandomForestRegressor(60, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, y)
+    for method in ("oob", "jackknife+"):
+        model.calibrate([0.5, 0.9], method=method)
+        found = model.predict_interval(X, [0.5, 0.9])
+        assert np.isin(found, y).all()
+        model.save(tmp_path / "model.hdi")
+        loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
+        for copy in (loaded, pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(copy.predict_interval(X, [0.5, 0.9]), found)
+
+
+@pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:.*out of bag")
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 9, 10, 20])
+def test_defaults_work_with_any_number_of_rows(n, tmp_path):
+    """The fit calibrates if there are rows enough for the coverage of `predict_interval`."""
+    pytest.importorskip("safetensors")
+    pytest.importorskip("pyarrow")
+    model = HDIForestRegressor(random_state=0).fit(X[:n], Y[:n])
+    assert hasattr(model, "calibration_") == (n >= 9)
+    ends = model.predict_interval(X_NEW)
+    assert np.isfinite(ends).all()
+    model.save(tmp_path / "model.hdi", training_rows=False)
+    scored = BatchScorer(tmp_path / "model.hdi")({str(j): X_NEW[:, j] for j in range(5)})
+    assert_array_equal(ends, np.transpose([scored["lower_0.9"], scored["upper_0.9"]]))
+
+
+def test_a_coverage_out_of_reach_says_what_is_not():
+    model = HDIForestRegressor(random_state=0).fit(X[:12], Y[:12])
+    said = r"coverage 0.97 needs 33 calibration rows, and there are 12; .* kind='hdi'"
+    with pytest.raises(ValueError, match=said):
+        model.predict_interval(X_NEW, 0.97)
+
+
+WRONG_SHARES = {
+    "text": ("0.9", "coverages? must .*'0.9'"),
+    "texts": (["0.5", "0.9"], r"coverages? must .*'0.5'.*'0.9'"),
+    "boolean": (True, "coverages? must .*True"),
+    "none": (0, "coverages? must .* 0"),
+    "percentage": (90, "coverages? must .*90"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_SHARES.values(), ids=WRONG_SHARES)
+def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model, tmp_path):
+    """numpy casts texts and booleans to floats."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("safetensors")
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    padded = clone(leaves).fit(X_TRAIN, Y_TRAIN).calibrate(X_NEW, Y_NEW, [0.5, 0.8])
+    model.save(tmp_path / "model.hdi")
+    ends = model.predict_interval(X_NEW, [0.5, 0.8])
+    several = given if isinstance(given, list) else [given]
+    for call in (
+        lambda: model.calibrate(given),
+        lambda: model.predict_interval(X_NEW, given),
+        lambda: model.predict_interval(X_NEW, given, output="pyarrow"),
+        lambda: model.predict_interval(X_NEW, given, kind="hdi"),
+        lambda: model.oob_interval(given),
+        lambda: leaves.predict_interval(X_NEW, given),
+        lambda: leaves.calibrate(X_NEW, Y_NEW, given),
+        lambda: padded.predict_interval(X_NEW, given),
+        lambda: padded.predict_interval(X_NEW, given, output="pyarrow"),
+        lambda: weighted_hdi(Y, None, given),
+        lambda: model.scorer_.intervals(X_NEW, given),
+        lambda: BatchScorer(tmp_path / "model.hdi", given),
+        lambda: interval_score(Y_NEW, ends[..., 0], given),
+        lambda: interval_scorer(given),
+        lambda: coverage_scorer(given),
+        lambda: ForestSearchOOB(coverage=given).fit(X_TRAIN, Y_TRAIN),
+        lambda: IntervalDisplay.from_estimator(model, X_NEW, Y_NEW, coverage=given),
+        lambda: IntervalDisplay.from_predictions(Y_NEW, ends[..., 0], coverage=given),
+        lambda: WidthDisplay.from_estimator(model, X_NEW, Y_NEW, coverage=given),
+        lambda: WidthDisplay.from_predictions(Y_NEW, ends[..., 0], coverage=given),
+        lambda: CalibrationDisplay.from_estimator(model, X_NEW, Y_NEW, coverages=several),
+        lambda: CalibrationDisplay.from_predictions(
+            Y_NEW, ends[..., : len(several)], coverages=several
+        ),
+        lambda: DistributionDisplay.from_estimator(model, X_NEW[:1], coverage=given),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_quantiles_are_numbers(model):
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    for given in ("0.9", ["0.9"], True, [True, False]):
+        for call in (
+            lambda: model.predict_quantiles(X_NEW, given),  # noqa: B023
+            lambda: model.oob_quantiles(given),  # noqa: B023
+            lambda: leaves.predict_quantiles(X_NEW, given),  # noqa: B023
+            lambda: pinball_scorer(given),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match="quantiles must "):
+                call()
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 2**32, 0.5])
+def test_seeds_are_refused_in_one_sentence(seed, model):
+    for call in (
+        lambda: model.sample(X_NEW, 2, random_state=seed),
+        lambda: model.calibrate(random_state=seed),
+        lambda: HDIForestRegressor(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+        lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+    ):
+        with pytest.raises(ValueError, match=r"random_state'? (must|parameter)"):
+            call()
+
+
+@pytest.mark.parametrize("seed", [True, np.False_])
+def test_booleans_are_no_seeds(seed, model):
+    for call in (
+        lambda: model.sample(X_NEW, 2, random_state=seed),
+        lambda: model.calibrate(random_state=seed),
+        lambda: ForestSearchOOB(random_state=seed).fit(X_TRAIN, Y_TRAIN),
+    ):
+        with pytest.raises(ValueError, match=rf"random_state must .* got {seed!r}"):
+            call()
+
+
+@pytest.mark.parametrize("clip", ["no", 0, None])
+def test_clip_is_a_boolean(clip, model, monkeypatch):
+    leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
+    monkeypatch.setattr(LeafModel, "_query", None)
+    for call in (
+        lambda: model.calibrate(clip=clip),
+        lambda: model.calibrate(method="split", X=X_NEW, y=Y_NEW, clip=clip),
+        lambda: leaves.calibrate(X_NEW, Y_NEW, clip=clip),
+        lambda: Finish.of(Y_NEW, clip=clip),
+    ):
+        with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
+            call()

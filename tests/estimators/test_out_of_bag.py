@@ -1,0 +1,341 @@
+"""Out-of-bag answers equal their definition, computed from the forest's leaves alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_regression
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+from hdicore import Scorer, _reference
+from hdiforest import HDIForestRegressor
+from hdiforest.calibration import Base
+from hdiforest.metrics import coverage_score
+
+from ..calibration import twin as calibration_twin
+from ..oracle import bag_counts
+
+RNG = np.random.default_rng(11)
+N = 90
+X = RNG.normal(size=(N, 3)).astype(np.float32)
+Y = np.round(2 * X[:, 0] + RNG.normal(size=N), 1)  # with ties
+SAMPLE_WEIGHT = RNG.integers(1, 5, size=N).astype(float)
+LEVELS = [0.0, 0.123, 0.5, 0.8765, 1.0]
+WEIGHTINGS = ["all", "inbag", "oob"]
+FOREST = RandomForestRegressor(40, min_samples_leaf=3, oob_score=True, random_state=0).fit(X, Y)
+BOTH = np.column_stack([Y, -2 * Y])
+
+
+def imported(weights="all", forest=FOREST, y=Y, **options):
+    return HDIForestRegressor.from_forest(forest, X, y, weights=weights, **options)
+
+
+def weights_by_definition(forest, weights, sample_weight=None):
+    """(N, N): how much each training row weighs for each, from the trees that did not see it."""
+    leaves, counts = forest.apply(X), bag_counts(forest, N)
+    weigh = np.ones(N) if sample_weight is None else sample_weight
+    dense = np.zeros((N, N))
+    for i in range(N):
+        shares = []
+        for t in np.flatnonzero(counts[i] == 0):
+            considered = {"all": weigh, "inbag": counts[:, t], "oob": weigh * (counts[:, t] == 0)}
+            mass = considered[weights] * (leaves[:, t] == leaves[i, t])
+            mass[i] = 0
+            if mass.sum() > 0:
+                shares.append(mass / mass.sum())
+        dense[i] = np.mean(shares, axis=0) if shares else np.nan
+    return dense
+
+
+def quantile_by_definition(mass, level):
+    """Smallest target with weight whose distribution function reaches the level."""
+    order = np.argsort(Y, kind="stable")
+    upto = np.cumsum(mass[order])
+    return Y[order][np.argmax((upto > 0) & (upto >= level - 1e-9))]
+
+
+@pytest.fixture(params=WEIGHTINGS)
+def weights(request):
+    return request.param
+
+
+def test_weights_by_definition(weights):
+    found = imported(weights).oob_weights()
+    assert found.shape == (N, N)
+    assert_allclose(found.toarray(), weights_by_definition(FOREST, weights), atol=2.0**-31)
+    assert_array_equal(found.diagonal(), 0)
+    assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+
+
+def test_prediction_by_definition(weights):
+    dense = weights_by_definition(FOREST, weights)
+    assert_allclose(imported(weights).oob_prediction(), dense @ Y, atol=1e-7)
+
+
+def test_in_bag_prediction_is_that_of_the_forest():
+    assert_allclose(imported("inbag").oob_prediction(), FOREST.oob_prediction_, atol=1e-7)
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+def test_cdf_by_definition(weights, inclusive):
+    model, dense = imported(weights), weights_by_definition(FOREST, weights)
+
+    def expected(points):
+        below = points[:, None] >= Y if inclusive else points[:, None] > Y
+        return (dense * below).sum(axis=1)
+
+    assert_allclose(model.oob_cdf(inclusive=inclusive), expected(Y), atol=1e-7)
+    points = np.column_stack([np.full(N, 0.3), Y + 0.1, np.full(N, -np.inf)])
+    found = model.oob_cdf(points, inclusive=inclusive)
+    assert_allclose(found, np.transpose([expected(p) for p in points.T]), atol=1e-7)
+
+
+def test_quantiles_by_definition(weights):
+    model, dense = imported(weights), weights_by_definition(FOREST, weights)
+    expected = [[quantile_by_definition(mass, level) for level in LEVELS] for mass in dense]
+    assert_array_equal(model.oob_quantiles(LEVELS), expected)
+    assert_array_equal(model.oob_quantiles(0.5), np.array(expected)[:, 2])
+    interpolated = model.oob_quantiles(LEVELS, interpolation="linear")
+    assert (interpolated[:, 1:] >= interpolated[:, :-1]).all()
+
+
+def test_intervals_by_definition(weights):
+    leaves, counts = FOREST.apply(X), bag_counts(FOREST, N)
+    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+    query = np.where(counts > 0, -1, leaves)
+    expected = []
+    for i in range(N):
+        leave_out = None if weights == "inbag" else i
+        atoms = _reference.merge(leaves, Y, query[i], counts=considered, leave_out=leave_out)
+        expected.append(_reference.hdi(atoms, 0.8))
+    assert_array_equal(imported(weights).oob_interval(0.8), expected)
+
+
+def base_by_definition(weights, forest, i, base):
+    """The interval of row i before it is padded, from the trees that did not draw the row."""
+    leaves, counts = forest.apply(X), bag_counts(forest, N)
+    if base.family == "centred":
+        return _reference.interval(
+            _reference.centred_atoms(leaves, counts, Y, i), base.level, base.kind
+        )
+    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+    leave_out = None if weights == "inbag" else i
+    query = np.where(counts[i] > 0, -1, leaves[i])
+    atoms = _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+    return _reference.interval(atoms, base.level, base.kind)
+
+
+def with_bases(model, *bases):
+    """The model with other bases under the pads of its calibration."""
+    fitted = model._fitted
+    levels = [
+        replace(level, choice=replace(level.choice, **base._asdict()))
+        for level, base in zip(fitted.calibration.levels, bases, strict=True)
+    ]
+    model._fitted = replace(fitted, calibration=replace(fitted.calibration, levels=tuple(levels)))
+    return model
+
+
+@pytest.mark.parametrize("method", ["oob", "split"])
+def test_calibrated_intervals_by_definition(weights, method):
+    forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
+    new = {"X": X + 0.01, "y": Y} if method == "split" else {}
+    model = imported(weights, forest).calibrate([0.5, 0.7, 0.9], method=method, **new)
+    if weights == "all":
+        model = with_bases(
+            model,
+            Base("raw", "hdi", 0.6),
+            Base("centred", "equal_tailed", 0.8),
+            Base("centred", "hdi", 0.7),
+        )
+    found = model.oob_interval([0.9, 0.5])
+    assert_array_equal(model.oob_interval([0.9, 0.5], kind="calibrated"), found)
+    assert_array_equal(model.oob_interval(0.9), found[..., 0])
+    for i in range(0, N, 4):
+        lower, upper, ends = np.inf, -np.inf, []
+        for level in model.calibration_.levels:
+            low, high = base_by_definition(weights, forest, i, level.choice.base)
+            pad = level.choice.pad
+            low, high = calibration_twin.finish(low - pad, high + pad, Y)
+            lower, upper = min(lower, low), max(upper, high)
+            ends.append([lower, upper])
+        assert_allclose(found[i], np.transpose([ends[2], ends[0]]), rtol=0, atol=1e-9)
+
+
+def test_the_calibration_has_the_coverage_of_its_own_intervals():
+    model = HDIForestRegressor(random_state=0).fit(*make_regression(600, 4, noise=9))
+    intervals = model.oob_interval(model.calibration_.coverages)
+    y = model._fitted.training_rows.y
+    assert model.calibration_.n == len(y)
+    for j, level in enumerate(model.calibration_.levels):
+        assert coverage_score(y, intervals[..., j]) == level.realised
+        assert_allclose(np.diff(intervals[..., j]).mean(), level.mean_width)
+    raw = model.oob_interval(0.9, kind="hdi")
+    assert not np.array_equal(raw, model.oob_interval(0.9))
+    further = model.oob_interval(0.85)
+    assert_array_equal(further, model.oob_interval([0.8, 0.85, 0.9])[..., 1])
+
+
+@pytest.mark.parametrize("weights", ["all", "inbag"])
+def test_calibrated_rows_that_every_tree_saw_warn_once(weights, tmp_path):
+    new = np.random.default_rng(0).normal(size=(60, 3))
+    forest = RandomForestRegressor(3, min_samples_leaf=3, random_state=0).fit(X, Y)
+    model = imported(weights, forest).calibrate(0.8, method="split", X=new, y=new.sum(axis=1))
+    assert model.calibration_.bases[0].family == "raw"
+    seen = np.isnan(weights_by_definition(forest, weights)[:, 0])
+    for output, first in (("numpy", 0), ("pandas", 1)):
+        with pytest.warns(UserWarning, match="no out-of-bag interval, because") as caught:
+            found = np.asarray(model.oob_interval(0.8, output=output))[:, first:]
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        assert_array_equal(np.isnan(found).all(axis=1), seen)
+        assert_array_equal(np.isnan(found).any(axis=1), seen)
+
+
+def test_tables_of_calibrated_intervals_have_the_mean_in_front():
+    model = imported(forest=RandomForestRegressor(80, random_state=0).fit(X, Y)).calibrate(0.8)
+    table = model.oob_interval(0.8, output="pandas")
+    assert list(table) == ["prediction", "lower_0.8", "upper_0.8"]
+    expected = np.column_stack([model.oob_prediction(), model.oob_interval(0.8)])
+    assert_array_equal(table.to_numpy(), expected)
+
+
+def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():
+    forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0).fit(X, Y)
+    model = imported(forest=forest)
+    with pytest.raises(AttributeError, match="this model has no calibration_; call calibrate"):
+        model.oob_interval(kind="calibrated")
+    instead = r"; use kind='hdi', .*, or calibrate by method='oob' or 'split' without a mean$"
+    for options, reason in [
+        ({"method": "cv+", "cv": 2}, "the model was calibrated by 'cv.'"),
+        ({"method": "jackknife+"}, "the model was calibrated by 'jackknife.'"),
+        ({"mean": "boosting"}, "what the other mean predicts out of fold is not kept"),
+    ]:
+        model = imported(forest=forest).calibrate(0.8, **options)
+        message = f"^kind must not be 'calibrated' out of bag, because {reason}{instead}"
+        for given in ({}, {"kind": "calibrated"}, {"output": "pandas"}):
+            with pytest.raises(ValueError, match=message):
+                model.oob_interval(0.8, **given)
+        assert model.oob_interval(0.8, kind="hdi").shape == (N, 2)
+    both = imported(forest=RandomForestRegressor(40, random_state=0).fit(X, BOTH), y=BOTH)
+    with pytest.raises(AttributeError, match="no calibration_"):
+        both.oob_interval(kind="calibrated")
+
+
+def test_own_target_does_not_matter_out_of_bag(weights):
+    """With leaves that do not depend on y, changing y_i must leave row i's interval alone."""
+    forest = ExtraTreesRegressor(
+        60, bootstrap=True, max_features=1, min_samples_leaf=4, random_state=0
+    )
+    model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+    before = model.oob_interval(0.8)
+    rows = model._fitted.training_rows
+    for i in (0, 17, 80):
+        rows.y[i] += 1000
+        try:
+            index = rows.index(model.scorer_.forest, model.scorer_.forest.leaves(X), weights)
+            changed = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+            scorer = Scorer(model.scorer_.forest, index)
+            changed._fitted = replace(model._fitted, scorer=scorer)
+            assert_array_equal(changed.oob_interval(0.8)[i], before[i])
+        finally:
+            rows.y[i] -= 1000
+
+
+def test_out_of_bag_coverage_of_shuffled_targets():
+    """Without any signal, an interval from other rows covers about as often as it says."""
+    x = RNG.normal(size=(2000, 3))
+    y = RNG.normal(size=2000)
+    model = HDIForestRegressor(RandomForestRegressor(60, min_samples_leaf=50, random_state=0))
+    lower, upper = model.fit(x, y).oob_interval(0.9).T
+    assert abs(((lower <= y) & (y <= upper)).mean() - 0.9) < 0.03
+
+
+def test_sample_weights_by_definition(weights):
+    forest = ExtraTreesRegressor(40, bootstrap=True, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, Y, sample_weight=SAMPLE_WEIGHT)
+    if weights == "inbag" and model._fitted.training_rows.counts_are_weighted:
+        pytest.skip("before scikit-learn 1.9 the weights multiplied the counts")
+    dense = weights_by_definition(model.estimator_, weights, SAMPLE_WEIGHT)
+    assert_allclose(model.oob_weights().toarray(), dense, atol=1e-7)
+    assert_allclose(model.oob_prediction(), dense @ Y, atol=1e-6)
+
+
+def test_several_outputs(weights):
+    forest = RandomForestRegressor(40, min_samples_leaf=3, random_state=0).fit(X, BOTH)
+    model = imported(weights, forest, BOTH)
+    dense = weights_by_definition(forest, weights)
+    assert_allclose(model.oob_weights().toarray(), dense, atol=2.0**-31)
+    assert_allclose(model.oob_prediction(), dense @ BOTH, atol=1e-7)
+    assert model.oob_interval(LEVELS[1:]).shape == (N, 2, 2, 4)
+    assert model.oob_quantiles(LEVELS).shape == (N, 2, 5)
+    assert model.oob_quantiles(0.5).shape == (N, 2)
+    assert model.oob_cdf(np.zeros((N, 2, 3))).shape == (N, 2, 3)
+    expected = [(dense * (column <= column[:, None])).sum(axis=1) for column in BOTH.T]
+    assert_allclose(model.oob_cdf(), np.transpose(expected), atol=1e-7)
+
+
+def test_a_loaded_model_answers_the_same(weights, tmp_path):
+    model = imported(weights, n_jobs=2)
+    model.save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    assert_array_equal(loaded.oob_prediction(), model.oob_prediction())
+    assert_array_equal(loaded.oob_weights().toarray(), model.oob_weights().toarray())
+    model.save(tmp_path / "model", training_rows=False)
+    with pytest.raises(ValueError, match="saved without its training rows"):
+        HDIForestRegressor.load(tmp_path / "model").oob_cdf()
+
+
+METHODS = {
+    "oob_prediction": (),
+    "oob_interval": (),
+    "oob_quantiles": (0.5,),
+    "oob_cdf": (),
+    "oob_weights": (),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_that_every_tree_saw_warn_once(method, weights):
+    forest = RandomForestRegressor(3, min_samples_leaf=3, random_state=0).fit(X, Y)
+    dense = weights_by_definition(forest, weights)
+    undefined = np.isnan(dense[:, 0])
+    assert 0 < undefined.sum() < N
+    result = method.removeprefix("oob_")
+    message = f"^{undefined.sum()} of 90 training rows have no out-of-bag {result}, because"
+    with pytest.warns(UserWarning, match=message) as caught:
+        found = getattr(imported(weights, forest), method)(*METHODS[method])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    if method == "oob_weights":
+        assert_array_equal(np.diff(found.indptr) == 0, undefined)
+        assert_allclose(found.toarray()[~undefined], dense[~undefined], atol=1e-7)
+    else:
+        assert_array_equal(np.isnan(found.reshape(N, -1)).any(axis=1), undefined)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forests_whose_trees_saw_all_rows(method):
+    model = HDIForestRegressor(ExtraTreesRegressor(3, random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match=f"^{method} needs a forest whose trees leave rows out"):
+        getattr(model, method)(*METHODS[method])
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda model: model.oob_interval(90), "did you mean 0.9"),
+        (lambda model: model.oob_interval(0.9, kind="HDI"), "kind must be"),
+        (lambda model: model.oob_quantiles(1.5), "quantiles must"),
+        (lambda model: model.oob_quantiles(0.5, interpolation="cubic"), "interpolation must"),
+        (lambda model: model.oob_cdf(np.zeros(N - 1)), r"y must begin with the shape \(90,\)"),
+        (lambda model: model.oob_cdf(np.full(N, np.nan)), "y must not hold NaN"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_any_work(ask, message, monkeypatch):
+    model = imported()
+    if "NaN" not in message:
+        monkeypatch.setattr(type(model._fitted.training_rows), "index", None)
+    with pytest.raises(ValueError, match=message):
+        ask(model)

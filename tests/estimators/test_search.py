@@ -1,0 +1,320 @@
+"""ForestSearchOOB: which forest it keeps, what it tells of all, and what it refuses."""
+
+import gc
+import pickle
+import re
+import weakref
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import make_regression
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.metrics import interval_score
+
+from ..oracle import SKLEARN
+
+X, Y = make_regression(1100, 4, noise=20, random_state=0)
+X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[:600], Y[:600], X[600:], Y[600:]
+X_FEW, Y_FEW = X[:120], Y[:120]
+N_TREES = 80
+# Coarse trees are wider by far.
+COARSE = RandomForestRegressor(N_TREES, max_depth=2)
+FINE = RandomForestRegressor(N_TREES)
+EXTRA = ExtraTreesRegressor(N_TREES, bootstrap=True)
+
+
+@pytest.fixture(scope="module")
+def search():
+    return ForestSearchOOB([COARSE, FINE, EXTRA], random_state=0).fit(X_TRAIN, Y_TRAIN)
+
+
+# See tests/estimators/test_hdi_forest.py.
+EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootstrap draws anew"}
+if SKLEARN >= (1, 9):  # weights decide what is drawn
+    EXPECTED_TO_FAIL["check_sample_weights_not_overwritten"] = (
+        "a row with 40 % of the weight is never out of bag"
+    )
+# Enough trees to calibrate the few rows of these checks.
+SMALL = [ExtraTreesRegressor(90, bootstrap=True)]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [ForestSearchOOB(SMALL, coverage=0.8, random_state=0)],
+    expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_keeps_the_forest_with_the_narrowest_calibrated_intervals(search):
+    widths = []
+    for forest in search.results_["forest"]:
+        assert forest.random_state is not None
+        model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
+        widths.append(model.calibration_.levels[0].choice.mean_width)
+    assert search.results_["width"] == widths
+    assert search.best_index_ == np.argmin(widths) > 0
+    assert type(search.best_estimator_) is HDIForestRegressor
+    assert search.calibration_ is search.best_estimator_.calibration_
+    assert search.calibration_.levels[0].choice.mean_width == min(widths)
+
+
+def test_the_intervals_of_new_rows_cover_what_they_say(search):
+    lower, upper = search.predict_interval(X_NEW).T
+    error = 3 * np.sqrt(0.9 * 0.1 * (1 / len(Y_NEW) + 1 / len(Y_TRAIN)))
+    assert abs(np.mean((lower <= Y_NEW) & (upper >= Y_NEW)) - 0.9) < error
+
+
+def test_results_are_a_table(search):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(search.results_)
+    assert list(table) == ["forest", "width", "interval_score", "coverage", "audit", "seconds"]
+    assert [type(forest) for forest in table["forest"]] == [
+        RandomForestRegressor,
+        RandomForestRegressor,
+        ExtraTreesRegressor,
+    ]
+    assert not any(hasattr(forest, "estimators_") for forest in table["forest"])
+    assert_allclose(table["coverage"], 0.9, atol=0.005)
+    assert_allclose(table["audit"], 0.9, atol=0.05)
+    assert (table["seconds"] > 0).all()
+
+
+def test_it_answers_as_the_best_model(search):
+    best = search.best_estimator_
+    assert_array_equal(search.predict(X_NEW), best.predict(X_NEW))
+    assert_array_equal(search.predict_interval(X_NEW), best.predict_interval(X_NEW, 0.9))
+    raw = search.predict_interval(X_NEW, [0.5, 0.8], kind="hdi")
+    assert_array_equal(raw, best.predict_interval(X_NEW, [0.5, 0.8], kind="hdi"))
+    for interpolation in ("inverted_cdf", "linear"):
+        assert_array_equal(
+            search.predict_quantiles(X_NEW, [0.1, 0.9], interpolation=interpolation),
+            best.predict_quantiles(X_NEW, [0.1, 0.9], interpolation=interpolation),
+        )
+    for inclusive in (True, False):
+        assert_array_equal(
+            search.predict_cdf(X_NEW, Y_NEW, inclusive=inclusive),
+            best.predict_cdf(X_NEW, Y_NEW, inclusive=inclusive),
+        )
+    assert search.score(X_NEW, Y_NEW) == best.score(X_NEW, Y_NEW)
+
+
+def test_the_coverage_of_the_search_is_that_of_its_intervals():
+    search = ForestSearchOOB([FINE], coverage=0.8, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.8))
+    search.set_params(coverage=0.7)  # waits for the next fit
+    assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.8))
+    assert search.predict_interval(X_NEW, 0.9).shape == (500, 2)
+    search.best_estimator_.calibrate((0.5, 0.9))
+    assert search.predict_interval(X_NEW, [0.5, 0.9]).shape == (500, 2, 2)
+
+
+def test_the_interval_score_chooses_if_asked():
+    """With targets near 0 that rarely are large, narrow intervals are not those that score best."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((600, 3))
+    targets = np.where(rng.random(600) < 0.08, rng.exponential(50, 600), rows[:, 0])
+    search = ForestSearchOOB([FINE, COARSE], objective="interval_score", random_state=0)
+    search.fit(rows, targets)
+    scores = search.results_["interval_score"]
+    assert search.best_index_ == np.argmin(scores)
+    by_width = clone(search).set_params(objective="width").fit(rows, targets)
+    assert by_width.best_index_ != search.best_index_
+    best = HDIForestRegressor(search.results_["forest"][search.best_index_]).fit(rows, targets)
+    best.calibrate(0.9, objective="interval_score")
+    assert search.calibration_.levels == best.calibration_.levels
+
+
+def test_the_interval_score_is_that_of_calibrated_intervals_out_of_bag():
+    """Oracle: raw out-of-bag intervals of the model's own method, padded."""
+    forest = clone(COARSE).set_params(n_estimators=150)  # no row has fewer than 20 trees
+    search = ForestSearchOOB([forest], objective="interval_score", random_state=0)
+    targets = np.round(np.abs(Y_TRAIN) / 40)  # on a lattice the raw family wins
+    search.fit(X_TRAIN, targets)
+    best, (base,) = search.best_estimator_, search.calibration_.bases
+    assert base.family == "raw"
+    ends = best.oob_interval([base.level], kind=base.kind)
+    expected = interval_score(targets, search.calibration_.intervals(ends)[..., 0], 0.9)
+    assert_allclose(search.results_["interval_score"], [expected], rtol=1e-12)
+
+
+def test_ties_go_to_the_earlier_forest():
+    search = ForestSearchOOB([FINE, FINE], random_state=0).fit(X_FEW, Y_FEW)
+    assert len(set(search.results_["width"])) == 1
+    assert search.best_index_ == 0
+
+
+def test_the_default_forests(monkeypatch):
+    monkeypatch.setattr("hdiforest._estimators.search._N_TREES", 60)
+    search = ForestSearchOOB(random_state=0).fit(X_FEW, Y_FEW)
+    forests = search.results_["forest"]
+    assert [type(forest) for forest in forests] == [RandomForestRegressor] * 3 + [
+        ExtraTreesRegressor
+    ]
+    assert [forest.max_features for forest in forests] == [1 / 3, 1 / 3, 1, 1]
+    assert [forest.min_samples_leaf for forest in forests] == [1, 5, 1, 1]
+    assert all(forest.bootstrap for forest in forests)
+    assert search.forests is None
+
+
+def test_forests_without_a_seed_get_one_and_others_keep_theirs():
+    own = clone(FINE).set_params(random_state=5, n_jobs=2)
+    search = ForestSearchOOB([COARSE, FINE, own], n_jobs=1, random_state=0)
+    before = repr(search)
+    search.fit(X_FEW, Y_FEW)
+    assert repr(search) == before
+    first, second, third = search.results_["forest"]
+    assert first.random_state == second.random_state != 5
+    assert third.random_state == 5
+    assert (first.n_jobs, third.n_jobs) == (1, 2)
+    assert search.best_estimator_.n_jobs == 1
+    again = clone(search).fit(X_FEW, Y_FEW)
+    assert_array_equal(again.predict_interval(X_NEW), search.predict_interval(X_NEW))
+    other = clone(search).set_params(random_state=1).fit(X_FEW, Y_FEW)
+    assert other.results_["forest"][0].random_state != first.random_state
+
+
+def test_forests_that_are_fitted_are_taken_as_they_are():
+    fitted = clone(FINE).set_params(random_state=0).fit(X_FEW, Y_FEW)
+    forests = [COARSE, FrozenEstimator(fitted)]
+    search = ForestSearchOOB(forests, n_jobs=1, random_state=0).fit(X_FEW, Y_FEW)
+    assert search.best_index_ == 1
+    assert search.best_estimator_.estimator_ is fitted
+
+
+def test_bagged_trees_may_draw_rows_without_replacement():
+    bagged = BaggingRegressor(
+        DecisionTreeRegressor(), 60, bootstrap=False, max_samples=0.5, random_state=0
+    )
+    search = ForestSearchOOB([COARSE, bagged], random_state=0).fit(X_TRAIN, Y_TRAIN)
+    assert search.best_index_ == 1
+
+
+def test_sample_weight_is_passed_on():
+    weights = np.random.default_rng(0).uniform(0.5, 2, 120)
+    search = ForestSearchOOB([FINE], random_state=0).fit(X_FEW, Y_FEW, sample_weight=weights)
+    expected = HDIForestRegressor(search.results_["forest"][0])
+    expected.fit(X_FEW, Y_FEW, sample_weight=weights).calibrate(0.9)
+    assert_array_equal(search.predict_interval(X_NEW), expected.predict_interval(X_NEW, 0.9))
+
+
+def test_tables_are_read_by_name():
+    pandas = pytest.importorskip("pandas")
+    names = ["a", "b", "c", "d"]
+    frame = pandas.DataFrame(X_FEW, columns=names)
+    search = ForestSearchOOB([FINE], random_state=0).fit(frame, pandas.Series(Y_FEW))
+    assert search.feature_names_in_.tolist() == names
+    assert search.n_features_in_ == 4
+    with pytest.raises(ValueError, match="same order"):
+        search.predict_interval(frame[["b", "a", "c", "d"]])
+    search.fit(X_FEW, Y_FEW)
+    assert not hasattr(search, "feature_names_in_")
+
+
+def test_missing_values_are_taken_where_all_forests_take_them():
+    assert get_tags(ForestSearchOOB()).input_tags.allow_nan
+    picky = BaggingRegressor(LinearRegression())
+    assert not get_tags(ForestSearchOOB([FINE, picky])).input_tags.allow_nan
+
+
+def test_it_can_be_pickled_and_cross_validated(search):
+    again = pickle.loads(pickle.dumps(search))
+    assert_array_equal(again.predict_interval(X_NEW), search.predict_interval(X_NEW))
+    small = ForestSearchOOB([FINE], random_state=0)
+    assert cross_val_score(small, X_TRAIN, Y_TRAIN, cv=2).min() > 0
+
+
+def test_a_forest_that_lost_is_dropped_before_the_next_is_fitted(monkeypatch):
+    alive, seen = [], []
+    original = HDIForestRegressor.fit
+
+    def fit(self, *arguments):
+        gc.collect()
+        seen.append(sum(known() is not None for known in alive))
+        alive.append(weakref.ref(self))
+        return original(self, *arguments)
+
+    monkeypatch.setattr(HDIForestRegressor, "fit", fit)
+    ForestSearchOOB([FINE, COARSE, COARSE, EXTRA], random_state=0).fit(X_FEW, Y_FEW)
+    assert seen == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("forests", "message"),
+    [
+        ([], "forests must be a list of one forest or more, got []"),
+        (FINE, "forests must be a list of one forest or more, got RandomForestRegressor("),
+        ("forest", "forests[0] must be a RandomForestRegressor, ExtraTreesRegressor or Bagging"),
+        ([FINE, LinearRegression()], "BaggingRegressor, got LinearRegression()"),
+        ([FINE, ExtraTreesRegressor()], "forests[1] must have bootstrap=True, because rows are"),
+        ([RandomForestRegressor(bootstrap=False)], "forests[0] must have bootstrap=True"),
+    ],
+)
+def test_bad_forests_are_named_before_any_fit(forests, message, monkeypatch):
+    monkeypatch.delattr(HDIForestRegressor, "fit")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ForestSearchOOB(forests).fit(X_TRAIN, Y_TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 0}, "coverage must be above 0 and below 1, got 0"),
+        ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
+        ({"coverage": 90}, "got 90 (did you mean 0.9?)"),
+        ({"coverage": [0.5, 0.9]}, "coverage must be one number, got [0.5, 0.9]"),
+        ({"coverage": "0.9"}, "coverage must be one number, got '0.9'"),
+        ({"objective": "score"}, "objective must be 'width' or 'interval_score', got 'score'"),
+    ],
+)
+def test_bad_arguments_are_named_before_any_fit(options, message, monkeypatch):
+    monkeypatch.delattr(HDIForestRegressor, "fit")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ForestSearchOOB([FINE], **options).fit(X_TRAIN, Y_TRAIN)
+
+
+def test_too_few_trees_are_an_error_that_names_the_forest():
+    forests = [FINE, RandomForestRegressor(30)]
+    message = (
+        r"forests\[1\], RandomForestRegressor\(n_estimators=30\), cannot be calibrated on 600 "
+        r"sample\(s\): .* at least 20 trees that did not draw a row"
+    )
+    with pytest.raises(ValueError, match=message):
+        ForestSearchOOB(forests).fit(X_TRAIN, Y_TRAIN)
+
+
+def test_several_targets_are_refused_and_a_column_is_read_as_one():
+    with pytest.raises(ValueError, match=r"y should be a 1d array, got .*\(120, 2\)"):
+        ForestSearchOOB([FINE]).fit(X_FEW, np.column_stack([Y_FEW, Y_FEW]))
+    search = ForestSearchOOB([FINE], random_state=0)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        search.fit(X_FEW, Y_FEW[:, None])
+    assert search.predict(X_NEW).shape == (500,)
+
+
+QUESTIONS = {
+    "predict": (X_NEW,),
+    "predict_interval": (X_NEW,),
+    "predict_quantiles": (X_NEW, 0.5),
+    "predict_cdf": (X_NEW, Y_NEW),
+    "score": (X_NEW, Y_NEW),
+}
+
+
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_unfitted_searches(method):
+    assert {name for name in dir(ForestSearchOOB) if name.startswith("predict")} <= set(QUESTIONS)
+    with pytest.raises(NotFittedError, match="This ForestSearchOOB instance is not fitted"):
+        getattr(ForestSearchOOB(), method)(*QUESTIONS[method])

@@ -1,0 +1,344 @@
+"""The hint that the rows of a call are those of the fit: when, how often, and what it names.
+
+And where all warnings point to.
+"""
+
+import hashlib
+import pickle
+import re
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from hdiforest import (
+    CalibrationDisplay,
+    DistributionDisplay,
+    ForestSearchOOB,
+    HDIForestRegressor,
+    IntervalDisplay,
+    WidthDisplay,
+    fit_table,
+    from_leaves,
+    quantile_views,
+)
+from hdiforest._estimators import rows as rows_module
+from hdiforest._model.training_hint import digest_of
+from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
+from hdiforest.metrics import interval_scorer
+from hdiforest.serving import BatchScorer
+
+from ..cli.calls import run
+
+X, Y = make_friedman1(150, 5, noise=1, random_state=0)
+HINT = "^X holds the rows of the fit: .* use {}rows that took no part in the fit$"
+OUT_OF_BAG = "{}, which asks for each row the trees that did not draw it, or "
+COLUMNS = list("abcde")
+
+
+@pytest.fixture(scope="module")
+def model():
+    forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=True, random_state=0)
+    return HDIForestRegressor(forest).fit(X, Y).calibrate(0.8)
+
+
+@contextmanager
+def hints(n, instead="oob_interval"):
+    """What is inside warns n times, each time with the same words and a place in this file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(caught) == n, [str(each.message) for each in caught]
+        for each in caught:
+            assert each.category is UserWarning
+            assert each.filename == __file__
+            call = instead and OUT_OF_BAG.format(instead)
+            with pytest.raises(UserWarning, match=HINT.format(call)):
+                warnings.warn(each.message, stacklevel=1)
+
+
+def test_the_digest_is_of_the_rows_as_the_engine_reads_them():
+    rows = np.array([[1.5, np.nan], [-2.25, 1 / 3]])
+    nan = rows.astype(np.float32)
+    nan.view(np.uint32)[0, 1] = 0xFFC00001  # a NaN of another pattern
+    plain = np.array([[1.5, np.nan], [-2.25, 1 / 3]], dtype="<f4")
+    expected = hashlib.blake2b(plain.tobytes(), digest_size=16).hexdigest()
+    for given in (rows, nan, np.asfortranarray(rows), rows.astype(">f8"), rows.astype(">f4")):
+        assert digest_of(given) == expected
+    assert digest_of(rows[::-1]) != expected
+    many = np.random.default_rng(0).normal(size=(3000, 200))  # more than is copied at once
+    whole = many.astype("<f4").tobytes()
+    assert digest_of(many) == hashlib.blake2b(whole, digest_size=16).hexdigest()
+
+
+@pytest.mark.parametrize("kind", [None, "calibrated", "hdi", "lower"])
+@pytest.mark.parametrize("output", ["numpy", "pandas"])
+def test_intervals_of_training_rows_warn_once(model, kind, output):
+    with hints(1):
+        model.predict_interval(X, 0.8, kind=kind, output=output)
+    shuffled, nearly = X[::-1], X.copy()
+    nearly[70, 2] += 1e-3
+    with hints(0):
+        for rows in (X[:-1], np.vstack([X, X]), X[:1], shuffled, nearly):
+            model.predict_interval(rows, 0.8, kind=kind, output=output)
+        model.predict(X)
+        model.predict_quantiles(X, 0.5)
+        model.predict_cdf(X, Y)
+        model.oob_interval(0.8)
+
+
+def test_every_form_of_the_rows_is_known(model):
+    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    forms = [
+        X.astype(np.float32),
+        np.asfortranarray(X),
+        X.tolist(),
+        np.repeat(X, 2, axis=1)[:, ::2],
+    ]
+    for rows in forms:
+        with hints(1):
+            model.predict_interval(rows, 0.8)
+    named = HDIForestRegressor(RandomForestRegressor(20, random_state=0))
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    named.fit(frame, Y)
+    for table in (frame, pl.DataFrame(frame), pa.table(frame), frame.astype(np.float32)):
+        with hints(1):
+            named.predict_interval(table)
+
+
+def test_copies_and_files_keep_the_hint(model, tmp_path):
+    model.save(tmp_path / "with.hdi")
+    model.save(tmp_path / "without.hdi", training_rows=False)
+    load = HDIForestRegressor.load
+    copies = [load(tmp_path / name) for name in ("with.hdi", "without.hdi")]
+    copies += [pickle.loads(pickle.dumps(copy)) for copy in (model, *copies)]
+    for copy in copies:
+        has_rows = copy._fitted.training_rows is not None
+        with hints(1, "oob_interval" if has_rows else ""):
+            copy.predict_interval(X, 0.8)
+
+
+def test_older_pickles_and_files_give_no_hint(model, tmp_path):
+    state = model.__getstate__()
+    assert len(state.pop("_training_digest")) == 32
+    older = HDIForestRegressor()
+    older.__setstate__(state)
+    older.save(tmp_path / "older.hdi")
+    for copy in (older, HDIForestRegressor.load(tmp_path / "older.hdi")):
+        with hints(0):
+            copy.predict_interval(X, 0.8)
+
+
+def test_nothing_is_hashed_if_the_number_of_rows_differs(model, monkeypatch):
+    class Refused:
+        def update(self, rows):
+            raise AssertionError("hashed")
+
+    monkeypatch.setattr(rows_module.TrainingRowsHint.__init__.__globals__["hashlib"], "blake2b",
+                        lambda **_: Refused())  # fmt: skip
+    model.predict_interval(X[1:], 0.8)
+    model.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
+    with pytest.raises(AssertionError, match="hashed"):
+        model.predict_interval(X, 0.8)
+
+
+def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    columns = dict(zip(COLUMNS, X.T, strict=True)) | {"town": ["Lyon", "Nice", None] * 50}
+    frame = pd.DataFrame(columns).assign(y=Y)
+    forest = RandomForestRegressor(20, random_state=0)
+    model = fit_table(frame, "y", estimator=forest)
+    pipeline = make_pipeline(StandardScaler(), forest)
+    piped = HDIForestRegressor(pipeline).fit(frame[COLUMNS], Y)
+    model.save(tmp_path / "coded.hdi")
+    piped.save(tmp_path / "piped.hdi")
+    for cells in (2**22, 100):
+        monkeypatch.setattr(rows_module, "BLOCK_CELLS", cells)
+        for one, table in (
+            (model, frame),
+            (model, columns),
+            (HDIForestRegressor.load(tmp_path / "coded.hdi"), frame),
+            (piped, frame[COLUMNS]),
+            (HDIForestRegressor.load(tmp_path / "piped.hdi"), frame[COLUMNS]),
+        ):
+            with hints(1):
+                one.predict_interval(table)
+            with hints(0):
+                one.predict_interval(pd.DataFrame(table)[::-1])
+
+
+def test_wrapped_models_hint(model):
+    search = ForestSearchOOB([ExtraTreesRegressor(60, bootstrap=True)], random_state=0)
+    search.fit(X, Y)
+    with hints(1, "best_estimator_.oob_interval"):
+        search.predict_interval(X)
+    pipeline = make_pipeline(StandardScaler(), HDIForestRegressor(RandomForestRegressor(20)))
+    pipeline.fit(X, Y)
+    with hints(1):
+        interval_scorer(0.9)(pipeline, X, Y)
+    both = HDIForestRegressor(RandomForestRegressor(20)).fit(X, np.column_stack([Y, -Y]))
+    with hints(1):
+        both.predict_interval(X, [0.5, 0.9])
+
+
+def test_views_hint_once(model):
+    lower, upper, median = quantile_views(model, 0.8)
+    with hints(1):
+        for view in (lower, upper, median):
+            view.predict(X)
+    for position in range(3):
+        view = quantile_views(model, 0.8)[position]
+        with hints(1):
+            view.predict(X)
+    pair = pickle.loads(pickle.dumps(quantile_views(model, 0.8)[1:]))
+    with hints(1):
+        pair[0].predict(X)
+        pair[1].predict(X)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "calibration", "call"),
+    [
+        (True, None, "oob_interval"),
+        (True, {}, "oob_interval"),
+        (True, {"method": "cv+"}, "oob_interval(kind='hdi')"),
+        (True, {"method": "jackknife+"}, "oob_interval(kind='hdi')"),
+        (True, {"mean": "boosting"}, "oob_interval(kind='hdi')"),
+        (False, None, ""),
+        (False, {"method": "cv+"}, ""),
+    ],
+)
+def test_what_the_hint_names_can_be_called(bootstrap, calibration, call, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=bootstrap, random_state=0)
+    model = HDIForestRegressor(forest).fit(X, Y)
+    if calibration is not None:
+        model.calibrate(0.9, **calibration, random_state=0)
+    with hints(1, re.escape(call)):
+        model.predict_interval(X)
+    of_display = ", kind='hdi'" if "hdi" in call else ""
+    for display in (IntervalDisplay, WidthDisplay, CalibrationDisplay):
+        kind = "" if display is CalibrationDisplay else of_display
+        named = f"{display.__name__}.from_out_of_bag(model{kind})"
+        with hints(1, call and re.escape(named)):
+            display.from_estimator(model, X, Y)
+        if call:
+            eval(named)
+    if call:
+        eval(f"model.{call if 'kind' in call else call + '()'}")
+    pyplot.close("all")
+    model.save(tmp_path / "without.hdi", training_rows=False)
+    with hints(1, ""):
+        HDIForestRegressor.load(tmp_path / "without.hdi").predict_interval(X)
+
+
+def test_displays_hint_once_and_name_their_own_call(model):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for display in (IntervalDisplay, CalibrationDisplay, WidthDisplay):
+        with hints(1, rf"{display.__name__}\.from_out_of_bag\(model\)"):
+            display.from_estimator(
+                model, X, Y, **{} if display is CalibrationDisplay else {"coverage": 0.8}
+            )
+        with hints(1):  # the name does not stay
+            model.predict_interval(X, 0.8)
+        with hints(0):
+            display.from_out_of_bag(
+                model, **{} if display is CalibrationDisplay else {"coverage": 0.8}
+            )
+    with hints(0):
+        DistributionDisplay.from_estimator(model, X, Y, row=3, coverage=0.8)
+    pyplot.close("all")
+
+
+def test_a_search_with_training_scores_goes_on():
+    search = GridSearchCV(
+        HDIForestRegressor(RandomForestRegressor(10, random_state=0)),
+        {"weights": ["all"]},
+        scoring=interval_scorer(0.9),
+        return_train_score=True,
+        cv=2,
+    )
+    search.fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_train_score"]).all()
+
+
+def test_check_says_so_in_one_line(capsys, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("safetensors")
+    table = pa.table([*X.T, Y, ["Lyon", "Nice", None] * 50], [*COLUMNS, "y", "town"])
+    pq.write_table(table, tmp_path / "train.parquet")
+    pq.write_table(table.slice(1), tmp_path / "other.parquet")
+    model = tmp_path / "model.hdi"
+    call = ["--target", "y", "-o", model, "--trees", 60]
+    assert run(["fit", tmp_path / "train.parquet", *call]) == 0
+    for name, n in (("train", 1), ("other", 0)):
+        capsys.readouterr()
+        call = ["check", model, tmp_path / f"{name}.parquet", "--target", "y"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            assert run(call) == 0
+        said = capsys.readouterr().err
+        assert said.count("\n") == n
+        assert said.startswith("hdiforest: warning: X holds the rows of the fit") == bool(n)
+        # The file has no training rows: oob_interval would be refused.
+        assert said.count("use the table of 'hdiforest fit' or its --report, which asks") == n
+
+
+def test_a_wrong_digest_in_a_file_is_refused(model, tmp_path):
+    for wrong in ("", "z" * 32, 7):
+        model_with = HDIForestRegressor.load(_saved(model, tmp_path / "right.hdi"))
+        model_with._fitted = replace(model_with._fitted, training_digest=wrong)
+        path = _saved(model_with, tmp_path / "wrong.hdi")
+        with pytest.raises(ValueError, match="training_digest must be null or 32 hexadecimal"):
+            HDIForestRegressor.load(path)
+
+
+def test_all_warnings_point_to_the_call(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    forest = RandomForestRegressor(60, random_state=0)
+    model, column = HDIForestRegressor(forest).fit(X[:60], Y[:60]), Y[:, np.newaxis]
+    leaf_model = from_leaves(model.scorer_.forest.leaves, X[:60], Y[:60])
+    large = pd.DataFrame({"a": 2.0**25 + np.arange(150), "town": ["Lyon", "Nice", "Metz"] * 50})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coded = fit_table(large.assign(y=Y), "y", estimator=forest)
+        few_trees = RandomForestQuantileRegressor(2, random_state=0).fit(X, Y)
+    coded.save(tmp_path / "coded.hdi")
+    batches = BatchScorer(tmp_path / "coded.hdi")
+    levels, new = [0.5, 0.999], {"X": X[60:], "y": Y[60:]}
+    for call in (
+        lambda: fit_table(large.assign(y=Y), "y", estimator=forest),
+        lambda: coded.predict(large),
+        lambda: batches(large),
+        lambda: model.calibrate(levels),
+        lambda: model.calibrate(levels, method="cv+"),
+        lambda: model.calibrate(levels, method="jackknife+"),
+        lambda: model.calibrate(levels, method="split", **new),
+        lambda: leaf_model.calibrate(*new.values(), coverage=levels),
+        lambda: HDIForestRegressor(forest).fit(X, column),
+        lambda: HDIForestRegressor.from_forest(forest.fit(X, Y), X, column),
+        lambda: HDIForestRegressor(make_pipeline(forest)).fit(pd.DataFrame(X), column),
+        lambda: ForestSearchOOB([forest]).fit(X, column),
+        lambda: few_trees.predict(X, oob_score=True),
+        lambda: HDIForestRegressor(RandomForestRegressor(2)).fit(X, Y).oob_prediction(),
+    ):
+        with pytest.warns() as caught:
+            call()
+        assert {each.filename for each in caught} == {__file__}, [str(c.message) for c in caught]
+
+
+def _saved(model, path):
+    model.save(path)
+    return path

@@ -1,0 +1,433 @@
+"""BatchScorer: the estimator's numbers for batches of any library, in any process."""
+
+import gc
+import math
+import os
+import pickle
+import platform
+import re
+import shutil
+import weakref
+from datetime import date
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+
+from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.serving import BatchScorer
+
+from ..oracle import run_python
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("safetensors")
+pd = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+NAMES = ["a", "b c", "d`"]
+X = RNG.normal(size=(400, 3)).astype(np.float32)
+Y = X[:, 0] * 3 + RNG.normal(size=400)
+ROWS = pd.DataFrame(X[:50], columns=NAMES).assign(id=np.arange(50), note=["x", "y"] * 25)
+ROWS.index = np.arange(50) + 7
+
+
+def forest(n_trees=60):
+    return RandomForestRegressor(n_trees, min_samples_leaf=5, random_state=0)
+
+
+def fitted():
+    named = pd.DataFrame(X, columns=NAMES)
+    return HDIForestRegressor(forest()).fit(named, Y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    fitted().save(folder / "raw.hdi")
+    fitted().calibrate().save(folder / "calibrated.hdi")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scorer(folder):
+    return BatchScorer(folder / "calibrated.hdi", [0.8, 0.9], keep=["id"])
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "hdi", "equal_tailed", "lower", "upper"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_numbers_are_the_estimators(folder, kind, n_threads):
+    scorer = BatchScorer(folder / "calibrated.hdi", [0.9, 0.5], kind=kind, n_threads=n_threads)
+    scored = scorer(ROWS)
+    model = HDIForestRegressor.load(folder / "calibrated.hdi")
+    expected = model.predict_interval(ROWS[NAMES], [0.9, 0.5], kind=kind)
+    assert_array_equal(scored["prediction"], model.predict(ROWS[NAMES]))
+    for column in scored.columns[1:]:
+        end = 0 if "lower" in column else 1
+        level = 0 if column.endswith("_0.9") else 1
+        assert_array_equal(scored[column], expected[:, end, level])
+
+
+def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
+    whole = scorer(ROWS)
+    monkeypatch.setattr("hdiforest.serving._batch_scorer.BLOCK_CELLS", 21)
+    pd.testing.assert_frame_equal(scorer(ROWS), whole)
+    batch = pa.RecordBatch.from_pandas(ROWS, preserve_index=False)
+    assert scorer(batch).column(1).to_pylist() == whole["prediction"].tolist()
+    with pytest.raises(ValueError, match=r"column 'a' must hold numbers .* inf in row 31"):
+        scorer(ROWS.assign(a=np.where(np.arange(50) == 30, np.inf, 0)))
+
+
+CALIBRATIONS = {
+    "boosted mean": {"mean": "boosting", "random_state": 0},
+    "raw": {"kinds": ("hdi",), "objective": "interval_score"},
+    "folds": {"method": "cv+", "cv": 2},
+    "jackknife": {"method": "jackknife+", "max_rows": 30},
+}
+
+
+@pytest.mark.parametrize("how", CALIBRATIONS)
+def test_calibrations_of_every_method_are_the_estimators(how, tmp_path):
+    path = tmp_path / "model.hdi"
+    fitted().calibrate((0.5, 0.8), **CALIBRATIONS[how]).save(path)
+    scored = BatchScorer(path, 0.8)(ROWS)
+    expected = HDIForestRegressor.load(path).predict_interval(ROWS[NAMES], 0.8)
+    assert_array_equal(scored[["lower_0.8", "upper_0.8"]], expected)
+
+
+def test_a_further_coverage_is_calibrated_as_by_the_estimator(folder):
+    scored = BatchScorer(folder / "calibrated.hdi", 0.7)(ROWS)
+    model = HDIForestRegressor.load(folder / "calibrated.hdi")
+    expected = model.predict_interval(ROWS[NAMES], 0.7)
+    assert_array_equal(scored[["lower_0.7", "upper_0.7"]], expected)
+
+
+def test_every_library_gets_its_own_kind_back(scorer):
+    polars = pytest.importorskip("polars")
+    expected = scorer(ROWS)
+    table = pa.Table.from_pandas(ROWS, preserve_index=False)
+    kinds = {
+        pa.Table: table,
+        pa.RecordBatch: table.to_batches()[0],
+        polars.DataFrame: polars.DataFrame({n: ROWS[n].to_numpy() for n in [*NAMES[::-1], "id"]}),
+        dict: {name: ROWS[name].tolist() for name in [*NAMES, "id"]},
+    }
+    for kind, batch in kinds.items():
+        scored = scorer(batch)
+        assert type(scored) is kind
+        columns = scored if kind is dict else {n: scored[n].to_numpy() for n in expected.columns}
+        assert list(columns) == list(expected.columns)
+        for name, column in columns.items():
+            assert_array_equal(column, expected[name])
+
+
+RECORD = {"day": date(2024, 5, 31), "town": "Lyon", "size": 3, "id": 2**40, "tags": ["x"]}
+
+
+@pytest.fixture(scope="module")
+def flats(tmp_path_factory):
+    """A model of dates, categories and numbers."""
+    path = tmp_path_factory.mktemp("flats") / "model.hdi"
+    n = 200
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n), "D")
+    table = pd.DataFrame({"day": days, "town": ["Lyon", "Nice"] * (n // 2), "size": np.arange(n)})
+    fit_table(table.assign(y=table["size"] + RNG.normal(size=n)), "y", estimator=forest(9)).save(
+        path
+    )
+    return path
+
+
+def test_a_record_gives_a_record_and_a_list_of_them_a_list(flats):
+    scorer = BatchScorer(flats, [0.8, 0.9], keep=["id", "tags"])
+    records = [
+        RECORD,
+        RECORD | {"size": None, "town": math.nan, "id": "other"},
+        {name: cell for name, cell in RECORD.items() if name not in ("day", "tags")},
+        RECORD | {"day": None, "town": "Oslo", "size": np.float32(1e9)},
+    ]
+    missing = {"id": [2**40, "other", 2**40, 2**40], "tags": [["x"], ["x"], None, ["x"]]}
+    batch = {
+        "day": pa.array([RECORD["day"], RECORD["day"], None, None]),
+        "town": pa.array(["Lyon", None, "Lyon", "Oslo"]),
+        "size": pa.array([3, None, 3, 1e9]),
+        **missing,
+    }
+    expected = scorer(batch)
+    found = scorer(records)
+    assert found == [
+        dict(zip(expected, row, strict=True)) for row in zip(*expected.values(), strict=True)
+    ]
+    assert [type(cell) for cell in found[0].values()] == [int, list, *[float] * 5]
+    assert scorer(RECORD) == found[0]
+    assert scorer([RECORD]) == [found[0]]
+    assert scorer([]) == []
+    assert (scorer.unseen["town"], scorer.counts.out_of_range["size"]) == (2, 2)
+    typed = BatchScorer(flats, keep={"id": pa.string()})
+    assert typed(RECORD)["id"] == str(2**40)
+    assert [row["id"] for row in typed([RECORD, RECORD | {"id": None}])] == [str(2**40), None]
+    assert list(scorer.stream([RECORD, [RECORD]])) == [found[0], [found[0]]]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"day": None, "town": None}, "the batch has no columns 'size', 'id'"),
+        ([{"day": None}, {"town": "Lyon"}], "the batch has no columns 'size', 'id'"),
+        (RECORD | {"size": "3"}, "column 'size' must hold numbers, but is string"),
+        (RECORD | {"size": [3, 4]}, "column 'size' must hold numbers, but is list<"),
+        (
+            RECORD | {"size": 2**70},
+            "the batch is a dict that cannot be read as a table: .*too large",
+        ),
+        (RECORD | {"size": 1j}, "the batch is a dict that cannot be read as a table: .*complex"),
+        (RECORD | {"day": "31.5.24"}, "column 'day' must hold dates .* holds '31.5.24' in row 1"),
+        (
+            [RECORD, RECORD | {"size": "x"}],
+            "'size' holds numbers .3 in row 1. and text .'x' in row 2",
+        ),
+        (
+            [RECORD, 3],
+            "a batch must be .* a record .a dict of cells. or a list of records, got list",
+        ),
+    ],
+)
+def test_records_that_do_not_fit_are_refused(flats, batch, message):
+    scorer = BatchScorer(flats, keep=["id"])
+    with pytest.raises(ValueError, match=message):
+        scorer(batch)
+
+
+def test_pandas_rows_keep_their_index_and_kept_columns_their_type(scorer):
+    scored = scorer(ROWS)
+    assert list(scored.index) == list(ROWS.index)
+    assert scored["id"].dtype == ROWS["id"].dtype
+    assert list(scored.columns) == [
+        *("id", "prediction", "lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9")
+    ]
+
+
+def test_a_batch_without_rows_has_a_result_without_rows(scorer):
+    empty = pa.Table.from_pandas(ROWS, preserve_index=False).slice(0, 0)
+    for batch in (empty, empty.to_pandas(), pa.RecordBatch.from_pylist([], empty.schema)):
+        scored = scorer(batch)
+        assert len(scored) == 0
+        assert scored.shape[1] == 6
+
+
+def test_a_stream_of_record_batches(scorer):
+    table = pa.Table.from_pandas(ROWS, preserve_index=False)
+    scored = list(
+        scorer.stream(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(7)))
+    )
+    assert len(scored) == 8
+    assert pa.Table.from_batches(scored) == scorer(table)
+
+
+def test_schema_ddl_and_meta_say_what_comes_out(folder):
+    keep = {"id": pa.int64(), "note": pa.string()}
+    scorer = BatchScorer(folder / "raw.hdi", 0.9, keep=keep)
+    scored = scorer(pa.Table.from_pandas(ROWS.astype({"id": "int32"}), preserve_index=False))
+    assert scored.schema == scorer.schema
+    assert scorer.ddl == (
+        "`id` BIGINT, `note` STRING, `prediction` DOUBLE, `lower_0.9` DOUBLE, `upper_0.9` DOUBLE"
+    )
+    assert scorer.meta.dtypes.equals(scorer(ROWS).dtypes)
+    assert scorer.features == NAMES
+    without = BatchScorer(folder / "raw.hdi", 0.9, keep=["id"])
+    with pytest.raises(ValueError, match="the type of the kept column 'id' is not known"):
+        without.schema  # noqa: B018
+    with pytest.raises(ValueError, match="column 'note' must be kept as int64, but is string"):
+        BatchScorer(folder / "raw.hdi", keep={"note": pa.int64()})(
+            {"note": ["x"], **{name: [1.0] for name in NAMES}}
+        )
+
+
+def test_a_pickle_is_small_and_scores_alike(scorer):
+    data = pickle.dumps(scorer)
+    assert len(data) < 1000
+    again = pickle.loads(data)
+    pd.testing.assert_frame_equal(again(ROWS), scorer(ROWS))
+    assert repr(again) == repr(scorer)
+    typed = BatchScorer(scorer.path, 0.9, keep={"id": pa.int64()})
+    assert pickle.loads(pickle.dumps(typed)).schema == typed.schema
+    assert len(pickle.dumps(typed)) < 1000
+
+
+def test_models_without_names_take_columns_by_position(tmp_path):
+    HDIForestRegressor(forest(5)).fit(X, Y).save(tmp_path / "model.hdi")
+    scorer = BatchScorer(tmp_path / "model.hdi", 0.9, keep=["id"])
+    assert scorer.features is None
+    expected = HDIForestRegressor.load(tmp_path / "model.hdi").predict_interval(X[:50], 0.9)
+    scored = scorer(
+        ROWS[["d`", "id", "a", "b c"]].set_axis([2, "id", 0, 1], axis=1)[[0, 1, 2, "id"]]
+    )
+    assert_array_equal(scored[["lower_0.9", "upper_0.9"]], expected)
+    with pytest.raises(ValueError, match="takes 3 columns in their order; the batch has 4 that"):
+        scorer(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (ROWS.drop(columns=["a", "id"]), "has no columns 'a', 'id', which BatchScorer.*it has 'b"),
+        (ROWS.assign(a="x"), "column 'a' must hold numbers, but is"),
+        (ROWS.assign(a=[0.0] * 49 + [1e300]), "column 'a'.* fit into float32.* in row 50"),
+        (ROWS[[*ROWS.columns, "a"]], "the batch has 2 columns 'a'"),
+        (
+            ROWS.assign(a=[1, "x"] * 25),
+            "column 'a' holds numbers .1 in row 1. and text .'x' in row 2.",
+        ),
+        (X, "a batch must be a pyarrow RecordBatch.*got ndarray"),
+        (
+            {"id": [1], "a": [1], "b c": [1, 2], "d`": [1]},
+            "columns of a batch must be equally long",
+        ),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(scorer, batch, message):
+    with pytest.raises(ValueError, match=message.replace("'b", "")):
+        scorer(batch)
+
+
+def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
+    bagging = BaggingRegressor(n_estimators=5, random_state=0)
+    model = HDIForestRegressor(bagging).fit(pd.DataFrame(X, columns=NAMES), Y)
+    model.save(tmp_path / "model.hdi")
+    if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
+        pytest.skip("this scikit-learn's bagging takes missing values")
+    scorer = BatchScorer(tmp_path / "model.hdi")
+    with pytest.raises(ValueError, match=r"no missing values, but column 'b c' has .* in row 3"):
+        scorer(ROWS.assign(**{"b c": [0.0, 0.0, np.nan] + [0.0] * 47}))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 90}, r"coverage must be above 0 and at most 1, got 90 .did you mean 0\.9\?"),
+        ({"coverage": "x"}, "coverage must be a number or a list of numbers, got 'x'"),
+        ({"coverage": []}, r"coverage must be one or more numbers in \(0, 1\], got \[\]"),
+        ({"kind": "best"}, "kind must be 'calibrated', 'hdi'.*got 'best'"),
+        ({"kind": "calibrated"}, "the model has no calibration.*raw.hdi"),
+        ({"keep": "id"}, "keep must be a list of names"),
+        ({"keep": ["prediction"]}, "two columns 'prediction'"),
+        ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
+        ({"mapped": "no"}, "mapped must be True or False, got 'no'"),
+        ({"n_threads": 0}, "n_threads must be a whole number from 1 on, got 0"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(folder, options, message):
+    with pytest.raises(ValueError, match=message):
+        BatchScorer(folder / "raw.hdi", **options)
+
+
+def test_models_of_several_targets_are_refused(tmp_path):
+    HDIForestRegressor(forest(5)).fit(X, np.column_stack([Y, Y])).save(tmp_path / "two.hdi")
+    with pytest.raises(ValueError, match=r"the model has 2 targets.*two\.hdi"):
+        BatchScorer(tmp_path / "two.hdi")
+
+
+HOST = re.escape(platform.node())
+
+
+def test_a_model_that_is_replaced_damaged_or_gone_is_named_with_its_host(folder, tmp_path):
+    path = tmp_path / "model.hdi"
+    shutil.copy(folder / "raw.hdi", path)
+    worker = pickle.loads(pickle.dumps(BatchScorer(path, 0.9)))
+    worker(ROWS)
+    os.utime(path, (1, 1))
+    worker(ROWS)  # the same model again
+    shutil.copy(folder / "calibrated.hdi", path)
+    with pytest.raises(ValueError, match=rf"model\.hdi holds another model on host {HOST}"):
+        worker(ROWS)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=rf"model\.hdi .*damaged.*on host {HOST}"):
+        worker(ROWS)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=rf"no model file .*model\.hdi .*on host {HOST}"):
+        worker(ROWS)
+    with pytest.raises(FileNotFoundError, match=r"there is no model file .*model\.hdi$"):
+        BatchScorer(path)
+
+
+def test_a_copy_in_memory_outlives_its_file(folder, tmp_path):
+    path = tmp_path / "model.hdi"
+    shutil.copy(folder / "raw.hdi", path)
+    scorer = BatchScorer(path, 0.9, mapped=False)
+    data = pickle.dumps(scorer)
+    expected, other = scorer(ROWS), BatchScorer(folder / "calibrated.hdi", 0.9, kind="hdi")(ROWS)
+    for change in (
+        lambda: shutil.copy(folder / "calibrated.hdi", path),
+        lambda: os.truncate(path, 100),
+        lambda: path.unlink(),
+    ):
+        change()
+        for worker in (scorer, pickle.loads(data)):
+            pd.testing.assert_frame_equal(worker(ROWS), expected)
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        BatchScorer(path, 0.9, mapped=False)
+    shutil.copy(folder / "calibrated.hdi", path)
+    pd.testing.assert_frame_equal(BatchScorer(path, 0.9, kind="hdi", mapped=False)(ROWS), other)
+    pd.testing.assert_frame_equal(scorer(ROWS), expected)
+    with pytest.raises(ValueError, match="holds another model"):  # as in another process
+        pickle.loads(data)(ROWS)
+
+
+def test_a_copy_in_memory_is_freed_with_its_last_scorer(folder):
+    first = BatchScorer(folder / "raw.hdi", 0.9, mapped=False)
+    other = BatchScorer(folder / ".." / folder.name / "raw.hdi", 0.8, mapped=False)
+    assert other.model is first.model
+    copy = weakref.ref(first.model.fitted)
+    del first
+    gc.collect()
+    assert copy() is not None
+    del other
+    gc.collect()
+    assert copy() is None
+
+
+def test_models_that_are_mapped_and_copies_are_told_apart(folder):
+    scorers = {
+        mapped: BatchScorer(folder / "raw.hdi", 0.9, mapped=mapped) for mapped in (False, True)
+    }
+    for mapped, scorer in scorers.items():
+        assert BatchScorer(folder / "raw.hdi", 0.8, mapped=mapped).model is scorer.model
+        for one in (scorer, pickle.loads(pickle.dumps(scorer))):
+            assert one.mapped == mapped
+            assert isinstance(one.model.fitted.training_rows.X, np.memmap) == mapped
+            assert (one.model.fitted.check_file is not None) == mapped
+    pd.testing.assert_frame_equal(scorers[False](ROWS), scorers[True](ROWS))
+
+
+def test_a_process_opens_a_model_once(folder, monkeypatch):
+    scorer = BatchScorer(folder / "raw.hdi", 0.9)
+    monkeypatch.setattr(
+        "hdiforest.serving._model_file.load", lambda path, mapped: pytest.fail("opened again")
+    )
+    worker = pickle.loads(pickle.dumps(scorer))
+    worker(ROWS)
+    assert worker.model is scorer.model
+
+
+SCORES = """
+import pickle, sys
+import pyarrow as pa
+before = set(sys.modules)
+scorer = pickle.load(open(sys.argv[1], "rb"))
+(batch,) = pa.ipc.open_stream(sys.argv[2])
+assert scorer(batch).num_rows == 50
+print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+"""
+
+
+@pytest.mark.parametrize("model", ["raw.hdi", "calibrated.hdi"])
+def test_a_worker_loads_neither_scikit_learn_nor_scipy_nor_pandas(folder, model, tmp_path):
+    pickled = tmp_path / "scorer.pickle"
+    pickled.write_bytes(pickle.dumps(BatchScorer(folder / model, 0.8)))
+    (batch,) = pa.Table.from_pandas(ROWS, preserve_index=False).to_batches()
+    with pa.ipc.new_stream(tmp_path / "rows.arrow", batch.schema) as stream:
+        stream.write(batch)
+    loaded = set(run_python(SCORES, pickled, tmp_path / "rows.arrow", cwd=tmp_path).split())
+    assert "hdiforest" in loaded
+    assert not loaded & {"sklearn", "scipy", "pandas", "joblib", "polars"}
+    imported = run_python("import sys, hdiforest.serving; print(*sys.modules)", cwd=tmp_path)
+    assert not set(imported.split()) & {"sklearn", "scipy", "pandas", "joblib", "pyarrow"}

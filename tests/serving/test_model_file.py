@@ -1,0 +1,935 @@
+"""A model file holds the whole model, is read without copying, and is never trusted."""
+
+import copy
+import gc
+import json
+import os
+import pickle
+import re
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+
+from hdicore import _core
+from hdiforest import HDIForestRegressor, LeafModel, from_leaves
+from hdiforest._cli.report import contents as described
+from hdiforest.serving import _model_file as model_file
+from hdiforest.serving import _tensor_file as tensor_file
+from hdiforest.serving._schema import FACTS
+
+from ..oracle import run_python
+
+safetensors = pytest.importorskip("safetensors")
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+load_file, save_file = safetensors_numpy.load_file, safetensors_numpy.save_file
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4)).astype(np.float32)
+Y = (X[:, 0] + RNG.normal(size=150)).round(1)
+LEVELS = [0.5, 0.9]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, Y)
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    path = tmp_path / "a.model"
+    model.save(path)
+    return path
+
+
+def contents(model):
+    """Everything a model can be asked, as arrays."""
+    found = {
+        "mean": model.predict(X),
+        "interval": model.predict_interval(X, LEVELS),
+        "quantiles": model.predict_quantiles(X, LEVELS),
+        "weights": model.predict_weights(X).toarray(),
+        "draws": model.sample(X, 3, random_state=0),
+    }
+    if model._fitted.training_rows.bags is not None:
+        found["oob"] = model.oob_interval(LEVELS)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+@pytest.mark.parametrize(
+    ("weights", "bootstrap"),
+    [("all", True), ("inbag", True), ("oob", True), ("all", False), ("inbag", False)],
+)
+@pytest.mark.parametrize("n_outputs", [None, 2])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
+    targets = Y if n_outputs is None else np.column_stack([Y, -(Y**2)])
+    sample_weight = RNG.random(150) if weighted else None
+    forest = RandomForestRegressor(25, bootstrap=bootstrap, random_state=0)
+    model = HDIForestRegressor(forest, weights=weights).fit(X, targets, sample_weight)
+    model.save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    assert not hasattr(loaded, "estimator_")
+    assert loaded.weights == weights
+    expected = contents(model)
+    for name, values in contents(loaded).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+def test_targets_in_fortran_order_round_trip(tmp_path):
+    y = np.asfortranarray(np.column_stack([Y, -Y]))
+    model = HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, y)
+    model.save(tmp_path / "a.model")
+    loaded = HDIForestRegressor.load(tmp_path / "a.model")
+    np.testing.assert_array_equal(loaded._fitted.training_rows.y, y)
+
+
+def test_file_is_mapped_not_copied(path):
+    loaded = HDIForestRegressor.load(path)
+    arrays = loaded.scorer_.index.arrays() | loaded.scorer_.forest.arrays()
+    mapped = np.memmap(path, dtype=np.uint8, mode="r")
+    assert isinstance(loaded._fitted.training_rows.X, np.memmap)
+    # A copy would be writeable memory of its own; a view of the file is not.
+    with open("/proc/self/maps") as maps:
+        ranges = [line.split()[0] for line in maps if str(path) in line]
+    bounds = [[int(end, 16) for end in span.split("-")] for span in ranges]
+    for name in ("ranks", "leaf_begin", "nodes"):
+        address = arrays[name].__array_interface__["data"][0]
+        assert any(low <= address < high for low, high in bounds), name
+    assert mapped.size == path.stat().st_size
+
+
+def test_file_without_training_rows(model, tmp_path):
+    model.save(tmp_path / "lean", training_rows=False)
+    loaded = HDIForestRegressor.load(tmp_path / "lean")
+    np.testing.assert_array_equal(loaded.predict_interval(X, 0.9), model.predict_interval(X, 0.9))
+    for ask in (lambda: loaded.predict_weights(X), loaded.oob_interval):
+        with pytest.raises(ValueError, match="saved without its training rows"):
+            ask()
+    with pytest.raises(ValueError, match="pass training_rows=False"):
+        loaded.save(tmp_path / "again")
+    loaded.save(tmp_path / "again", training_rows=False)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "lean").read_bytes()
+    assert not any(name.startswith("training") for name in load_file(tmp_path / "lean"))
+
+
+def test_models_with_and_without_training_rows_are_shown_without_indexing_them(model, tmp_path):
+    model.save(tmp_path / "whole")
+    model.save(tmp_path / "lean", training_rows=False)
+    for name in ("whole", "lean"):
+        loaded = HDIForestRegressor.load(tmp_path / name)
+        assert "HDIForestRegressor" in loaded._repr_html_()
+        assert loaded._fitted._row_scorers == []
+
+
+def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
+    newest = max(model_file.MODEL.readers)
+
+    def read_newer(facts, tensors, source):
+        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors, source)
+
+    readers = model_file.MODEL.readers | {newest + 1: read_newer}
+    monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
+    model.save(tmp_path / "newer")
+    for name, version in ((path, newest), (tmp_path / "newer", newest + 1)):
+        assert model_file.load(name).facts["format_version"] == version
+        np.testing.assert_array_equal(HDIForestRegressor.load(name).predict(X), model.predict(X))
+    rewritten(path, lambda facts: facts.update(format_version=newest + 2))
+    message = rf"has format {newest + 2}, .* reads format 1, .* or {newest + 1} of a model file: "
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
+def test_column_names_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+    HDIForestRegressor(RandomForestRegressor(3)).fit(frame, Y).save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
+    with pytest.raises(ValueError, match="same order"):
+        loaded.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_pickles_of_loaded_models_score_alike(path):
+    loaded = HDIForestRegressor.load(path)
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(again.predict(X), loaded.predict(X))
+
+
+def test_bagged_features_round_trip(tmp_path):
+    bagging = BaggingRegressor(n_estimators=5, max_features=0.5, random_state=0)
+    model = HDIForestRegressor(bagging).fit(X, Y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        HDIForestRegressor.load(tmp_path / "model").predict_interval(X), model.predict_interval(X)
+    )
+
+
+def test_saving_replaces_whole_or_not_at_all(model, path, monkeypatch):
+    before = path.read_bytes()
+
+    def fail(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        model.save(path, training_rows=False)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_equal_models_are_equal_files(model, path, tmp_path):
+    model.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_permissions_and_links_are_kept(model, tmp_path):
+    (tmp_path / "new").touch()
+    model.save(tmp_path / "file")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "new").stat().st_mode
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    model.save(tmp_path / "link", training_rows=False)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_old_file_stays_readable_while_it_is_replaced(model, path):
+    loaded = HDIForestRegressor.load(path)
+    expected = loaded.predict(X)
+    HDIForestRegressor(RandomForestRegressor(3)).fit(X, -Y).save(path)
+    np.testing.assert_array_equal(loaded.predict(X), expected)
+
+
+def test_saving_into_a_missing_folder(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        model.save(tmp_path / "missing" / "model")
+
+
+def test_saving_over_a_folder(model, tmp_path):
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        model.save(tmp_path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        HDIForestRegressor.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        HDIForestRegressor.load(tmp_path)
+
+
+def headed(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        *((data, ", or is damaged") for data in (b"", b"x", b"\x80\x04K\x01.")),
+        (struct.pack("<Q", 2**62) + b"{}", ", or is damaged"),
+        *(
+            (data, ": it looks like a table or another text")
+            for data in (b"a,b\n1,2\n", b"hello you")
+        ),
+        ("größe\tort\n1\tKöln\n".encode("latin-1"), ": it looks like a table or another text"),
+        *(
+            (data, ": it looks like a table of Parquet")
+            for data in (b"PAR1\x15\x04\x15 ", b"ARROW1\0\0")
+        ),
+        *((headed(data), ", or is damaged") for data in (b"3", b"[]", b"[" * 99999)),
+    ],
+)
+def test_files_that_are_no_models(data, reason, tmp_path):
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(ValueError, match=f"is not a model file{reason}"):
+        HDIForestRegressor.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a": None},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16, 16]}},
+        {"a": {"dtype": "F64", "shape": [2.0], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [-1], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [3], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F64", "shape": [2], "data_offsets": [True, 16]}},
+        {"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}},
+        {"a": {"dtype": "F64", "shape": [0, 2**70], "data_offsets": [0, 0]}},
+        {"b": {"dtype": "U8", "shape": [0], "data_offsets": [16, 8]}},
+        {"b": {"dtype": "U8", "shape": [8], "data_offsets": [8, 16]}},
+        {"b": {"dtype": "U8", "shape": [1], "data_offsets": [16, 17]}},
+        {"b": {"dtype": "I16", "shape": [0], "data_offsets": [16, 16]}},
+        {"b\ud800": {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}},
+    ],
+)
+def test_headers_whose_ranges_do_not_tile_the_file(change, tmp_path):
+    header = {"a": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}}
+    for entries, message in ((header, "other tensors"), (header | change, "or is damaged: ")):
+        (tmp_path / "file").write_bytes(headed(json.dumps(entries).encode()) + bytes(16))
+        with pytest.raises(
+            ValueError, match=rf"file is not a model file(:|, ).*{message}"
+        ) as error:
+            HDIForestRegressor.load(tmp_path / "file")
+        assert str(error.value).isprintable()
+
+
+def test_other_safetensors_files(tmp_path):
+    save_file({"a": np.zeros(3)}, tmp_path / "file")
+    with pytest.raises(ValueError, match="is not a model file: it holds other tensors"):
+        HDIForestRegressor.load(tmp_path / "file")
+
+
+def test_truncated_files(path):
+    whole = path.read_bytes()
+    for length in RNG.integers(0, len(whole), 50):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="is not a model file, or is damaged"):
+            HDIForestRegressor.load(path)
+
+
+def test_changed_bytes(path, model):
+    whole = path.read_bytes()
+    header = 8 + struct.unpack("<Q", whole[:8])[0]
+    places = [*range(header), *RNG.integers(header, len(whole), 400)]
+    expected = model.predict_interval(X, LEVELS)
+    n_refused = 0
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 1 << RNG.integers(8)
+        path.write_bytes(changed)
+        try:
+            loaded = HDIForestRegressor.load(path, verify=True)
+        except ValueError:
+            n_refused += 1
+        else:
+            # Only white space in the header can change unnoticed, as it means nothing.
+            assert place < header
+            np.testing.assert_array_equal(loaded.predict_interval(X, LEVELS), expected)
+    assert n_refused >= 0.9 * len(places)
+
+
+def rewritten(path, change_facts=None, change_tensors=None, one_checksum=True):
+    """Change a model file and give it checksums that fit, as somebody hostile would."""
+    tensors = dict(load_file(path))
+    with safetensors.safe_open(path, framework="np") as file:
+        facts = json.loads(file.metadata()[model_file.MODEL.key])["facts"]
+    if change_facts is not None:
+        change_facts(facts)
+    if change_tensors is not None:
+        change_tensors(tensors)
+    content = tensor_file._content(facts, tensors)
+    if one_checksum:  # as files had at first, which are checked whole
+        content = {"facts": facts, "sha256": tensor_file._digest(facts, tensors)}
+    save_file(tensors, path, metadata={model_file.MODEL.key: json.dumps(content)})
+
+
+ADDED_TO_VERSION_1 = ["calibration", "mean", "folds", "coding", "matches_forest", "training_digest"]
+
+
+@pytest.mark.parametrize(("version", "added"), [(1, ADDED_TO_VERSION_1), (2, ["coding"])])
+def test_files_of_older_versions_are_read(model, path, version, added):
+    def to_older(facts):
+        facts.update(format_version=version)
+        for name in added:
+            del facts[name]
+
+    rewritten(path, to_older, lambda tensors: tensors.pop("feature_range"))
+    loaded = HDIForestRegressor.load(path)
+    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+    assert loaded._fitted.feature_range is None
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    rng = np.random.default_rng(0)
+    rows = rng.random((520, 2))
+    forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest).fit(rows, 9 * rows[:, 0] + rng.normal(size=520))
+    return model.calibrate(0.8, mean="boosting", random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["mean"].update(share=1.5), None, r"share must be in \[0, 1\]"),
+        (lambda facts: facts["mean"].update(baseline=True), None, "mean must be null, or a share"),
+        (lambda facts: facts["mean"].pop("share"), None, "mean must be null, or a share"),
+        (lambda facts: facts.update(mean=None), None, "tensors of a mean, but no facts of one"),
+        (None, lambda tensors: tensors.pop("centred.mean_values"), "mean_values is missing"),
+        (None, lambda tensors: tensors.pop("centred.leaf_means"), "leaf_means is missing"),
+        (None, lambda tensors: tensors.pop("mean_forest.nodes"), "nodes"),
+        (
+            None,
+            lambda tensors: tensors.update({"centred.mean_values": np.full(3, np.nan)}),
+            "leaf_values must be",
+        ),
+    ],
+)
+def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message):
+    path = tmp_path / "stacked.hdi"
+    stacked.save(path)
+    rewritten(path, change_facts, change_tensors)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["folds"].pop(), None, "its tensors are not those of its folds"),
+        (lambda facts: facts.update(folds=None), None, "folds must be a list"),
+        (lambda facts: facts["folds"][0].update(weights="all"), None, "folds must be a list"),
+        (lambda facts: facts["folds"][0].update(calibration=3), None, "calibration must be null"),
+        (
+            lambda facts: facts.update(calibration=facts["folds"][0]["calibration"]),
+            None,
+            "calibration",
+        ),
+        (None, lambda tensors: tensors.pop("fold1.forest.nodes"), "forest.nodes is missing"),
+        (None, lambda tensors: tensors.update({"fold2.x": np.zeros(1)}), "those of its folds"),
+        (None, lambda tensors: tensors.update({"fold01.x": np.zeros(1)}), "those of its folds"),
+        (None, lambda tensors: tensors.pop("calibration.scores"), "scores of the calib.* missing"),
+    ],
+)
+def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
+    path = tmp_path / "folds.hdi"
+    model = HDIForestRegressor(RandomForestRegressor(5, min_samples_leaf=9, random_state=0))
+    model.fit(X, Y).calibrate(0.8, method="cv+", cv=2, random_state=0).save(path)
+    rewritten(path, change_facts, change_tensors)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
+def test_newer_versions(path):
+    rewritten(path, lambda facts: facts.update(format_version=99, hdicore="9.9"))
+    with pytest.raises(ValueError, match=r"format 99, written by hdicore 9\.9; .* upgrade hdicore"):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(weights="some"),
+        *(lambda facts, name=name: facts.pop(name) for name in FACTS if name != "format_version"),
+        lambda facts: facts.update(unheard_of=1),
+        lambda facts: facts.update(format_version=True),
+        lambda facts: facts.update(hdicore=1),
+        lambda facts: facts.update(hdicore="9" * 1000),
+        lambda facts: facts.update(scikit_learn=None),
+        lambda facts: facts.update(feature_names="abcd"),
+        lambda facts: facts.update(feature_names=["a", "b", "c", 4]),
+        lambda facts: facts.update(feature_names={"a": 1, "b": 2, "c": 3, "d": 4}),
+        lambda facts: facts.update(allow_nan=0),
+        lambda facts: facts.update(allow_nan="no"),
+        lambda facts: facts.update(counts_are_weighted=None),
+        lambda facts: facts.update(weights=["all"]),
+        lambda facts: facts.update(n_features=4.0),
+        lambda facts: facts.update(n_features=True),
+        lambda facts: facts.update(n_features=2**40),
+        lambda facts: facts.update(n_training_rows=-150),
+        lambda facts: facts.update(n_training_rows="150"),
+        lambda facts: facts.update(n_features=3),
+        lambda facts: facts.update(n_features=None),
+        lambda facts: facts.update(n_features=float("inf")),
+        lambda facts: facts.update(n_training_rows=float("inf")),
+        lambda facts: facts.update(feature_names=["a"]),
+        lambda facts: facts.update(feature_names=7),
+        lambda facts: facts.update(n_training_rows=10**9),
+        lambda facts: facts.update(scalar_output=False),
+        lambda facts: facts.pop("coding"),
+        lambda facts: facts.update(coding=[]),
+        lambda facts: facts.update(coding={"columns": [], "ids": []}),
+        # The model has no names.
+        lambda facts: facts.update(
+            coding={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
+        ),
+    ],
+)
+def test_facts_that_do_not_fit(path, change):
+    rewritten(path, change)
+    for ask in (HDIForestRegressor.load, described):
+        with pytest.raises(
+            ValueError, match=f"^{re.escape(str(path))} is not a valid model: ."
+        ) as e:
+            ask(path)
+        assert len(str(e.value)) < len(str(path)) + 200
+
+
+def test_more_targets_than_training_rows(model, path):
+    model.save(path, training_rows=False)
+    rewritten(path, lambda facts: facts.update(n_training_rows=3))
+    with pytest.raises(ValueError, match="more distinct targets than there were training rows"):
+        HDIForestRegressor.load(path)
+
+
+NAMES = ["\x1b[31mred", "two\nlines\r", "\u202eright to left \ud800", "plain é"]
+
+
+def test_what_a_terminal_obeys_is_escaped(path):
+    rewritten(path, lambda facts: facts.update(feature_names=NAMES, hdicore="\x1b]0;owned\x07"))
+    text = described(path).text()
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert r"4: \x1b[31mred, two\nlines\r, \u202eright to left \ud800, plain é" in text
+    assert r"hdicore \x1b]0;owned\x07" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(format_version=99, hdicore="\x1b[2J" + "long " * 100),
+        lambda facts: facts.update(format_version="\x1b[2J" * 100),
+        lambda facts: facts.update(weights="\x1b[2J" * 100),
+        lambda facts: facts.update({"\x1b[2J" * 100: 1}),
+    ],
+)
+def test_errors_that_quote_a_file_are_escaped_and_short(path, change):
+    rewritten(path, change)
+    with pytest.raises(ValueError, match="model") as error:
+        HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < len(str(path)) + 400
+
+
+def test_names_of_tensors_are_escaped(path):
+    rewritten(path, change_tensors=lambda tensors: tensors.update({"\x1b[2J": np.zeros(3)}))
+    with pytest.raises(ValueError, match="which this version does not know") as error:
+        HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
+    header = b'{"\\u001b[2J":{"dtype":"\\u001b[2J","shape":[1],"data_offsets":[0,1]}}'
+    path.write_bytes(struct.pack("<Q", len(header)) + header + b"x")
+    with pytest.raises(ValueError, match="is not a model file") as error:
+        HDIForestRegressor.load(path)
+    assert str(error.value).isprintable()
+
+
+def with_value(name, place, value):
+    def change(tensors):
+        values = tensors[name].copy()
+        values[place] = value
+        tensors[name] = values
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_value("training.X", 0, -np.inf), "training.X must be finite"),
+        (with_value("training.y", 3, np.inf), "training.y must be finite"),
+        (with_value("training.y", slice(None), 1e9), "training.y lacks targets"),
+        (with_value("training.sample_weight", 5, -1), "training.sample_weight must be finite"),
+        (with_value("training.sample_weight", 5, np.nan), "training.sample_weight must be finite"),
+        (with_value("training.sample_weight", slice(None), 0), "not all zero"),
+        (with_value("training.counts", (slice(None), 2), 0), "with a row for every tree"),
+        (
+            lambda tensors: tensors.update(
+                {"training.counts": np.full(tensors["training.counts"].shape, 2**31, np.uint32)}
+            ),
+            r"training.counts must be below 2\*\*31",
+        ),
+        (lambda tensors: tensors.pop("training.X"), "the tensor training.X is missing"),
+        (lambda tensors: tensors.pop("training.y"), "the tensor training.y is missing"),
+        (lambda tensors: tensors.pop("forest.nodes"), "the tensor forest.nodes is missing"),
+        (
+            lambda tensors: tensors.update({"forest.nodes": np.zeros((9, 3), np.uint32)}),
+            "nodes",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit(model, path, change, message):
+    clone(model).fit(X, Y, np.linspace(0.5, 2, len(Y))).save(path)
+    rewritten(path, change_tensors=change)
+    with pytest.raises(ValueError, match=f"is not a valid model: .*{message}"):
+        HDIForestRegressor.load(path)
+
+
+def test_missing_values_where_none_are_allowed(path):
+    change = with_value("training.X", 0, np.nan)
+    rewritten(path, change_tensors=change)
+    HDIForestRegressor.load(path)
+    rewritten(path, lambda facts: facts.update(allow_nan=False))
+    with pytest.raises(ValueError, match=r"training\.X must be finite"):
+        HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("forest.nodes", "forest.tree_offsets", "forest.leaf_nodes"),
+        *("index.leaf_offsets", "index.atoms", "index.tree_begin", "index.leaf_begin"),
+        *("index.ranks", "index.units"),
+    ],
+)
+def test_hostile_tensors(model, path, name):
+    if name == "index.units":  # stored where rows do not weigh alike
+        weighted = clone(model).fit(X, Y, np.linspace(0.5, 2, len(Y)))
+        weighted.save(path)
+    whole = path.read_bytes()
+    for _ in range(40):
+        path.write_bytes(whole)
+
+        def change(tensors):
+            values = tensors[name].copy()
+            flat = values.reshape(-1).view(np.uint8)
+            flat[RNG.integers(flat.size, size=2)] = RNG.integers(256, size=2)
+            tensors[name] = values
+
+        rewritten(path, change_tensors=change)
+        try:
+            loaded = HDIForestRegressor.load(path)
+        except ValueError:
+            continue
+        # What the engine accepts, it can score.
+        assert loaded.predict_interval(X, LEVELS).shape == (150, 2, 2)
+
+
+@pytest.fixture(params=[0, 1 << 40], ids=["checked whole", "checked by query"])
+def unchecked_rows(request):
+    """Rows that are scored before a model is checked whole."""
+    _core._set_unchecked_rows(request.param)
+    yield request.param
+    _core._set_unchecked_rows(-1)
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+def test_models_are_the_same_however_they_are_checked(model, path, unchecked_rows):
+    opened = HDIForestRegressor.load(path)
+    expected = contents(model)
+    for _ in range(2):
+        for name, values in contents(opened).items():
+            np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+# In which part of a file, and in which words, damage is told.
+DAMAGED = {
+    "forest.nodes": (with_value("forest.nodes", slice(None), 2**32 - 1), "forest: tree . is dam"),
+    "index.ranks": (
+        with_value("index.ranks", slice(None), 2**16 - 1),
+        "index: leaf .* of tree . is dam",
+    ),
+    "index.leaf_begin": (
+        with_value("index.leaf_begin", slice(1, None), 2**31),
+        "index: leaf_begin of tree .",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_damage_that_queries_find_is_told_with_the_file_and_the_part(
+    path, name, n_threads, unchecked_rows
+):
+    change, message = DAMAGED[name]
+    rewritten(path, change_tensors=change, one_checksum=False)
+    message = f"^{re.escape(str(path))} is not a valid model: {message}"
+    opened = HDIForestRegressor.load(path, n_jobs=n_threads)
+    rows = np.tile(X, (100, 1))
+    scorer = opened.scorer_
+    for ask in (
+        lambda: opened.predict_interval(X[:1]),
+        lambda: opened.predict_interval(rows),
+        lambda: opened.predict(rows),
+        lambda: opened.predict_quantiles(rows, 0.5, interpolation="linear"),
+        lambda: opened.predict_cdf(X, Y),
+        lambda: scorer.weights(X),
+        lambda: scorer.proximities(X),
+        lambda: scorer.n_samples(X),
+        lambda: pickle.dumps(opened),
+        lambda: opened.save(path.with_name("again")),
+    ):
+        for _ in range(2):
+            with pytest.raises(ValueError, match=message) as error:
+                ask()
+            assert str(error.value).isprintable()
+    for ask in (lambda: HDIForestRegressor.load(path, verify=True), lambda: described(path)):
+        with pytest.raises(ValueError, match=r"a\.model is not a valid model: .*damaged"):
+            ask()
+    assert not path.with_name("again").exists()
+
+
+def test_damaged_training_rows_are_told_when_they_are_needed(model, path):
+    rewritten(path, change_tensors=with_value("training.X", 0, np.inf), one_checksum=False)
+    opened = HDIForestRegressor.load(path)
+    np.testing.assert_array_equal(opened.predict(X), model.predict(X))
+    message = f"^{re.escape(str(path))} is not a valid model: training.X must be finite"
+    for ask in (
+        lambda: opened.predict_weights(X),
+        lambda: opened.oob_interval(0.9),
+        lambda: opened.save(path.with_name("again")),
+        lambda: pickle.dumps(opened),
+        lambda: opened.calibrate(0.8),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+
+
+def test_damaged_leaf_means_are_told_when_they_are_needed(tmp_path, stacked):
+    path = tmp_path / "stacked.hdi"
+    stacked.save(path)
+    change = with_value("centred.leaf_means", slice(None), np.nan)
+    rewritten(path, change_tensors=change, one_checksum=False)
+    opened = HDIForestRegressor.load(path)
+    with pytest.raises(ValueError, match=r"valid model: centred\.leaf_means: centres must be fin"):
+        opened.predict_interval(np.zeros((1, 2)), 0.8)
+    with pytest.raises(ValueError, match="finite"):
+        HDIForestRegressor.load(path, verify=True)
+
+
+def test_checksums_of_small_arrays_are_checked_at_load_and_of_large_ones_on_demand(tmp_path):
+    path = tmp_path / "large"
+    rows = np.tile(X, (15, 1))
+    forest = RandomForestRegressor(30, random_state=0).fit(rows, rows[:, 0])
+    HDIForestRegressor.from_forest(forest, rows, rows[:, 0]).save(path)
+    whole = path.read_bytes()
+    start = 8 + struct.unpack("<Q", whole[:8])[0]
+    header = json.loads(whole[8:start])
+    for name in ("index.atoms", "index.tree_begin", "training.counts"):
+        begin, end = header[name]["data_offsets"]
+        is_large = end - begin > 1 << 16
+        changed = bytearray(whole)
+        changed[start + begin] ^= 1
+        path.write_bytes(changed)
+        if is_large:
+            HDIForestRegressor.load(path).predict(X)
+        with pytest.raises(ValueError, match=f"the checksum of {name} does not match"):
+            HDIForestRegressor.load(path, verify=is_large)
+    assert is_large
+
+
+@pytest.mark.parametrize("change", [lambda a: a[:-1], lambda a: a[None], lambda a: a.astype("f4")])
+@pytest.mark.parametrize("group", ["forest.", "index.", "training."])
+def test_tensors_of_other_shape_or_type(path, change, group):
+    whole = path.read_bytes()
+    for name in load_file(path):
+        if not name.startswith(group):
+            continue
+        path.write_bytes(whole)
+        before = load_file(path)[name]
+        after = change(before)
+        if after.shape == before.shape and after.dtype == before.dtype:
+            continue
+        rewritten(path, change_tensors=lambda tensors, n=name, a=after: tensors.update({n: a}))
+        with pytest.raises(ValueError, match="is not a valid model"):
+            HDIForestRegressor.load(path)
+
+
+IN_USE = """
+import copy, os, pickle, sys, time
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+from hdiforest import HDIForestRegressor, LeafModel, from_leaves
+
+how, warm, folder = sys.argv[1], sys.argv[2] == "warm", sys.argv[3]
+rng = np.random.default_rng(0)
+X, rows = rng.random((1200, 4)), rng.random((300, 4))
+forests = [RandomForestRegressor(70, min_samples_leaf=k, random_state=0) for k in (3, 9)]
+one, other = [HDIForestRegressor(f).fit(X, 5 * X[:, 0] + rng.normal(size=1200)) for f in forests]
+apply = one.estimator_.apply
+one.save(folder + "/model")
+other.save(folder + "/new")
+from_leaves(apply, X, X[:, 0]).save(folder + "/leaves")
+time.sleep(0.05)  # times of files have a resolution
+
+model = HDIForestRegressor.load(folder + "/model")
+leaves = LeafModel.load(folder + "/leaves", apply)
+asks = {
+    "predict": lambda: model.predict(rows),
+    "interval": lambda: model.predict_interval(rows),
+    "table": lambda: model.predict_interval(rows, output="pandas"),
+    "quantiles": lambda: model.predict_quantiles(rows, 0.5),
+    "cdf": lambda: model.predict_cdf(rows, rows[:, 0]),
+    "weights": lambda: model.predict_weights(rows),
+    "sample": lambda: model.sample(rows),
+    "oob": lambda: model.oob_interval(),
+    "save": lambda: model.save(folder + "/again"),
+    "pickle": lambda: pickle.dumps(model),
+    "copy": lambda: copy.copy(model),
+    "calibrate": lambda: model.calibrate(0.9),
+    "calibrated": lambda: model.predict_interval(rows, 0.9),
+    "leaves": lambda: leaves.predict_interval(rows),
+    "leaves' save": lambda: leaves.save(folder + "/again"),
+    "leaves' pickle": lambda: pickle.dumps(leaves),
+}
+if warm:
+    for ask in asks.values():
+        ask()
+copies = {"copied": copy.copy(model), "pickled": pickle.loads(pickle.dumps(model))}
+expected = {name: (c.predict_interval(rows), c.sample(rows, 2, 0)) for name, c in copies.items()}
+for name in ("model", "leaves"):
+    size = os.path.getsize(folder + "/" + name)
+    if how == "truncated":
+        os.truncate(folder + "/" + name, 4096)
+    else:
+        new = open(folder + "/new", "rb").read()
+        with open(folder + "/" + name, "r+b") as file:
+            file.write((new * 9)[: size if how == "overwritten" else None])
+for name, ask in asks.items():
+    try:
+        ask()
+    except OSError as error:
+        assert "was written to in place while it was in use: load it again" in str(error), name
+        assert str(error).startswith(folder) and str(error).isprintable(), name
+    else:
+        raise AssertionError(name + " went on")
+assert "scorer_" in dir(model) and "index_" in dir(leaves) and model._repr_html_()
+assert repr(model) and repr(leaves) and (model.n_outputs_, leaves.n_outputs_) == (1, 1)
+for name, c in copies.items():
+    np.testing.assert_array_equal(c.predict_interval(rows), expected[name][0])
+    np.testing.assert_array_equal(c.sample(rows, 2, 0), expected[name][1])
+    c.predict_weights(rows)
+"""
+
+
+@pytest.mark.parametrize("asked", ["warm", "cold"])
+@pytest.mark.parametrize("how", ["overwritten", "overwritten by more", "truncated"])
+def test_a_file_that_is_written_to_in_place_is_refused_by_whatever_reads_it(how, asked, tmp_path):
+    run_python(IN_USE, how, asked, tmp_path)
+
+
+def in_place(path):
+    path.write_bytes(b"something else" * 1000)
+
+
+def by_renaming(path):
+    in_place(path.with_name("new"))
+    path.with_name("new").replace(path)
+
+
+def by_truncating(path):
+    os.truncate(path, 100)
+
+
+def used(model):
+    """Everything a model of some kind can be asked, as arrays."""
+    if isinstance(model, LeafModel):
+        return {"interval": model.predict_interval(X), "mean": model.predict(X)}
+    if model._fitted.folds:
+        return {"interval": model.predict_interval(X, 0.8), "scores": model.calibration_.scores[0]}
+    return contents(model)
+
+
+@pytest.mark.filterwarnings("ignore:.*no out-of-bag interval")
+@pytest.mark.parametrize("kind", ["model", "folds", "leaves"])
+@pytest.mark.parametrize(
+    ("mapped", "replace_file"),
+    [
+        *((True, change) for change in (by_renaming, os.unlink)),
+        *((False, change) for change in (by_renaming, os.unlink, in_place, by_truncating)),
+    ],
+)
+def test_what_does_not_harm_a_loaded_model(model, kind, mapped, replace_file, tmp_path):
+    path = tmp_path / "model"
+    if kind == "leaves":
+        from_leaves(model.estimator_.apply, X, Y).save(path)
+        loaded = LeafModel.load(path, model.estimator_.apply, mapped=mapped)
+        expected = used(LeafModel.load(path, model.estimator_.apply))
+    else:
+        if kind == "folds":
+            forest = RandomForestRegressor(5, min_samples_leaf=9, random_state=0)
+            model = HDIForestRegressor(forest).fit(X, Y).calibrate(0.8, method="cv+", cv=2)
+        model.save(path)
+        loaded = HDIForestRegressor.load(path, mapped=mapped)
+        expected = used(HDIForestRegressor.load(path))
+    replace_file(path)
+    for name, values in used(loaded).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(used(again)["interval"], expected["interval"])
+
+
+def test_a_copy_in_memory_is_checked_whole(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"damaged: the checksum of .* does not match"):
+        HDIForestRegressor.load(path, mapped=False)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(path, monkeypatch):
+    def slow(*arguments):
+        in_place(path)
+        return checked(*arguments)
+
+    checked = tensor_file._checked
+    monkeypatch.setattr(tensor_file, "_checked", slow)
+    with pytest.raises(OSError, match="was written to in place while it was in use"):
+        HDIForestRegressor.load(path, mapped=False)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc on this platform")
+def test_descriptors_go_with_the_models(path):
+    def n_descriptors():
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    damaged = path.with_name("damaged")
+    damaged.write_bytes(path.read_bytes()[:-1])
+    before = n_descriptors()
+    for _ in range(20):
+        loaded = HDIForestRegressor.load(path)
+        copies = [copy.copy(loaded), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))]
+        HDIForestRegressor.load(path, mapped=False)
+        with pytest.raises(ValueError, match="damaged"):
+            HDIForestRegressor.load(damaged)
+    assert n_descriptors() <= before + 2  # of the last one: its own, and that of numpy's memmap
+    del loaded
+    assert n_descriptors() == before
+    assert len({one.predict(X).tobytes() for one in copies}) == 1
+    held = HDIForestRegressor.load(path)
+    for share in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            share(held._fitted.check_file)
+
+
+FORKED = """
+import gc, os, sys
+import numpy as np
+from hdiforest import HDIForestRegressor
+
+path = sys.argv[1]
+model = HDIForestRegressor.load(path)
+rows = np.zeros((3, 4))
+expected = model.predict(rows)
+
+def refused():
+    try:
+        model.predict(rows)
+    except OSError as error:
+        return "in place" in str(error)
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if work() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def use_and_close():
+    global model
+    same = (model.predict(rows) == expected).all()
+    del model
+    gc.collect()
+    return same
+
+child(use_and_close)
+assert (model.predict(rows) == expected).all()  # its descriptor is still open
+os.truncate(path, 100)
+child(refused)
+assert refused()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_forked_processes_look_at_the_file_for_themselves(path):
+    run_python(FORKED, path)
+
+
+def test_a_descriptor_that_was_closed_by_others_is_told(path):
+    loaded = HDIForestRegressor.load(path)
+    loaded._fitted.check_file.__self__._file.close()
+    with pytest.raises(OSError, match=r"cannot see whether .*model has changed: Bad file desc"):
+        loaded.predict(X)

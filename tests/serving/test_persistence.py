@@ -1,0 +1,179 @@
+"""Models pass through pickle, joblib, copy, skops and MLflow, bit for bit, as plain arrays."""
+
+import copy
+import pickle
+import warnings
+from importlib.util import find_spec
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from hdiforest import HDIForestRegressor, LeafModel
+
+from ..oracle import run_python
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(120, 3)).astype(np.float32)
+Y = X[:, 0] + np.exp(RNG.normal(size=120))
+X_NEW = RNG.normal(size=(40, 3)).astype(np.float32)
+FOREST = RandomForestRegressor(30, min_samples_leaf=2, random_state=0)
+
+MODELS = {
+    "fitted": lambda: HDIForestRegressor(FOREST).fit(X, Y),
+    "all rows": lambda: HDIForestRegressor(ExtraTreesRegressor(5, random_state=0)).fit(X, Y),
+    "imported": lambda: HDIForestRegressor.from_forest(
+        FOREST.fit(X, Y), X, Y, weights="inbag", n_jobs=2
+    ),
+    "weighted, several outputs": lambda: HDIForestRegressor(
+        BaggingRegressor(DecisionTreeRegressor(max_depth=4), 30, random_state=0), weights="oob"
+    ).fit(X, np.column_stack([Y, -Y]), sample_weight=np.arange(1.0, 121)),
+}
+
+
+@pytest.fixture(params=[*MODELS, "loaded"])
+def model(request, tmp_path):
+    if request.param != "loaded":
+        return MODELS[request.param]()
+    MODELS["fitted"]().save(tmp_path / "model")
+    return HDIForestRegressor.load(tmp_path / "model")
+
+
+def answers(model):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag", UserWarning)
+        bags = [] if model._fitted.training_rows.bags is None else [model.oob_interval([0.5, 0.9])]
+    return [
+        model.predict(X_NEW),
+        model.predict_interval(X_NEW, [0.5, 0.9]),
+        model.predict_quantiles(X_NEW, [0.1, 0.5]),
+        model.predict_weights(X_NEW).toarray(),
+        model.sample(X_NEW, 3, random_state=0),
+        *bags,
+    ]
+
+
+def assert_same_answers(found, expected):
+    assert type(found) is type(expected)
+    assert repr(found) == repr(expected)
+    for one, other in zip(answers(found), answers(expected), strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle(model, protocol):
+    model.predict_weights(X_NEW[:1])  # the index that it keeps does not go along
+    data = pickle.dumps(model, protocol=protocol)
+    assert b"hdicore" not in data
+    assert_same_answers(pickle.loads(data), model)
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+def test_copies(model, make):
+    assert_same_answers(make(model), model)
+
+
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+def test_joblib(model, mmap_mode, tmp_path):
+    joblib.dump(model, tmp_path / "dump")
+    assert_same_answers(joblib.load(tmp_path / "dump", mmap_mode=mmap_mode), model)
+
+
+def test_the_state_is_plain_arrays(model):
+    def check(value):
+        if isinstance(value, dict):
+            for inner in value.values():
+                check(inner)
+        else:
+            assert type(value) in {np.ndarray, bool, int, str, type(None)}
+
+    state = model.__getstate__()
+    check({name: state[name] for name in state if not name.startswith("estimator")})
+
+
+def test_a_state_is_checked_when_it_comes_back(model):
+    state = copy.deepcopy(model.__getstate__())
+    state["scorer_"]["index"]["arrays"]["ranks"][:] = 60000
+    with pytest.raises(ValueError, match="ranks"):
+        HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(state)
+
+
+def test_a_state_is_copied_unless_it_maps_a_file(tmp_path):
+    model = MODELS["fitted"]()
+    state = copy.deepcopy(model.__getstate__())
+    found = HDIForestRegressor.__new__(HDIForestRegressor)
+    found.__setstate__(state)
+    ranks = state["scorer_"]["index"]["arrays"]["ranks"]
+    assert not np.shares_memory(found.scorer_.index.arrays()["ranks"], ranks)
+    joblib.dump(state, tmp_path / "state")
+    for mode, shared in (("r", True), ("r+", False), ("c", False)):
+        state = joblib.load(tmp_path / "state", mmap_mode=mode)
+        found.__setstate__(state)
+        for held, part in (
+            (found.scorer_.index.arrays()["ranks"], state["scorer_"]["index"]["arrays"]["ranks"]),
+            (found.scorer_.forest.arrays()["nodes"], state["scorer_"]["forest"]["arrays"]["nodes"]),
+        ):
+            assert np.shares_memory(held, part) == shared
+
+
+def test_unfitted_models():
+    for make in (copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
+        assert repr(make(HDIForestRegressor(FOREST))) == repr(HDIForestRegressor(FOREST))
+        assert make(LeafModel(len)).apply is len
+
+
+def test_skops(model):
+    skops_io = pytest.importorskip("skops.io")
+    data = skops_io.dumps(model)
+    untrusted = skops_io.get_untrusted_types(data=data)
+    loaded = not hasattr(model, "estimator_")
+    forest = (
+        "hdiforest._estimators.hdi_forest.StoredForest" if loaded else "sklearn.tree._tree.Tree"
+    )
+    assert untrusted == ["hdiforest._estimators.hdi_forest.HDIForestRegressor", forest]
+    assert_same_answers(skops_io.loads(data, trusted=untrusted), model)
+
+
+MLFLOW = """
+import sys, joblib, mlflow.sklearn, numpy as np, skops.io
+model, X = joblib.load(sys.argv[1] + "/model")
+types = skops.io.get_untrusted_types(data=skops.io.dumps(model))
+folder = sys.argv[1] + "/mlflow"
+# Without given requirements it would start an interpreter to find them.
+mlflow.sklearn.save_model(model, folder, skops_trusted_types=types, pip_requirements=["hdicore"])
+for loaded in (mlflow.sklearn.load_model(folder), mlflow.pyfunc.load_model(folder)):
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+found = mlflow.sklearn.load_model(folder).predict_interval(X)
+assert np.array_equal(found, model.predict_interval(X))
+"""
+
+
+def test_mlflow(tmp_path):
+    # In an interpreter of its own, as what it imports warns of much.
+    if not (find_spec("mlflow") and find_spec("skops")):
+        pytest.skip("mlflow or skops is not installed")
+    joblib.dump((MODELS["imported"](), X_NEW), tmp_path / "model")
+    run_python(MLFLOW, tmp_path, cwd=tmp_path)
+
+
+def test_a_state_has_the_layout_of_version_0_1(model):
+    state = {name: value for name, value in vars(model).items() if name != "_fitted"}
+    fitted = model._fitted
+    forest, index, rows = fitted.scorer.forest, fitted.scorer.index, fitted.training_rows
+    state["scorer_"] = {
+        "forest": {"arrays": forest.arrays(), "n_features": 3},
+        "index": {"arrays": index.arrays(), "scalar_output": index.scalar_output},
+    }
+    state |= {"weights_": model.weights, "n_outputs_": model.n_outputs_, "n_training_rows_": 120}
+    state |= {"_allow_nan": fitted.allow_nan, "_training_rows": rows.arrays()}
+    state["_training_rows"]["counts_are_weighted"] = rows.counts_are_weighted
+    # What states of that version do not have.
+    added = {"_feature_range", "_matches_forest", "_training_digest"}
+    assert state.keys() == model.__getstate__().keys() - added
+    found = HDIForestRegressor.__new__(HDIForestRegressor)
+    found.__setstate__(copy.deepcopy(state))
+    assert vars(found).keys() == vars(model).keys()
+    assert_same_answers(found, model)

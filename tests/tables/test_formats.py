@@ -1,0 +1,232 @@
+"""Every format of tables, written and read, and the text of CSV in other forms."""
+
+import gzip
+import json
+import os
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from ..cli.calls import failure, run
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pytest.importorskip("safetensors")
+
+from hdiforest._tables.formats import FORMATS, open_table, write_table  # noqa: E402
+from hdiforest._tables.read import TableError, TextForm  # noqa: E402
+
+TABLE = pa.table({
+    "x": [1.5, None, 3.0] * 50,
+    "town": ["Lyon", "Nîmes, \"old\"", None] * 50,
+    "n": list(range(150)),
+})  # fmt: skip
+
+
+def written(path, table=TABLE):
+    with write_table(path, table.schema) as write:
+        write(table.slice(0, 70))
+        write(table.slice(70))
+    return path
+
+
+def read(path, numbers=("x", "n"), kept=("town",), **options):
+    with open_table(path, **options) as table:
+        return pa.concat_tables(table.batches(list(numbers), list(kept), 64))
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_round_trip(tmp_path, ending):
+    path = written(tmp_path / f"t{ending}")
+    again = read(path)
+    np.testing.assert_array_equal(again["x"].to_numpy(), TABLE["x"].to_numpy())
+    np.testing.assert_array_equal(again["n"].cast(pa.float64()).to_numpy(), np.arange(150.0))
+    towns = [town or None for town in again["town"].to_pylist()]
+    assert towns == TABLE["town"].to_pylist()
+    with open_table(path) as table:
+        typed = pa.concat_tables(table.typed_batches(["town", "n"], ["n"]))
+    assert typed["town"].to_pylist() == TABLE["town"].to_pylist()
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_damaged_and_empty_files_are_named(tmp_path, ending):
+    path = tmp_path / f"t{ending}"
+    path.write_bytes(b"")
+    with pytest.raises(TableError, match=f"t{ending}"):
+        read(path)
+    path.write_bytes(b"\x28\xb5\x2f\xfd\x00nothing of the kind {")
+    with pytest.raises(TableError, match=f"t{ending}"):
+        read(path)
+    with pytest.raises(FileNotFoundError):
+        open_table(tmp_path / f"none{ending}")
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst", ".tsv", ".jsonl.zst", ".arrow"])
+def test_what_fails_leaves_no_file(tmp_path, ending):
+    def fail():
+        with write_table(tmp_path / f"t{ending}", TABLE.schema) as write:
+            write(TABLE)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_tables_are_equal_files(tmp_path):
+    for ending in FORMATS:
+        one, other = (written(tmp_path / f"{name}{ending}") for name in "ab")
+        assert one.read_bytes() == other.read_bytes(), ending
+
+
+def test_separator_decimal_sign_and_encoding(tmp_path):
+    path = tmp_path / "t.csv"
+    text = 'größe;ort;jahr\n1,5;Köln;2020\n-2;"a;b\nc";2021\n;Ulm;2022\n1.5e3;Ulm;2023\n'
+    form = TextForm(";", ",", "latin-1")
+    path.write_bytes(text.replace("1.5e3", "1,5e3").encode("latin-1"))
+    found = read(path, ["größe", "jahr"], ["ort"], form=form)
+    assert found["größe"].to_pylist() == [1.5, -2, None, 1500]
+    assert found["ort"].to_pylist() == ["Köln", "a;b\nc", "Ulm", "Ulm"]
+    with open_table(path, form=form) as table:
+        typed = pa.concat_tables(table.typed_batches(["größe", "ort"], []))
+    assert typed["größe"].to_pylist() == [1.5, -2, None, 1500]
+    path.write_bytes(text.encode("latin-1"))  # a point is no decimal sign now
+    with pytest.raises(TableError, match=r"'größe' .* holds '1.5e3' in row 4 \(line 6\)"):
+        read(path, ["größe"], [], form=form)
+    path.write_bytes(text.replace("1.5e3", "1,5e3").encode("utf-16"))
+    again = read(path, ["größe", "jahr"], ["ort"], form=TextForm(";", ",", "utf-16"))
+    assert again.equals(found)
+    with pytest.raises(TableError, match="cannot read"):
+        read(path, ["größe"], [], form=TextForm(";", ",", "ascii"))
+
+
+def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
+    from hdiforest._tables import read as json_lines
+
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
+    path = tmp_path / "t.jsonl.gz"
+    rows = [{"n": i if i < 80 else i + 0.5, "town": f"t{i % 3}"} for i in range(100)]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    found = read(path, ["n"], ["town"])
+    assert found["n"].to_pylist() == [row["n"] for row in rows]
+    assert found["town"].to_pylist() == [row["town"] for row in rows]
+    rows[90]["town"] = 3
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    with pytest.raises(TableError, match=r"t.jsonl.gz: .*\(in lines \d+ to \d+\)"):
+        read(path, ["n"], ["town"])
+
+
+def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
+    from hdiforest._tables import read as json_lines
+
+    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
+    rows = [
+        {
+            "n": i,
+            "late": None if i < 80 else f"t{i}",
+            "decimals": i if i < 60 else i + 0.5,
+            "flag": i % 2 == 0,
+            "at": "2024-01-01T00:00:00Z",
+            "more": {"day": "2024-01-01"} if i < 90 else {"day": "2024-01-01", "n": [i]},
+            "odd": i if i < 95 else "x",
+        }
+        for i in range(100)
+    ]
+    text = "\n".join(map(json.dumps, rows)).encode()
+    columns = ["late", "decimals", "at", "more"]
+    for ending, content in (
+        (".jsonl", text),
+        (".jsonl.gz", gzip.compress(text)),
+        (".jsonl.zst", pa.compress(text, "zstd", asbytes=True)),
+    ):
+        path = tmp_path / f"t{ending}"
+        path.write_bytes(content)
+        with open_table(path) as table:
+            assert [str(field.type) for field in table.fields(columns)] == [
+                "string", "double", "string", "struct<day: string, n: list<item: int64>>"
+            ]  # fmt: skip
+            found = pa.concat_tables(table.batches(["n", "flag"], columns, 7))
+        assert found["n"].to_pylist() == list(range(100))
+        assert found["flag"].to_pylist() == [1.0, 0.0] * 50
+        for name in columns[:3]:
+            assert found[name].to_pylist() == [row[name] for row in rows]
+        assert found["more"][99].as_py() == rows[99]["more"]
+        with open_table(path) as table:
+            typed = pa.concat_tables(table.typed_batches(["decimals", "late"], ["decimals"]))
+        assert typed["decimals"].to_pylist() == [row["decimals"] for row in rows]
+        with pytest.raises(TableError, match=r"Column\(/odd\) changed .*\(in lines \d+ to \d+\)"):
+            read(path, ["n"], ["odd"])
+    # A pipe is read once: columns have the types of its first lines.
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(text,))
+    writer.start()
+    found = read(tmp_path / "pipe.jsonl", ["n", "decimals"], ["at"])
+    writer.join()
+    assert found["decimals"].to_pylist() == [row["decimals"] for row in rows]
+
+
+def test_dates_in_json_lines_stay_the_text_that_they_are(tmp_path):
+    path = tmp_path / "t.jsonl"
+    cells = ["2024-01-01", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00"]
+    path.write_text("\n".join(json.dumps({"x": 1, "id": cell}) for cell in cells))
+    assert read(path, ["x"], ["id"])["id"].to_pylist() == cells
+    path.write_text("\n".join(json.dumps({"x": 1, "id": "2024-01-01"}) for _ in cells))
+    assert read(path, ["x"], ["id"])["id"].to_pylist() == ["2024-01-01"] * 3
+
+
+def test_streams_of_arrow_have_the_ending_too(tmp_path):
+    with pa.ipc.new_stream(tmp_path / "t.arrow", TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert len(read(tmp_path / "t.arrow")) == 150
+    whole = (tmp_path / "t.arrow").read_bytes()
+    (tmp_path / "t.arrow").write_bytes(whole[:-8])
+    with pytest.raises(TableError, match=r"t.arrow is cut: it ends without the marker"):
+        read(tmp_path / "t.arrow")
+
+
+FRAME = pd.DataFrame({
+    "town": np.resize(["Lyon", "Nice", "Brest"], 90),
+    "rooms": np.resize([1.5, 2, 3, np.nan], 90),
+    "price": np.arange(90.0),
+})  # fmt: skip
+
+
+def test_the_command_reads_what_a_spreadsheet_wrote(tmp_path, capsys):
+    FRAME.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi"]
+    fit += ["--trees", 30]
+    assert "separated by semicolons: --sep ';' reads them" in failure(capsys, fit)
+    form = ["--sep", ";", "--decimal", ","]
+    assert run([*fit, *form]) == 0
+    score = ["score", tmp_path / "m.hdi", tmp_path / "t.csv", "-o"]
+    assert run([*score, tmp_path / "one.csv", *form]) == 0
+    check = ["check", tmp_path / "m.hdi", tmp_path / "t.csv", "--target", "price"]
+    assert run([*check, *form]) == 0
+    FRAME.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    FRAME.to_feather(tmp_path / "t.feather")
+    FRAME.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    for name in ("t.tsv", "t.feather", "t.jsonl"):
+        other = ["score", tmp_path / "m.hdi", tmp_path / name, "-o", tmp_path / "other.csv"]
+        assert run(other) == 0
+        assert (tmp_path / "other.csv").read_bytes() == (tmp_path / "one.csv").read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--sep", "ab"], r"argument --sep: one character of ASCII or \\t is needed, got 'ab'"),
+        (["--sep", "é"], "argument --sep: one character of ASCII"),
+        (["--decimal", ";"], "argument --decimal: a point or a comma is needed"),
+        (["--sep", ",", "--decimal", ","], "--sep and --decimal must differ"),
+        *(
+            (["--encoding", name], f"argument --encoding: {name!r} is no encoding of text")
+            for name in ("latin-77", "rot13", "base64", "hex", "bz2", "zip", "undefined")
+        ),
+    ],
+)
+def test_forms_that_are_not_possible(tmp_path, capsys, more, sentence):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "price", "-o", tmp_path / "m.hdi", *more]
+    assert re.search(sentence, failure(capsys, fit, code=2))
