@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from hdiforest._tables.columns import CodingError, is_number
 from hdiforest._utils.checks import alternatives
@@ -276,6 +274,10 @@ def _of_floats(table: Any) -> Any:
 
 def _has_names(X: Any) -> bool:
     """Whether scikit-learn reads names of columns from X."""
+    # Imported here, because `hdiforest.serving` does without scikit-learn.
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
     reader = BaseEstimator()
     validate_data(reader, X, skip_check_array=True, ensure_2d=False)
     return hasattr(reader, "feature_names_in_")
