@@ -78,7 +78,7 @@ def imports_of(module: ast.Module, paths: Mapping[str, Path], *, types: bool) ->
 def nodes_of(node: ast.AST, *, types: bool) -> Iterator[ast.AST]:
     """Yield a node and all below it; without `types`, not what stands below TYPE_CHECKING."""
     yield node
-    if types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+    if types or not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
         for child in ast.iter_child_nodes(node):
             yield from nodes_of(child, types=types)
 

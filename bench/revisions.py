@@ -65,7 +65,7 @@ def built_tree(revision: str) -> Path:
 
 def start(tree: Path, *arguments: str | Path, **environment: str) -> Process:
     """Start Python in a fresh process that imports the package from `tree`."""
-    paths = os.pathsep.join(map(str, (tree / "python", tree)))
+    paths = os.pathsep.join(map(str, (ROOT / "bench" / "startup", tree / "python", tree)))
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": paths} | environment,

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import names
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import feather
+
+import names
 from records import Answers
 
 TRAIN = ("--target", "rent", "--id", "key", "--trees", "100", "--jobs", "1")

@@ -8,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import commands
-import names
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from records import Answers
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import commands
 import hdiforest
+import names
 from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel
+from records import Answers
 
 Array = NDArray[np.float64]
 N, N_NEW, N_TREES = 600, 80, 60

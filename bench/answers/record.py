@@ -10,11 +10,10 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from models import MODELS
-from records import Answers
-
 import hdicore
 import hdiforest
+from models import MODELS
+from records import Answers
 
 
 def check_packages(tree: Path) -> None:

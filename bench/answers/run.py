@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models import MODELS
-from records import Arrays, differences, is_refusal, read
 from rich.console import Console
 from rich.table import Table
+
+from models import MODELS
+from records import Arrays, differences, is_refusal, read
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
