@@ -81,8 +81,10 @@ def record_all(revisions_: Sequence[str], models: Sequence[str], folder: Path) -
         to.mkdir(parents=True, exist_ok=True)
         script = HERE / "record.py"
         running.append(revisions.start(tree, script, tree, to, *models, OMP_NUM_THREADS="1"))
+    for process in running:
+        process.communicate()
     for revision, process in zip(revisions_, running, strict=True):
-        if process.wait():
+        if process.returncode:
             raise revisions.NoSuchTreeError(f"{revision} could not be recorded; see above.")
     return folders
 
