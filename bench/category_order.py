@@ -114,7 +114,7 @@ def measured(table: Table, coded: Callable[..., tuple[Array, Array]]) -> Measure
     forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0, n_jobs=-1)
     model = HDIForestRegressor(forest, n_jobs=-1).fit(X_train, y[train]).calibrate(0.9)
     intervals = model.predict_interval(X_new, 0.9)
-    audit = model.calibration_.levels[0].audit
+    audit = model.calibration_.levels[0].cross_check
     return Measured(
         float(coverage_score(y[new], intervals)),
         audit.coverage,

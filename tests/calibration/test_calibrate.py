@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration import (
-    DEFAULT_KINDS,
-    FAMILIES,
-    LEVELS,
-    Base,
-    calibrate_oob,
-    calibrate_split,
-)
+from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base
+from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 
 from .twin import AXES, made
 
@@ -29,7 +23,7 @@ def test_a_crossed_interval_is_its_midpoint():
     y = np.zeros(8)
     ends = np.array([[-5.0, 5.0]] * 6 + [[-1.0, 3.0]] * 2)
     found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, bases=[RAW_HDI])
-    assert found.levels[0].choice.pad == -5
+    assert found.levels[0].q_hat == -5
     np.testing.assert_allclose(
         found.intervals(ends[..., None])[..., 0], [[0, 0]] * 6 + [[1, 1]] * 2, atol=1e-14
     )
@@ -81,7 +75,7 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     ends, y = made(n)
     if not expected:
         found = calibrate_oob(ends, y, y, 0.9, **AXES)
-        assert math.isfinite(found.levels[0].choice.pad)
+        assert math.isfinite(found.levels[0].q_hat)
         return
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(UserWarning, match=message) as warned:
@@ -91,8 +85,8 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     intervals = found.intervals(np.zeros((4, 2, 3)))
     assert np.isfinite(intervals[..., 0]).all()
     np.testing.assert_array_equal(intervals[..., 1:], [[[-np.inf] * 2, [np.inf] * 2]] * 4)
-    assert found.level(0.9).audit is None
-    assert found.level(0.9).choice.realised == 1
+    assert found.level(0.9).cross_check is None
+    assert found.level(0.9).realised == 1
 
 
 def made_split(n):
@@ -104,10 +98,10 @@ def made_split(n):
 def test_too_few_rows_for_a_confidence():
     ends, y = made_split(28)
     found = calibrate_split(ends, y, y, 0.9, bases=[FIXED])
-    assert math.isfinite(found.levels[0].choice.pad)
+    assert math.isfinite(found.levels[0].q_hat)
     with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
         found = calibrate_split(ends, y, y, 0.9, bases=[FIXED], confidence=0.95)
-    assert math.isinf(found.levels[0].choice.pad)
+    assert math.isinf(found.levels[0].q_hat)
 
 
 def test_targets_outside_the_training_range_are_named_where_they_make_pads_infinite():
@@ -117,25 +111,25 @@ def test_targets_outside_the_training_range_are_named_where_they_make_pads_infin
     with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
         calibrate_split(ends, far, training, 0.9, bases=[FIXED])
     found = calibrate_split(ends, far, training, 0.9, bases=[FIXED], clip=False)
-    assert 1e5 < found.levels[0].choice.pad < math.inf
+    assert 1e5 < found.levels[0].q_hat < math.inf
 
 
-def test_weights_move_the_pad():
+def test_weights_move_the_conformal_quantile():
     ends, y = made(200)
-    plain = calibrate_oob(ends, y, y, 0.8, **AXES).levels[0].choice
+    plain = calibrate_oob(ends, y, y, 0.8, **AXES).levels[0]
     equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), **AXES)
-    assert equal.levels[0].choice == plain
+    assert equal.levels[0] == plain
     assert equal.weighted
     missed = np.abs(y - ends[1, 1, :, :, 1].mean(axis=1))
-    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, **AXES).levels[0].choice
-    assert heavy.pad > plain.pad
+    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, **AXES).levels[0]
+    assert heavy.q_hat > plain.q_hat
 
 
 def test_the_default_axes_are_those_of_the_candidates():
     ends, y = made(700, names=(FAMILIES, DEFAULT_KINDS, LEVELS))
     found = calibrate_oob(ends, y, y, (0.99, 0.5), families=FAMILIES)
     assert found.coverages == (0.5, 0.99)
-    assert all(level.choice.level in LEVELS for level in found.levels)
+    assert all(level.base.level in LEVELS for level in found.levels)
 
 
 def arguments(**changed):
@@ -162,7 +156,7 @@ def arguments(**changed):
         ({"coverages": math.nan}, "coverage must be above 0"),
         ({"families": ("raw", "boosted")}, "families must be some of raw, centred, stacked"),
         ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed, smoothed_hdi"),
-        ({"levels": (0.3, 0.8, 1.0)}, "levels must lie between"),
+        ({"levels": (0.3, 0.8, 1.0)}, "level must be above 0 and below 1"),
         ({"weights": np.ones(3)}, "weights must have shape"),
         ({"weights": np.zeros(30)}, "weights must be finite and positive"),
         ({"objective": "speed"}, "objective must be 'width' or 'interval_score', got 'speed'"),
@@ -182,9 +176,9 @@ def test_refused_arguments(changed, message):
         ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
         ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
         ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed' or 'smooth"),
-        ({"bases": [Base("raw", "hdi", 80)]}, "levels must lie between 0 and 1, got 80"),
+        ({"bases": [Base("raw", "hdi", 80)]}, "level must be above 0 and below 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
-        ({"confidence": "a"}, "confidence must be above 0 and below 1"),
+        ({"confidence": "a"}, "confidence must be one number above 0 and below 1"),
         ({"confidence": 0.9, "weights": np.ones(30)}, "confidence must be None"),
     ],
 )

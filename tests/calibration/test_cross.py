@@ -15,14 +15,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._estimators.cross_fit import fold_rows
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration import (
-    CrossCalibration,
-    Finish,
-    cross_calibration,
-    from_arrays,
-    to_arrays,
-)
-from hdiforest.calibration._cross import kth_shifted
+from hdiforest.calibration._arrays import from_arrays, to_arrays
+from hdiforest.calibration._calibrate import calibrate_cross
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import kth_shifted
+from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
 
 from . import twin
@@ -95,7 +92,7 @@ def test_sample_weights_are_weights_of_the_scores(method, tmp_path):
     model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights)
     model.calibrate((0.5, 0.8), method=method, cv=4, random_state=0)
     calibration = model.calibration_
-    assert calibration.level(0.8).audit.coverage == pytest.approx(0.8, abs=0.04)
+    assert calibration.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.04)
     new, target, weights = twin.two_kinds_of_rows(np.random.default_rng(5), 1200)
     intervals = model.predict_interval(new, 0.8)
     share = coverage_score(target, intervals, sample_weight=weights)
@@ -131,13 +128,13 @@ def test_intervals_are_those_of_the_definition():
     sizes, coverages = (7, 11, 5), (0.3, 0.6, 0.9, 0.95)
     y = [rng.normal(size=n) for n in sizes]
     ends = [np.sort(rng.normal(size=(n, 2, 4)), axis=1) for n in sizes]
-    finish = Finish.of(np.concatenate(y), clip=False)
+    postprocess = PostProcess.from_targets(np.concatenate(y), clip=False)
     coverages = (*coverages, 0.97)
     with pytest.warns(
         UserWarning, match="0.97 are infinite: 23 .* needed are 33 for 0.97"
     ) as warned:
-        calibration = cross_calibration(
-            [np.concatenate([e, e[..., :1]], axis=2) for e in ends], y, coverages, finish
+        calibration = calibrate_cross(
+            [np.concatenate([e, e[..., :1]], axis=2) for e in ends], y, coverages, postprocess
         )
     assert warned[0].filename == __file__
     calibration = calibration.first(4)
@@ -155,17 +152,17 @@ def test_intervals_are_those_of_the_definition():
             low, high = slow_interval(new[:, i, :, j], scores, coverage)
             inner = (min(inner[0], low), max(inner[1], high))
             assert_allclose(found[i, :, j], inner, atol=1e-12)
-    assert calibration.level(0.6).audit is not None
-    assert calibration.level(0.95).audit is None  # the second fold leaves 12 rows
+    assert calibration.level(0.6).cross_check is not None
+    assert calibration.level(0.95).cross_check is None  # the second fold leaves 12 rows
     assert_array_equal(calibration.first(2).intervals(new[..., :2]), found[..., :2])
 
 
-def test_the_audit_pads_each_fold_by_the_others():
+def test_the_cross_check_widens_each_fold_by_the_others():
     y = [np.array([0.0, 0.0, 0.0]), np.array([10.0, 10.0, 10.0])]
     ends = [np.zeros((3, 2, 1)), np.zeros((3, 2, 1))]
-    found = cross_calibration(ends, y, (0.5,), Finish.of([-20.0, 20.0]))
-    # Padded by 10, the first fold's intervals cover; padded by 0, the second's do not.
-    assert found.levels[0].audit.coverage == 0.5
+    found = calibrate_cross(ends, y, (0.5,), PostProcess.from_targets([-20.0, 20.0]))
+    # Widened by 10, the first fold's intervals cover; widened by 0, the second's do not.
+    assert found.levels[0].cross_check.coverage == 0.5
     assert found.levels[0].realised == 0.5
 
 
@@ -285,13 +282,15 @@ def test_pickles_and_files_hold_all_folds(tmp_path, mean):
 def test_arrays_hold_all(grouped):
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
-    record = cross_calibration(ends, y, (0.5, 0.95), Finish.of(np.arange(9.0)), grouped=grouped)
-    assert record.levels[1].audit is None
+    record = calibrate_cross(
+        ends, y, (0.5, 0.95), PostProcess.from_targets(np.arange(9.0)), grouped=grouped
+    )
+    assert record.levels[1].cross_check is None
     assert record.levels[1].mean_width == np.inf
     arrays, facts = to_arrays(record)
     again = from_arrays(arrays, json.loads(json.dumps(facts, allow_nan=False)))
     assert repr(again) == repr(record)
-    assert again.finish == record.finish
+    assert again.postprocess == record.postprocess
     for own, expected in zip(again.scores, record.scores, strict=True):
         assert_array_equal(own, expected)
 
@@ -319,7 +318,9 @@ def test_arrays_hold_all(grouped):
 def test_hostile_arrays_get_one_sentence(change, message):
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
-    arrays, facts = to_arrays(cross_calibration(ends, y, (0.5, 0.6), Finish.of(np.arange(9.0))))
+    arrays, facts = to_arrays(
+        calibrate_cross(ends, y, (0.5, 0.6), PostProcess.from_targets(np.arange(9.0)))
+    )
     of_arrays = {name: value for name, value in change.items() if name in arrays}
     of_facts = {name: value for name, value in change.items() if name not in arrays}
     with pytest.raises(ValueError, match=message) as error:

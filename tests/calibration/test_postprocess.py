@@ -1,4 +1,4 @@
-"""Finishing of padded intervals: crossed ends, the range and the lattice of the targets."""
+"""Post-processing of widened intervals: crossed ends, the range and the lattice of the targets."""
 
 import math
 
@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._postprocess import Finish, Lattice, lattice, nested, padded
-from hdiforest.calibration._scores import conformity_scores
+from hdiforest.calibration._postprocess import Lattice, PostProcess, find_lattice, nested
 
 from . import twin
 
@@ -18,13 +17,13 @@ ends = st.floats(-20, 20)
 
 
 def test_the_lattice_of_grades_decimals_and_large_values():
-    assert lattice(GRADES) == Lattice(3.0, 1.0, 1e-6)
-    base, step, slack = lattice(np.repeat(np.round(np.arange(5, 25) * 0.1, 1), 4))
+    assert find_lattice(GRADES) == Lattice(3.0, 1.0, 1e-6)
+    base, step, slack = find_lattice(np.repeat(np.round(np.arange(5, 25) * 0.1, 1), 4))
     assert (base, step) == (0.5, pytest.approx(0.1, rel=1e-14))
     assert slack < 2e-6
     # The least difference is rounded by 1e-11 of itself, and a million times that is the range.
     values = np.append(np.arange(100) * 0.1 + 1e5, 0.3)
-    assert lattice(np.repeat(values, 4))[:2] == (0.3, pytest.approx(0.1, rel=1e-12))
+    assert find_lattice(np.repeat(values, 4))[:2] == (0.3, pytest.approx(0.1, rel=1e-12))
 
 
 @pytest.mark.parametrize(
@@ -41,13 +40,13 @@ def test_the_lattice_of_grades_decimals_and_large_values():
     ],
 )
 def test_no_lattice(y):
-    assert lattice(y) is None
+    assert find_lattice(y) is None
 
 
 def test_a_quarter_distinct_is_few_enough():
     y = np.append(np.repeat([0.0, 1.0, 2.0], 4), 3)
-    assert lattice(y) is None  # 4 of 13
-    assert lattice(np.append(y, [3.0, 3.0, 3.0])) == Lattice(0.0, 1.0, 1e-6)
+    assert find_lattice(y) is None  # 4 of 13
+    assert find_lattice(np.append(y, [3.0, 3.0, 3.0])) == Lattice(0.0, 1.0, 1e-6)
 
 
 @given(
@@ -58,7 +57,7 @@ def test_a_quarter_distinct_is_few_enough():
 )
 def test_the_lattice_equals_its_twin(steps, base, step, copies):
     y = [base + step * k for k in steps] * copies
-    found = lattice(y)
+    found = find_lattice(y)
     expected = twin.lattice(y)
     assert (found is None) == (expected is None)
     if found is not None:
@@ -70,26 +69,26 @@ def test_the_lattice_equals_its_twin(steps, base, step, copies):
     st.sampled_from(["grades", "smooth", "few"]),
     st.booleans(),
 )
-def test_finish_equals_its_twin(intervals, targets, clip):
+def test_postprocess_equals_its_twin(intervals, targets, clip):
     y = {"grades": GRADES, "smooth": SMOOTH, "few": SMOOTH[::2]}[targets]
     lower, upper = np.array(intervals).T
     middles = (lower + upper) / 2
     # Halfway between two grades either is as near.
     assume(targets != "grades" or np.all(np.abs(middles % 1 - 0.5) > 1e-9))
     expected = np.transpose([twin.finish(*pair, y.tolist(), clip) for pair in intervals])
-    found = Finish.of(y, clip=clip).apply(lower, upper)
+    found = PostProcess.from_targets(y, clip=clip).apply(lower, upper)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_each_rule_by_hand():
-    smooth = Finish.of(SMOOTH)
+    smooth = PostProcess.from_targets(SMOOTH)
     assert smooth.apply(3.0, 1.0) == (2, 2)  # crossed: the midpoint
     assert smooth.apply(-9.0, 9.0) == (-2, 5)  # clipped
     assert smooth.apply(-9.0, -8.0) == (-2, -2)
     assert smooth.apply(-math.inf, math.inf) == (-math.inf, math.inf)  # no pad was large enough
     assert np.isnan(smooth.apply(math.nan, math.nan)).all()
-    assert Finish.of(SMOOTH, clip=False).apply(-9.0, 9.0) == (-9, 9)
-    grades = Finish.of(GRADES)
+    assert PostProcess.from_targets(SMOOTH, clip=False).apply(-9.0, 9.0) == (-9, 9)
+    grades = PostProcess.from_targets(GRADES)
     for given_ends, expected in [
         ((4.2, 6.9), (5, 6)),
         ((5.0, 6.0), (5, 6)),  # ends on the lattice stay
@@ -105,13 +104,13 @@ def test_each_rule_by_hand():
 
 @pytest.mark.parametrize(("n", "clips"), [(199, False), (200, True)])
 def test_there_is_no_clipping_below_200_rows(n, clips):
-    assert Finish.of(np.linspace(0, 1, n)).clip is clips
-    assert not Finish.of(np.linspace(0, 1, n), clip=False).clip
+    assert PostProcess.from_targets(np.linspace(0, 1, n)).clip is clips
+    assert not PostProcess.from_targets(np.linspace(0, 1, n), clip=False).clip
 
 
 def test_arguments_stay_as_they_are():
     lower, upper = np.array([5.0, -9]), np.array([1.0, 9])
-    Finish.of(GRADES).apply(lower, upper)
+    PostProcess.from_targets(GRADES).apply(lower, upper)
     np.testing.assert_array_equal([lower, upper], [[5, -9], [1, 9]])
 
 
@@ -119,9 +118,9 @@ def test_arguments_stay_as_they_are():
 def test_no_target_of_the_lattice_is_lost(dtype):
     """Not even where the targets were rounded to float32, 3e-5 of a step from the lattice here."""
     values = (np.arange(0, 500) * 0.01 + 7).astype(dtype).astype(np.float64)
-    finish = Finish.of(np.repeat(values, 4))
-    assert finish.lattice is not None
-    lower, upper = finish.apply(values, values)
+    postprocess = PostProcess.from_targets(np.repeat(values, 4))
+    assert postprocess.lattice is not None
+    lower, upper = postprocess.apply(values, values)
     np.testing.assert_array_equal([lower, upper], [values, values])
 
 
@@ -132,24 +131,24 @@ def test_no_target_of_the_lattice_is_lost(dtype):
 )
 def test_ends_on_a_lattice_are_training_targets(values, clip):
     """Not beside them, so that none is outside of their range."""
-    finish = Finish.of(np.repeat(values, 100), clip=clip)
+    postprocess = PostProcess.from_targets(np.repeat(values, 100), clip=clip)
     rng = np.random.default_rng(0)
     given_ends = np.sort(rng.uniform(values[0], values[-1], (1000, 2)))
-    found = np.array(finish.apply(*given_ends.T))
+    found = np.array(postprocess.apply(*given_ends.T))
     assert np.isin(found, values).all()
-    assert np.array_equal(finish.apply(*found), found)
+    assert np.array_equal(postprocess.apply(*found), found)
 
 
 @pytest.mark.parametrize("step", [1.0, 0.1, np.float64(np.float32(0.1))])
 def test_targets_of_other_rows_are_covered_if_their_score_says_so(step):
     """On the lattice, beside it, between its points, and where no training target is."""
     values = (np.arange(40) * step)[np.r_[:20, 30:40]]
-    finish = Finish.of(np.repeat(values, 8), clip=False)
+    postprocess = PostProcess.from_targets(np.repeat(values, 8), clip=False)
     y = np.concatenate([values, values + 1e-7 * step, values - 1e-16, values + 0.4 * step])
     base = np.stack([y - step, y + step], axis=1)
-    scores = conformity_scores(base, y, finish)
+    scores = postprocess.scores(base, y)
     for i in range(len(y)):
-        lower, upper = padded(base[[i]][..., None], [scores[i]], finish)[0, :, 0]
+        lower, upper = postprocess.widen(base[[i]][..., None], [scores[i]])[0, :, 0]
         assert lower <= y[i] <= upper
 
 
@@ -157,28 +156,28 @@ def test_targets_of_other_rows_are_covered_if_their_score_says_so(step):
     st.tuples(ends, ends), st.integers(-160, 160).map(lambda k: k / 8), st.sampled_from([0, 1, 2])
 )
 def test_the_score_is_the_least_pad_that_covers(base, target, targets):
-    finish = Finish.of([GRADES, SMOOTH, SMOOTH[::2]][targets])
+    postprocess = PostProcess.from_targets([GRADES, SMOOTH, SMOOTH[::2]][targets])
     interval = np.sort(np.array([base]), axis=1)
-    score = conformity_scores(interval, np.array([target]), finish)[0]
+    score = postprocess.scores(interval, np.array([target]))[0]
 
     def covers(q):
-        found = padded(interval[..., None], [q], finish)[0, :, 0]
+        found = postprocess.widen(interval[..., None], [q])[0, :, 0]
         return found[0] <= target <= found[1]
 
     assert covers(score)
     if math.isinf(score):
-        assert finish.clip
-        assert not finish.low <= target <= finish.high
+        assert postprocess.clip
+        assert not postprocess.low <= target <= postprocess.high
         assert not covers(1e9)
     else:
         assert covers(score + 0.3)
-        # Below it no more than the point to which an empty interval is finished.
+        # Below it no more than the point to which an empty interval is post-processed.
         below = score - 0.01
         if covers(below):
-            lower, upper = padded(interval[..., None], [below], finish)[0, :, 0]
+            lower, upper = postprocess.widen(interval[..., None], [below])[0, :, 0]
             assert upper - lower <= 1e-5
-        on_grid = finish.lattice is None or target % 1 == 0
-        inside = not finish.clip or finish.low <= target <= finish.high
+        on_grid = postprocess.lattice is None or target % 1 == 0
+        inside = not postprocess.clip or postprocess.low <= target <= postprocess.high
         if on_grid and inside:
             assert score == max(interval[0, 0] - target, target - interval[0, 1])
 
@@ -187,27 +186,27 @@ def test_the_score_is_the_least_pad_that_covers(base, target, targets):
 def test_a_target_whose_score_is_the_pad_is_covered_in_spite_of_rounding(rows, data):
     numbers = np.array(rows) * 0.1
     base, y = np.sort(numbers[:, :2], axis=1), numbers[:, 2]
-    finish = Finish.of(SMOOTH, clip=False)
-    scores = conformity_scores(base, y, finish)
+    postprocess = PostProcess.from_targets(SMOOTH, clip=False)
+    scores = postprocess.scores(base, y)
     q = data.draw(st.sampled_from(scores.tolist()))
-    lower, upper = padded(base[..., None], [q], finish)[..., 0].T
+    lower, upper = postprocess.widen(base[..., None], [q])[..., 0].T
     assert np.all(((lower <= y) & (y <= upper))[scores <= q])
 
 
 def test_constant_targets_stay_a_point():
     y = np.full(50, 0.1)
     base = np.full((50, 2, 1), 0.1)
-    finish = Finish.of(y)
-    scores = conformity_scores(base, y, finish)
-    np.testing.assert_array_equal(padded(base, np.max(scores, axis=0), finish), base)
+    postprocess = PostProcess.from_targets(y)
+    scores = postprocess.scores(base, y)
+    np.testing.assert_array_equal(postprocess.widen(base, np.max(scores, axis=0)), base)
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1), st.sampled_from([0, 1]))
 def test_intervals_are_nested_and_grow_by_no_more_than_that(k, seed, targets):
     rng = np.random.default_rng(seed)
     base = np.sort(rng.normal(4, 3, (8, 2, k)), axis=1)
-    finish = Finish.of([GRADES, SMOOTH][targets])
-    alone = padded(base, rng.normal(size=k), finish)
+    postprocess = PostProcess.from_targets([GRADES, SMOOTH][targets])
+    alone = postprocess.widen(base, rng.normal(size=k))
     found = nested(alone)
     assert np.all(found[:, 0, 1:] <= found[:, 0, :-1])
     assert np.all(found[:, 1, 1:] >= found[:, 1, :-1])
@@ -222,10 +221,10 @@ def test_intervals_are_nested_and_grow_by_no_more_than_that(k, seed, targets):
     st.sampled_from([0, 1, 2]),
 )
 def test_larger_pads_of_one_base_contain_smaller_ones(base, pads, targets):
-    finish = Finish.of([GRADES, SMOOTH, SMOOTH[::2]][targets])
+    postprocess = PostProcess.from_targets([GRADES, SMOOTH, SMOOTH[::2]][targets])
     interval = np.sort(np.array([base]), axis=1)[..., None]
     small, large = np.moveaxis(
-        padded(np.repeat(interval, 2, axis=2), sorted(pads), finish)[0], 1, 0
+        postprocess.widen(np.repeat(interval, 2, axis=2), sorted(pads))[0], 1, 0
     )
     assert large[0] <= small[0] + 1e-12
     assert large[1] >= small[1] - 1e-12
@@ -237,4 +236,4 @@ def test_larger_pads_of_one_base_contain_smaller_ones(base, pads, targets):
 )
 def test_refused_targets(y, message):
     with pytest.raises(ValueError, match=f"y_train must .*{message}"):
-        Finish.of(np.array(y))
+        PostProcess.from_targets(np.array(y))

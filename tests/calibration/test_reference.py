@@ -11,9 +11,8 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._model.fitted import base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest.calibration import DEFAULT_KINDS, Base, Finish
-from hdiforest.calibration._bases import Candidates
-from hdiforest.calibration._postprocess import padded
+from hdiforest.calibration._bases import DEFAULT_KINDS, Base, Candidates
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import narrowest
 
 from ..oracle import ROOT, SKLEARN
@@ -37,10 +36,11 @@ def load(name):
     return table[:, :-1], table[:, -1]
 
 
-# A base and its pad, the mean width out of bag, and coverage and mean width on the test rows; of
-# weights that are not rounded, chosen among all candidates however few rows there are.
+# A base and its conformal quantile, the mean width out of bag, and coverage and mean width on the
+# test rows; of weights that are not rounded, selected among all candidates however
+# few rows there are.
 @pytest.mark.parametrize(
-    ("name", "coverage", "base", "pad", "width", "test_coverage", "test_width"),
+    ("name", "coverage", "base", "q_hat", "width", "test_coverage", "test_width"),
     [
         ("concrete", 0.9, ("centred", "equal_tailed", 0.7), 2.347722, 11.914946, 0.9175, 11.886899),
         (
@@ -56,8 +56,8 @@ def load(name):
         ("boston", 0.9, ("raw", "equal_tailed", 0.5), 1.8, 8.027901, 0.9307, 8.365347),
     ],
 )
-def test_choices_pads_and_widths_are_known(
-    name, coverage, base, pad, width, test_coverage, test_width
+def test_bases_quantiles_and_widths_are_known(
+    name, coverage, base, q_hat, width, test_coverage, test_width
 ):
     X, y = load(name)
     order = np.random.default_rng(10_000).permutation(len(y))
@@ -68,17 +68,17 @@ def test_choices_pads_and_widths_are_known(
     )
     source = OutOfBagIntervals(model._fitted, 1)
     ends = source.intervals(source.usable, DEFAULT_KINDS, LEVELS)
-    candidates = Candidates.of_grid(
+    candidates = Candidates.from_grid(
         ends, y[train][source.usable], families=source.families, levels=LEVELS
     )
-    finish = Finish.of(y[train])
-    choice = narrowest(candidates, coverage, finish)
-    assert choice.base == Base(*base)
-    assert_allclose([choice.pad, choice.mean_width], [pad, width], atol=2e-6)
+    postprocess = PostProcess.from_targets(y[train])
+    level = narrowest(candidates, coverage, postprocess)
+    assert level.base == Base(*base)
+    assert_allclose([level.q_hat, level.mean_width], [q_hat, width], atol=2e-6)
     fitted = model._fitted
-    if choice.family == "centred":
+    if level.base.family == "centred":
         object.__setattr__(fitted, "centred", source.centred_forest())
-    found = base_intervals(fitted, X[test].astype(np.float32), [choice.base], 1)
-    lower, upper = padded(found, [choice.pad], finish)[..., 0].T
+    found = base_intervals(fitted, X[test].astype(np.float32), [level.base], 1)
+    lower, upper = postprocess.widen(found, [level.q_hat])[..., 0].T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
     assert_allclose((upper - lower).mean(), test_width, atol=2e-6)

@@ -11,22 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration import (
-    FAMILIES,
-    KINDS,
-    LEVELS,
-    Audit,
-    Calibration,
-    Choice,
-    Finish,
-    Lattice,
-    Level,
-    calibrate_oob,
-    calibrate_split,
-    from_arrays,
-    to_arrays,
-)
-from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._arrays import from_arrays, to_arrays
+from hdiforest.calibration._bases import FAMILIES, LEVELS, Candidates
+from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._postprocess import Lattice, PostProcess
+from hdiforest.calibration._result import Calibration, CrossCheck
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
@@ -42,13 +31,12 @@ def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
 
 
 RECORD, ARGUMENTS = made()
-CHOICES = [level.choice for level in RECORD.levels]
 
 
 def split(**options):
-    """The same rows and bases as of RECORD, padded as new ones."""
+    """The same rows and bases as of RECORD, widened as by new ones."""
     ends, y, y_train, coverages = ARGUMENTS
-    candidates = Candidates.of_grid(ends, y, families=FAMILIES[:2])
+    candidates = Candidates.from_grid(ends, y, families=FAMILIES[:2])
     by_base = np.stack([candidates.ends_of(base) for base in RECORD.bases], axis=-1)
     return calibrate_split(by_base, y, y_train, coverages, bases=RECORD.bases, **options)
 
@@ -66,20 +54,22 @@ def test_a_coverage_is_looked_up_and_others_are_refused():
 def test_the_text_shows_each_coverage_on_a_line():
     lines = repr(RECORD).splitlines()
     assert lines[0] == "Calibration, method oob, 60 rows"
-    assert " ".join(lines[1].split()) == "nominal coverage audit worst of five width chosen"
+    assert (
+        " ".join(lines[1].split()) == "nominal coverage cross check worst of five width intervals"
+    )
     for line, level in zip(lines[2:5], RECORD.levels, strict=True):
-        choice, audit = level.choice, level.audit
+        check, base = level.cross_check, level.base
         assert line.split()[:5] == [
-            f"{choice.coverage:g}",
-            f"{choice.realised:.3f}",
-            f"{audit.coverage:.3f}",
+            f"{level.coverage:g}",
+            f"{level.realised:.3f}",
+            f"{check.coverage:.3f}",
             "±",
-            f"{audit.standard_error:.3f}",
+            f"{check.standard_error:.3f}",
         ]
-        assert f"{choice.family} {choice.kind} {choice.level:g}, pad" in line
+        assert f"{base.family} {base.kind} {base.level:g}, q_hat" in line
     assert lines[5] == RECORD.guarantee
     assert len({line.index("centred") for line in lines[2:5]}) == 1  # aligned
-    assert made(10)[0].levels[2].audit is None
+    assert made(10)[0].levels[2].cross_check is None
     assert "inf" in repr(made(5)[0])
 
 
@@ -108,7 +98,7 @@ def test_guarantees_say_what_holds():
     assert "c + 1 / 61" in plain.guarantee
     sure = split(confidence=0.95)
     assert "confidence of 0.95" in sure.guarantee
-    assert all(a.choice.pad >= b.choice.pad for a, b in zip(sure.levels, plain.levels, strict=True))
+    assert all(a.q_hat >= b.q_hat for a, b in zip(sure.levels, plain.levels, strict=True))
     weighted = split(weights=np.ones(60))
     assert "weights" in weighted.guarantee
     for record in (RECORD, plain, sure, weighted):
@@ -131,7 +121,7 @@ def test_arrays_hold_all(n, lattice):
     assert all(len(array) == 3 for array in arrays.values())
     assert (targets is not None) == (facts["lattice"] is not None)
     assert through_json(record) == record
-    assert np.array_equal(through_json(record).finish.targets, record.finish.targets)
+    assert np.array_equal(through_json(record).postprocess.targets, record.postprocess.targets)
     assert repr(through_json(record)) == repr(record)
     assert (facts["lattice"] is not None) == (lattice and n > 20)
 
@@ -143,8 +133,8 @@ def test_arrays_hold_splits():
 
 
 def test_thirds_without_rows_stay_none():
-    audit = Audit(0.9, 0.01, 0.0, (None, 0.5, 1.0), 0.9)
-    record = replace(RECORD, levels=(Level(CHOICES[0], audit),))
+    check = CrossCheck(0.9, 0.01, 0.0, (None, 0.5, 1.0), 0.9)
+    record = replace(RECORD, levels=(replace(RECORD.levels[0], cross_check=check),))
     assert through_json(record) == record
 
 
@@ -175,8 +165,8 @@ def facts_with(**changed):
         (arrays_with(pad=np.zeros((3, 1))), "pad must be float64"),
         (arrays_with(coverage=np.array(0.5)), "coverage must be float64"),
         (arrays_with(audit=np.zeros((3, 6))), "audit must be float64 with a row"),
-        (array_of("pad", math.nan), "pad must be a number or infinite"),
-        (array_of("pad", -math.inf), "pad must be a number or infinite"),
+        (array_of("pad", math.nan), "q_hat must be a number or infinite"),
+        (array_of("pad", -math.inf), "q_hat must be a number or infinite"),
         (array_of("coverage", 0.0), "coverage must be above 0"),
         (array_of("coverage", math.nan), "coverage must be above 0"),
         (array_of("coverage", 0.95), "coverages must be one or more and ascend"),
@@ -260,9 +250,9 @@ def test_any_fact_gives_a_record_or_one_sentence(name, value):
     st.floats(-1e308, 1e308),
     st.floats(0, 1e308),
 )
-def test_any_finish_that_is_accepted_gives_ordered_ends(base, step, lower, width):
-    finish = Finish(-1e300, 1e300, Lattice(base, step, 1e-6), True)
-    low, high = finish.apply(lower, min(lower + width, 1.7e308))
+def test_any_postprocess_that_is_accepted_gives_ordered_ends(base, step, lower, width):
+    postprocess = PostProcess(-1e300, 1e300, Lattice(base, step, 1e-6), True)
+    low, high = postprocess.apply(lower, min(lower + width, 1.7e308))
     assert np.isnan(low) == np.isnan(high)
     assert low <= high or np.isnan(low)
 
@@ -270,8 +260,5 @@ def test_any_finish_that_is_accepted_gives_ordered_ends(base, step, lower, width
 def test_records_are_checked():
     with pytest.raises(ValueError, match="coverages must be one or more"):
         replace(RECORD, levels=())
-    other = replace(RECORD.levels[0], choice=replace(CHOICES[0], n=7))
-    with pytest.raises(ValueError, match="n must be the same"):
-        replace(RECORD, levels=(other, *RECORD.levels[1:]))
     with pytest.raises(ValueError, match="n must be positive"):
-        Choice(FAMILIES[0], KINDS[0], 0.5, 0.0, 0.5, 0.0, 0.0, 1.0, 0)
+        replace(RECORD, n=0)

@@ -1,4 +1,4 @@
-"""Choice of the base, audit and calibrated intervals, against slow twins; and the exact promise."""
+"""Selection of the base, cross-check and intervals against slow twins; and the exact promise."""
 
 import math
 import warnings
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration import Base, calibrate_oob, calibrate_split
-from hdiforest.calibration._bases import Candidates
-from hdiforest.calibration._postprocess import Finish, nested
+from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._selection import fixed, narrowest, rule_for
 from hdiforest.metrics import interval_score
 
@@ -21,7 +21,7 @@ from .twin import AXES, NAMES, made
 @pytest.mark.parametrize("n", [60, 501])
 @pytest.mark.parametrize("lattice", [False, True])
 @pytest.mark.parametrize("objective", ["width", "interval_score"])
-def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
+def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, objective):
     ends, y = made(n, lattice=lattice)
     coverages = (0.5, 0.9, 0.95)
     found = calibrate_oob(ends, y, y, coverages, objective=objective, **AXES)
@@ -36,10 +36,10 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
     choices, intervals = expected(everything, everything, n)
     lower, upper = np.moveaxis(intervals, 1, 0)
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
-    assert [(*level.choice.base, level.choice.pad) for level in found.levels] == choices
+    assert [(*level.base, level.q_hat) for level in found.levels] == choices
     widths = (upper - lower).mean(axis=0)
-    assert [level.choice.mean_width for level in found.levels] == pytest.approx(widths)
-    assert [level.choice.realised for level in found.levels] == list(inside.mean(axis=0))
+    assert [level.mean_width for level in found.levels] == pytest.approx(widths)
+    assert [level.realised for level in found.levels] == list(inside.mean(axis=0))
     base = np.stack(
         [
             ends[NAMES[0].index(f), NAMES[1].index(k), :, :, NAMES[2].index(c)]
@@ -58,11 +58,11 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
     for j, level in enumerate(found.levels):
         share = inside[:, j].mean()
-        audit = level.audit
-        assert audit.coverage == pytest.approx(share)
-        assert audit.standard_error == pytest.approx(math.sqrt(share * (1 - share) / n))
+        check = level.cross_check
+        assert check.coverage == pytest.approx(share)
+        assert check.standard_error == pytest.approx(math.sqrt(share * (1 - share) / n))
         width = (upper - lower)[:, j]
-        assert audit.mean_width == pytest.approx(width.mean())
+        assert check.mean_width == pytest.approx(width.mean())
         if not lattice:
             order = np.argsort(width)
             points, wide = np.split(inside[order, j], [np.sum(width == 0)])
@@ -71,8 +71,8 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
             if len(points) >= n / 10:
                 bins.append(points.mean())
             # Where 3 or 5 do not divide the rows, a row more may be in the next bin.
-            assert audit.thirds == pytest.approx(thirds, abs=6 / len(wide))
-            assert audit.worst_of_five == pytest.approx(min(bins), abs=10 / len(wide))
+            assert check.thirds == pytest.approx(thirds, abs=6 / len(wide))
+            assert check.worst_of_five == pytest.approx(min(bins), abs=10 / len(wide))
     assert found.method == "oob"
     assert found.n == n
     assert found.coverages == coverages
@@ -81,12 +81,12 @@ def test_choices_intervals_and_audit_equal_their_twins(n, lattice, objective):
 @pytest.mark.parametrize("objective", ["width", "interval_score"])
 def test_each_objective_finds_what_it_is_named_for(objective):
     ends, y = made(900, seed=3)
-    candidates = Candidates.of_grid(ends, y, **AXES)
-    finish = Finish.of(y)
-    chosen = narrowest(candidates, 0.9, finish, objective=objective)
+    candidates = Candidates.from_grid(ends, y, **AXES)
+    postprocess = PostProcess.from_targets(y)
+    chosen = narrowest(candidates, 0.9, postprocess, objective=objective)
     others = [
         narrowest(
-            Candidates.of_grid(
+            Candidates.from_grid(
                 ends[f : f + 1, k : k + 1, ..., c : c + 1],
                 y,
                 families=NAMES[0][f : f + 1],
@@ -94,18 +94,18 @@ def test_each_objective_finds_what_it_is_named_for(objective):
                 levels=NAMES[2][c : c + 1],
             ),
             0.9,
-            finish,
+            postprocess,
         )
         for f in range(2)
         for k in range(2)
         for c in range(3)
     ]
 
-    def loss(choice):
+    def loss(level):
         if objective == "width":
-            return choice.mean_width
-        base = candidates.ends_of(choice.base)
-        lower, upper = finish.apply(base[:, 0] - choice.pad, base[:, 1] + choice.pad)
+            return level.mean_width
+        base = candidates.ends_of(level.base)
+        lower, upper = postprocess.apply(base[:, 0] - level.q_hat, base[:, 1] + level.q_hat)
         return interval_score(y, np.stack([lower, upper], axis=1), 0.9)
 
     assert loss(chosen) == pytest.approx(min(map(loss, others)))
@@ -130,11 +130,11 @@ def test_the_score_and_the_width_may_choose_differently():
 def test_ties_go_to_the_larger_level_and_then_to_the_first():
     ends, y = made(600)
     same = np.broadcast_to(ends[:1, :1, :, :, 1:2], ends.shape)
-    finish = Finish.of(y)
+    postprocess = PostProcess.from_targets(y)
     names = {"families": NAMES[0], "kinds": NAMES[1]}
     for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
-        candidates = Candidates.of_grid(same, y, levels=levels, **names)
-        assert narrowest(candidates, 0.9, finish).base == Base("raw", "hdi", 0.94)
+        candidates = Candidates.from_grid(same, y, levels=levels, **names)
+        assert narrowest(candidates, 0.9, postprocess).base == Base("raw", "hdi", 0.94)
 
 
 def test_below_500_rows_there_is_no_choice():
@@ -170,16 +170,16 @@ def test_all_coverages_have_one_family():
 )
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
     ends, y = made(50, names=(families, kinds, levels))
-    candidates = Candidates.of_grid(ends, y, families=families, kinds=kinds, levels=levels)
-    (choice,) = fixed(candidates, [0.9], Finish.of(y))
-    assert choice.base == expected
+    candidates = Candidates.from_grid(ends, y, families=families, kinds=kinds, levels=levels)
+    (level,) = fixed(candidates, [0.9], PostProcess.from_targets(y))
+    assert level.base == expected
 
 
 def test_negative_pads_narrow_the_intervals():
     ends, y = made(600)
     wide = ends + np.array([-50.0, 50.0])[:, None]
-    found = calibrate_oob(wide, y, y, 0.9, clip=False, **AXES).levels[0].choice
-    assert found.pad < 0
+    found = calibrate_oob(wide, y, y, 0.9, clip=False, **AXES).levels[0]
+    assert found.q_hat < 0
     assert 0.9 <= found.realised <= 0.9 + 2 / 600
 
 
@@ -196,7 +196,7 @@ def test_calibrated_intervals_are_nested(seed, n):
             Base(str(rng.choice(families)), str(rng.choice(kinds)), float(rng.choice(levels)))
             for _ in oob.levels
         ]
-        candidates = Candidates.of_grid(ends, y, **AXES)
+        candidates = Candidates.from_grid(ends, y, **AXES)
         base = np.stack([candidates.ends_of(chosen) for chosen in mixed], axis=-1)
         found = calibrate_split(base, y, y, oob.coverages, bases=mixed)
     intervals = found.intervals(base)
@@ -204,12 +204,12 @@ def test_calibrated_intervals_are_nested(seed, n):
     assert found.bases == tuple(mixed)
 
 
-def test_one_row_and_half_rows_have_no_audit():
+def test_one_row_and_half_rows_have_no_cross_check():
     ends, y = made(1)
     found = calibrate_oob(ends, y, y, 0.5, **AXES)
-    assert found.levels[0].audit is None
+    assert found.levels[0].cross_check is None
     ends, y = made(30)
-    assert calibrate_oob(ends, y, y, 0.95, **AXES).levels[0].audit is None  # 15 of 19 needed
+    assert calibrate_oob(ends, y, y, 0.95, **AXES).levels[0].cross_check is None  # 15 of 19 needed
 
 
 def test_nesting_across_families_costs_no_coverage():
@@ -217,11 +217,11 @@ def test_nesting_across_families_costs_no_coverage():
     ends, y = made(2000, seed=5)
     coverages = (0.5, 0.8, 0.9, 0.95)
     found = calibrate_oob(ends, y, y, coverages, **AXES)
-    alone = [calibrate_oob(ends, y, y, c, **AXES).levels[0].choice for c in coverages]
-    assert (found.bases[0], found.levels[0].choice.pad) == (alone[0].base, alone[0].pad)
+    alone = [calibrate_oob(ends, y, y, c, **AXES).levels[0] for c in coverages]
+    assert (found.bases[0], found.levels[0].q_hat) == (alone[0].base, alone[0].q_hat)
     assert len(set(found.bases)) > 1
     for level in found.levels:
-        assert level.coverage <= level.choice.realised <= level.coverage + 2 / 2000
+        assert level.coverage <= level.realised <= level.coverage + 2 / 2000
 
 
 def test_a_lower_coverage_that_holds_enough_is_only_repeated():
@@ -230,6 +230,6 @@ def test_a_lower_coverage_that_holds_enough_is_only_repeated():
     y = np.tile([0.0, 1.0], n // 2)
     ends = np.broadcast_to(np.array([0.0, 1.0])[:, None], (2, 2, n, 2, 3))
     found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), **AXES)
-    assert [level.choice.realised for level in found.levels] == [1, 1]
+    assert [level.realised for level in found.levels] == [1, 1]
     intervals = found.intervals(np.stack([ends[0, 0, ..., 0]] * 2, axis=-1))
     np.testing.assert_array_equal(intervals, ends[0, 0, ..., :2])

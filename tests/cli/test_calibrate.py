@@ -81,10 +81,10 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
     for j, level in enumerate(expected.calibration_.levels):
         line = next(line for line in table.splitlines() if line.startswith(f"{LEVELS[j]:g} "))
         cells = line.replace(" ± ", "±").split()
-        if level.audit is not None:
-            assert cells[1].startswith(f"{level.audit.coverage:.3f}±")
+        if level.cross_check is not None:
+            assert cells[1].startswith(f"{level.cross_check.coverage:.3f}±")
         assert cells[2:] == [
-            significant(level.choice.mean_width),
+            significant(level.mean_width),
             f"{coverage_score(TRAIN['target'], hdi[..., j]):.3f}",
             significant(mean_width_score(hdi[..., j])),
         ]

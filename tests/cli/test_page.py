@@ -78,10 +78,10 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     calibration = HDIForestRegressor.load(folder / "model.hdi").calibration_
     for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells[1:6], strict=True):
         ends, found = model.oob_interval(level), calibration.level(level)
-        error = f"{100 * found.audit.standard_error:.1f}"
+        error = f"{100 * found.cross_check.standard_error:.1f}"
         assert own == [
             f"{100 * level:g} %",
-            f"{100 * found.audit.coverage:.1f} % ± {error}",
+            f"{100 * found.cross_check.coverage:.1f} % ± {error}",
             significant(found.mean_width),
             f"{100 * coverage_score(y, ends):.1f} %",
             significant(np.diff(ends).mean()),

@@ -489,16 +489,16 @@ def test_out_of_bag_displays_draw_what_the_model_says_of_its_rows(calibrated, ro
     np.testing.assert_array_equal(inner.mean_width, outer.mean_width)
 
 
-def test_out_of_bag_calibration_shows_the_audit(calibrated, model, rows):
+def test_out_of_bag_calibration_shows_the_cross_check(calibrated, model, rows):
     y = rows[1]
     found = CalibrationDisplay.from_out_of_bag(calibrated)
     raw = coverage_score(y, calibrated.oob_interval([0.5, 0.8, 0.9], kind="hdi"))
     np.testing.assert_array_equal(found.realised["HDI, out of bag"], raw)
-    audits = [level.audit.coverage for level in calibrated.calibration_.levels]
-    np.testing.assert_array_equal(found.realised["calibrated, audit"], audits)
+    shares = [level.cross_check.coverage for level in calibrated.calibration_.levels]
+    np.testing.assert_array_equal(found.realised["calibrated, cross-check"], shares)
     assert found.n_rows == calibrated.calibration_.n
     more = CalibrationDisplay.from_out_of_bag(calibrated, coverages=[0.9, 0.7])
-    np.testing.assert_array_equal(more.realised["calibrated, audit"], [np.nan, audits[2]])
+    np.testing.assert_array_equal(more.realised["calibrated, cross-check"], [np.nan, shares[2]])
     assert list(CalibrationDisplay.from_out_of_bag(model).realised) == ["HDI, out of bag"]
 
 

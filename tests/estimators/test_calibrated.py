@@ -21,7 +21,7 @@ from hdiforest import (
     WidthDisplay,
     from_leaves,
 )
-from hdiforest.calibration import Finish
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.metrics import (
     coverage_score,
     coverage_scorer,
@@ -331,7 +331,7 @@ def test_rows_without_weight_do_not_count():
     model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
     model.calibrate(0.9)
     assert model.calibration_.n <= 700
-    assert model.calibration_.finish.high == Y_TRAIN[:700].max()
+    assert model.calibration_.postprocess.high == Y_TRAIN[:700].max()
 
 
 def test_heavy_rows_that_are_never_out_of_bag_are_missed():
@@ -353,8 +353,8 @@ def test_sample_weights_are_weights_of_the_scores():
     forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
     model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
     for level in model.calibration_.levels:
-        assert level.choice.realised == pytest.approx(level.coverage, abs=0.01)
-        assert level.audit.coverage == pytest.approx(level.coverage, abs=0.03)
+        assert level.realised == pytest.approx(level.coverage, abs=0.01)
+        assert level.cross_check.coverage == pytest.approx(level.coverage, abs=0.03)
     X_new, y_new, weights_new = two_kinds_of_rows(np.random.default_rng(5), 2000)
     intervals = model.predict_interval(X_new, [0.8, 0.9])
     shares = coverage_score(y_new, intervals, sample_weight=weights_new)
@@ -508,7 +508,7 @@ def test_clip_is_a_boolean(clip, model, monkeypatch):
         lambda: model.calibrate(clip=clip),
         lambda: model.calibrate(method="split", X=X_NEW, y=Y_NEW, clip=clip),
         lambda: leaves.calibrate(X_NEW, Y_NEW, clip=clip),
-        lambda: Finish.of(Y_NEW, clip=clip),
+        lambda: PostProcess.from_targets(Y_NEW, clip=clip),
     ):
         with pytest.raises(ValueError, match=f"clip must be True or False, got {clip!r}"):
             call()

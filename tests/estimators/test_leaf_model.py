@@ -334,7 +334,7 @@ def test_calibrated_intervals_are_padded_ones():
     raw = model.predict_interval(X_LATER, 0.8, kind="equal_tailed")
     assert model.calibrate(X_NEW, Y_NEW, (0.5, 0.9)) is model
     found = model.predict_interval(X_LATER, [0.9, 0.5])
-    pads = [level.choice.pad for level in model.calibration_.levels]
+    pads = [level.q_hat for level in model.calibration_.levels]
     for j, pad in enumerate(reversed(pads)):
         lower = np.maximum(raw[:, 0] - pad, Y.min())
         assert_allclose(found[:, 0, j], np.minimum(lower, raw.mean(axis=1)), rtol=1e-12)
@@ -351,7 +351,7 @@ def test_another_base_and_confidence():
     model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6), confidence=0.95)
     assert model.calibration_.bases == (("raw", "hdi", 0.6),)
     plain = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6))
-    assert model.calibration_.levels[0].choice.pad >= plain.calibration_.levels[0].choice.pad
+    assert model.calibration_.levels[0].q_hat >= plain.calibration_.levels[0].q_hat
 
 
 def test_pads_are_stored_and_forgotten(tmp_path):
@@ -399,7 +399,7 @@ def test_refused_calibrations():
         ((X_NEW, Y_NEW, 90), {}, "coverage must be above 0 and below 1, got 90"),
         ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi', 'equal_tailed' or "),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
-        ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "levels must lie between 0 and 1"),
+        ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
         ((X_NEW, Y_NEW), {"confidence": 2}, "confidence must be above 0"),
     ]
     for arguments, options, message in wrong:

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
-from hdiforest.calibration import Base
+from hdiforest.calibration._bases import Base
 from hdiforest.metrics import coverage_score
 
 from ..calibration import twin as calibration_twin
@@ -130,7 +130,7 @@ def with_bases(model, *bases):
     """The model with other bases under the pads of its calibration."""
     fitted = model._fitted
     levels = [
-        replace(level, choice=replace(level.choice, **base._asdict()))
+        replace(level, base=base)
         for level, base in zip(fitted.calibration.levels, bases, strict=True)
     ]
     model._fitted = replace(fitted, calibration=replace(fitted.calibration, levels=tuple(levels)))
@@ -155,8 +155,8 @@ def test_calibrated_intervals_by_definition(weights, method):
     for i in range(0, N, 4):
         lower, upper, ends = np.inf, -np.inf, []
         for level in model.calibration_.levels:
-            low, high = base_by_definition(weights, forest, i, level.choice.base)
-            pad = level.choice.pad
+            low, high = base_by_definition(weights, forest, i, level.base)
+            pad = level.q_hat
             low, high = calibration_twin.finish(low - pad, high + pad, Y)
             lower, upper = min(lower, low), max(upper, high)
             ends.append([lower, upper])

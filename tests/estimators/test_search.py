@@ -63,12 +63,12 @@ def test_it_keeps_the_forest_with_the_narrowest_calibrated_intervals(search):
     for forest in search.results_["forest"]:
         assert forest.random_state is not None
         model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
-        widths.append(model.calibration_.levels[0].choice.mean_width)
+        widths.append(model.calibration_.levels[0].mean_width)
     assert search.results_["width"] == widths
     assert search.best_index_ == np.argmin(widths) > 0
     assert type(search.best_estimator_) is HDIForestRegressor
     assert search.calibration_ is search.best_estimator_.calibration_
-    assert search.calibration_.levels[0].choice.mean_width == min(widths)
+    assert search.calibration_.levels[0].mean_width == min(widths)
 
 
 def test_the_intervals_of_new_rows_cover_what_they_say(search):
@@ -80,7 +80,14 @@ def test_the_intervals_of_new_rows_cover_what_they_say(search):
 def test_results_are_a_table(search):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(search.results_)
-    assert list(table) == ["forest", "width", "interval_score", "coverage", "audit", "seconds"]
+    assert list(table) == [
+        "forest",
+        "width",
+        "interval_score",
+        "coverage",
+        "cross_check",
+        "seconds",
+    ]
     assert [type(forest) for forest in table["forest"]] == [
         RandomForestRegressor,
         RandomForestRegressor,
@@ -88,7 +95,7 @@ def test_results_are_a_table(search):
     ]
     assert not any(hasattr(forest, "estimators_") for forest in table["forest"])
     assert_allclose(table["coverage"], 0.9, atol=0.005)
-    assert_allclose(table["audit"], 0.9, atol=0.05)
+    assert_allclose(table["cross_check"], 0.9, atol=0.05)
     assert (table["seconds"] > 0).all()
 
 

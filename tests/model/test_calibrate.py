@@ -43,7 +43,7 @@ def test_a_model_predicts_them_for_new_rows_and_out_of_bag():
 def test_a_calibration_can_choose_them_and_is_kept(tmp_path, family, options, mean):
     model = imported(**options)
     model.calibrate((0.8, 0.9), kinds=("smoothed_hdi",), mean=mean, random_state=0)
-    bases = [level.choice.base for level in model.calibration_.levels]
+    bases = [level.base for level in model.calibration_.levels]
     assert {base.kind for base in bases} == {"smoothed_hdi"}
     # Raw ones of all rows compete with the centred.
     assert {base.family for base in bases} <= {"raw", family}
@@ -58,9 +58,9 @@ def test_a_calibration_can_choose_them_and_is_kept(tmp_path, family, options, me
 
 def test_they_compete_with_the_other_kinds():
     model = imported().calibrate(0.9)
-    without = model.calibration_.levels[0].choice
+    without = model.calibration_.levels[0]
     model.calibrate(0.9, kinds=("hdi", "equal_tailed", "smoothed_hdi"))
-    assert model.calibration_.levels[0].choice.mean_width <= without.mean_width
+    assert model.calibration_.levels[0].mean_width <= without.mean_width
 
 
 def test_split_and_cross_validated_calibrations_take_them():

@@ -277,7 +277,7 @@ def test_ends_of_decimals_are_training_targets(method, tmp_path):
     for each in (model, loaded, pickle.loads(pickle.dumps(model))):
         ends = each.predict_interval(LINES[0][0], [0.5, 0.8])
         assert np.isin(ends, steps).all()
-        assert each.calibration_.finish.targets.tolist() == np.unique(steps).tolist()
-    kept = loaded.calibration_.finish.targets
+        assert each.calibration_.postprocess.targets.tolist() == np.unique(steps).tolist()
+    kept = loaded.calibration_.postprocess.targets
     path.write_bytes(b"")  # what maps the file may not be read any more
     assert kept.tolist() == np.unique(steps).tolist()

@@ -17,7 +17,7 @@ from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.typing import Kind
-from hdiforest.calibration import KINDS
+from hdiforest.calibration._bases import KINDS
 from hdiforest.calibration._selection import OBJECTIVES
 
 _MOST = 2**32 - 1  # as a seed may be

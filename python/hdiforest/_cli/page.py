@@ -24,7 +24,7 @@ from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._result import Record
+from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import BLUE, axes_for, out_of_bag_of, percent, plain, plain_numbers
 
@@ -172,7 +172,7 @@ def write_page(
 def _coverage(
     levels: Sequence[float],
     record: OutOfBagRecord | None,
-    calibration: Record | None,
+    calibration: CalibrationResult | None,
     not_calibrated: str,
 ) -> str:
     shown = "<h2>Coverage and width by level</h2>"
@@ -205,17 +205,17 @@ def _coverage(
     if calibration is None:
         return shown
     thirds = [
-        [f"{100 * level.coverage:g} %", *map(_share, level.audit.thirds)]
+        [f"{100 * level.coverage:g} %", *map(_share, level.cross_check.thirds)]
         for level in calibration.levels
-        if level.audit is not None
+        if level.cross_check is not None
     ]
     shown += (
-        "<p>Calibrated coverage is an audit: of intervals that were chosen and padded on other "
-        f"rows, ± its standard error. {_text(calibration.guarantee)}</p>"
+        "<p>Calibrated coverage is a cross-check: of intervals that were selected and widened by "
+        f"other rows, ± its standard error. {_text(calibration.guarantee)}</p>"
     )
     if thirds:
         shown += (
-            "<h2>Calibrated coverage by width</h2><p>The same audit, for the rows with the "
+            "<h2>Calibrated coverage by width</h2><p>The same cross-check, for the rows with the "
             "narrowest third of the intervals, the middle one, and the widest.</p>"
         )
         shown += _table(["level", "narrow", "middle", "wide"], thirds)
@@ -227,13 +227,13 @@ def _raw(record: OutOfBagRecord, level: float) -> list[str]:
     return [_share(share), significant(width)]
 
 
-def _calibrated(calibration: Record, level: float) -> list[str]:
+def _calibrated(calibration: CalibrationResult, level: float) -> list[str]:
     if not calibration.has(level):
         return ["-", "-"]
     found = calibration.level(level)
     share = "-"
-    if found.audit is not None:
-        share = f"{_share(found.audit.coverage)} ± {100 * found.audit.standard_error:.1f}"
+    if (check := found.cross_check) is not None:
+        share = f"{_share(check.coverage)} ± {100 * check.standard_error:.1f}"
     return [share, significant(found.mean_width)]
 
 

@@ -23,14 +23,14 @@ from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._result import Record
+from hdiforest.calibration._result import CalibrationResult
 
 Rows = NDArray[np.float32] | NDArray[np.float64]
 
 
-def calibration_of(model: HDIForestRegressor) -> Record | None:
+def calibration_of(model: HDIForestRegressor) -> CalibrationResult | None:
     """Return the calibration of a model, None without one."""
-    calibration: Record | None = getattr(model, "calibration_", None)
+    calibration: CalibrationResult | None = getattr(model, "calibration_", None)
     return calibration
 
 

@@ -23,7 +23,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.optional import MissingPackageError, need
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration._result import Record
+from hdiforest.calibration._result import CalibrationResult
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
@@ -330,7 +330,7 @@ def _range(atoms: NDArray[np.float64]) -> dict[str, Any]:
     return {"min": float(atoms[0]), "max": float(atoms[-1]), "n_distinct": len(atoms)}
 
 
-def _levels(calibration: Record) -> str:
+def _levels(calibration: CalibrationResult) -> str:
     return ", ".join(f"{coverage:g}" for coverage in calibration.coverages)
 
 

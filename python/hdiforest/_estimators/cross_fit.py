@@ -18,7 +18,9 @@ from hdiforest._model.calibrate import Settings, calibrated_if_possible
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import fold_intervals
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration import Calibration, CrossCalibration, Finish, cross_calibration
+from hdiforest.calibration._calibrate import calibrate_cross
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._result import Calibration, CrossCalibration
 
 
 def fold_rows(
@@ -118,7 +120,7 @@ def cross_fitted(
             warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
             model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
         forest = calibrated_if_possible(model._fitted, settings, n_threads)
-        if _has_infinite_pads(forest):
+        if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
         steps.append(model._steps)
@@ -131,15 +133,15 @@ def cross_fitted(
         targets.append(rows.y[held_out[finite]])
         if weights is not None:
             weigh.append(weights[held_out[finite]])
-    finish = Finish.of(rows.y[rows.has_weight], clip=settings.clip)
-    calibration = cross_calibration(
-        ends, targets, settings.coverages, finish, grouped=grouped, weights=weigh or None
+    postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
+    calibration = calibrate_cross(
+        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=weigh or None
     )
     return calibration, tuple(forests), tuple(steps)
 
 
-def _has_infinite_pads(forest: FittedForest) -> bool:
+def _has_infinite_intervals(forest: FittedForest) -> bool:
     calibration = forest.calibration
     return isinstance(calibration, Calibration) and not all(
-        np.isfinite(level.choice.pad) for level in calibration.levels
+        np.isfinite(level.q_hat) for level in calibration.levels
     )

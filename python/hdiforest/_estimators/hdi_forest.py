@@ -50,15 +50,20 @@ from hdiforest._model.training_hint import TrainingRowsHint, digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names
-from hdiforest._utils.checks import check_flag, check_name, check_names
+from hdiforest._utils.checks import (
+    check_choice,
+    check_flag,
+    check_names,
+    check_targets,
+    checked_coverages,
+    one_share,
+)
 from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.random_state import checked_random_state, checked_seed
 from hdiforest._utils.typing import Kind
 from hdiforest._utils.warnings import callers_level
-from hdiforest.calibration import DEFAULT_KINDS, KINDS, Calibration, CrossCalibration
-from hdiforest.calibration._bases import BaseKind, checked_targets
-from hdiforest.calibration._result import check_confidence
-from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._bases import DEFAULT_KINDS, KINDS, BaseKind
+from hdiforest.calibration._result import Calibration, CrossCalibration
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 from hdiforest.serving import _model_file as model_file
 
@@ -318,7 +323,7 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             self._fitted = self._cross_fitted(fitted, settings, cv, groups)
         else:
             rows = concatenated(block.rows for block in checked_blocks(self, X, fitted))
-            targets = checked_targets("y", cast("ArrayLike", y))
+            targets = check_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrated_by_split(
@@ -485,12 +490,12 @@ def _check_arguments(
     mean: Any,
     max_rows: int,
 ) -> None:
-    check_name("method", method, METHODS)
+    check_choice("method", method, METHODS)
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     checked_coverages(coverage)
     check_names("kinds", kinds, KINDS)
-    check_name("objective", objective, OBJECTIVES)
+    check_choice("objective", objective, OBJECTIVES)
     check_mean(mean, fitted.training_rows)
     if method == "jackknife+" and fitted.weights == "monotonic":
         raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
@@ -517,7 +522,7 @@ def _check_rows_and_folds(
             "sides; use method='cv+', or 'split' with rows of groups that took no part in the fit"
         )
     if confidence is not None:
-        check_confidence(confidence)
+        one_share("confidence", confidence)
 
 
 class HDIForestRegressor(

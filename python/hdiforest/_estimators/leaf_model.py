@@ -26,12 +26,13 @@ from hdiforest._model.calibrate import DEFAULT_COVERAGES
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names
 from hdiforest._utils.blocks import all_leaves, leaves_by_block, n_rows_of
-from hdiforest._utils.checks import check_flag
+from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Kind
-from hdiforest.calibration import Base, Calibration, calibrate_split, from_arrays, to_arrays
-from hdiforest.calibration._bases import BaseKind, check_base, checked_targets
-from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._arrays import from_arrays, to_arrays
+from hdiforest.calibration._bases import Base, BaseKind, check_base
+from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._result import Calibration
 from hdiforest.serving import _leaf_file as leaf_file
 from hdiforest.serving._pickling import State, index_from_state, index_state
 
@@ -107,7 +108,7 @@ class CalibratedLeaves(ConditionalDistributions):
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
         check_flag("clip", clip)
-        shares, targets = checked_coverages(coverage), checked_targets("y", y)
+        shares, targets = checked_coverages(coverage), check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         chosen = Base("raw", *base)

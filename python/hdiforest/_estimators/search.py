@@ -18,13 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.rows import one_column_as_1d
 from hdiforest._tables.frames import Output, as_table
-from hdiforest._utils.checks import alternatives, check_name
+from hdiforest._utils.checks import alternatives, check_choice, checked_coverages
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Interpolation, Kind
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration import Calibration, CrossCalibration, Level
-from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._result import Calibration, CrossCalibration, FixedLevel
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -69,9 +68,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         Its position in the list of forests.
     results_ : dict of lists
         "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
-        calibrated intervals out of bag, "audit" (coverage of rows that neither chose nor padded;
-        NaN if rows are too few), "interval_score", and "seconds" of fit
-        and calibration. ``pandas.DataFrame`` makes a table of it.
+        calibrated intervals out of bag, "cross_check" (coverage of rows that neither selected
+        nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
+        calibration. ``pandas.DataFrame`` makes a table of it.
     calibration_ : hdiforest.calibration.Calibration
         That of `best_estimator_`.
     n_features_in_ : int
@@ -150,7 +149,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         forests = self._candidates()
         _check_forests(forests)
         _check_coverage(self.coverage)
-        check_name("objective", self.objective, OBJECTIVES)
+        check_choice("objective", self.objective, OBJECTIVES)
         X = as_table(X)
         if y is not None:
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
@@ -282,7 +281,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:
-        """What was chosen to calibrate the best model, its pad, and an audit."""
+        """The calibration of the best model."""
         return self._best().calibration_
 
     @property
@@ -347,13 +346,13 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
                 f"forests[{index}], {given!r}, cannot be calibrated on "
                 f"{model.n_training_rows_} sample(s): {error}"
             ) from error
-        level = cast("Level", model.calibration_.levels[0])
+        level = cast("FixedLevel", model.calibration_.levels[0])
         entry = {
             "forest": forest,
-            "width": level.choice.mean_width,
-            "interval_score": level.choice.interval_score,
-            "coverage": level.choice.realised,
-            "audit": np.nan if level.audit is None else level.audit.coverage,
+            "width": level.mean_width,
+            "interval_score": level.interval_score,
+            "coverage": level.realised,
+            "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
         }
         return model, entry | {"seconds": time.perf_counter() - start}
 

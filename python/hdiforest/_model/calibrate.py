@@ -13,19 +13,11 @@ from numpy.typing import NDArray
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration import (
-    DEFAULT_KINDS,
-    FIXED_RAW,
-    LEVELS,
-    Calibration,
-    Finish,
-    Level,
-    calibrate_oob,
-    calibrate_split,
-    cross_calibration,
-)
-from hdiforest.calibration._bases import BaseKind, Candidates
-from hdiforest.calibration._scores import rows_needed
+from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, LEVELS, BaseKind, Candidates
+from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import rows_needed
+from hdiforest.calibration._result import Calibration, FixedLevel
 from hdiforest.calibration._selection import Objective, narrowest
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -54,7 +46,7 @@ class Settings:
 
 
 def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
-    """Return the forest with intervals chosen and padded on its training rows.
+    """Return the forest with intervals selected and widened on its training rows.
 
     Raises
     ------
@@ -69,7 +61,7 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
 def _calibrated_on(
     source: OutOfBagIntervals, fitted: FittedForest, settings: Settings
 ) -> FittedForest:
-    """Return the forest with intervals chosen and padded on the usable rows of a source."""
+    """Return the forest with intervals selected and widened on the usable rows of a source."""
     chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
     ends = source.intervals(chosen, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
@@ -113,11 +105,11 @@ def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
 
 def further_level(
     fitted: FittedForest, calibration: Calibration, coverage: float, n_threads: int
-) -> Level:
+) -> FixedLevel:
     """Calibrate one more coverage out of bag; nothing is chosen.
 
-    Its base is that of the next higher coverage, or of the highest, and its pad is no larger: so
-    it fits between the others, whose intervals stay as they are.
+    Its base is that of the next higher coverage, or of the highest, and its conformal quantile is
+    no larger: so it fits between the others, whose intervals stay as they are.
 
     Parameters
     ----------
@@ -136,25 +128,26 @@ def further_level(
     """
     n_lower = sum(each.coverage < coverage for each in calibration.levels)
     higher = calibration.levels[n_lower] if n_lower < len(calibration.levels) else None
-    base = (higher or calibration.levels[-1]).choice.base
+    base = (higher or calibration.levels[-1]).base
     source = OutOfBagIntervals(fitted, n_threads)
     rows = _chosen_rows(source.usable, calibration.n, 0)
     ends = source.by_base(rows, [*calibration.bases[:n_lower], base])
     finite = np.isfinite(ends).all(axis=(1, 2))
     with_ends = rows[finite]
     weights = _weights_of(source.rows, with_ends)
-    candidates = Candidates.of([base], ends[finite, :, -1:], source.rows.y[with_ends], weights)
+    candidates = Candidates.from_bases(
+        [base], ends[finite, :, -1:], source.rows.y[with_ends], weights
+    )
     if n_lower > 0:
         lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
         candidates = replace(candidates, inner=lower[..., -1])
-    choice = narrowest(candidates, coverage, calibration.finish)
-    if not np.isfinite(choice.pad):
+    level = narrowest(candidates, coverage, calibration.postprocess)
+    if not np.isfinite(level.q_hat):
         raise ValueError(
             f"coverage {coverage:g} needs {rows_needed(coverage)} calibration rows, and there are "
-            f"{choice.n}; ask for a lower one, or for kind='hdi', which is not calibrated"
+            f"{len(with_ends)}; ask for a lower one, or for kind='hdi', which is not calibrated"
         )
-    pad = choice.pad if higher is None else min(choice.pad, higher.choice.pad)
-    return Level(replace(choice, pad=pad, n=calibration.n), None)
+    return level if higher is None else replace(level, q_hat=min(level.q_hat, higher.q_hat))
 
 
 def calibrated_if_possible(
@@ -187,7 +180,7 @@ def calibrated_by_split(
     confidence: float | None,
     n_threads: int,
 ) -> FittedForest:
-    """Return the forest with bases chosen out of bag, if so, and pads from rows of their own.
+    """Return the forest with bases selected out of bag, if so, and widened by rows of their own.
 
     Raises
     ------
@@ -242,11 +235,11 @@ def calibrated_by_jackknife(
         np.asarray(cast("NDArray[Any]", source.counts)[chosen] > 0),
     )
     ends = jackknife.own_intervals(source.leaves[chosen], n_threads)
-    calibration = cross_calibration(
+    calibration = calibrate_cross(
         list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
         list(rows.y[chosen, np.newaxis]),
         settings.coverages,
-        Finish.of(rows.y[rows.has_weight], clip=settings.clip),
+        PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip),
         method="jackknife+",
         weights=None
         if rows.sample_weight is None

@@ -14,7 +14,8 @@ from hdiforest._model.residuals import CentredForest
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration import FIXED_RAW, Base, Calibration, CrossCalibration, Level
+from hdiforest.calibration._bases import FIXED_RAW, Base
+from hdiforest.calibration._result import Calibration, CrossCalibration, FixedLevel
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 
@@ -82,7 +83,7 @@ class FittedForest:
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
-    further_levels: dict[float, Level] = field(default_factory=dict, init=False, repr=False)
+    further_levels: dict[float, FixedLevel] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
@@ -116,7 +117,7 @@ class FittedForest:
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
         calibration = cast("Calibration", self.calibration)
-        n_finite = sum(np.isfinite(level.choice.pad) for level in calibration.levels)
+        n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
         return self.with_first_coverages(n_finite) if n_finite else self.uncalibrated()
 
     def _check_folds(self) -> None:

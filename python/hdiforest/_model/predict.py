@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._model.calibrate import USUAL_LEVEL, further_level
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._utils.checks import shares
+from hdiforest._utils.checks import checked_coverages, shares
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration import FIXED_RAW, Calibration, CrossCalibration
-from hdiforest.calibration._result import Record
-from hdiforest.calibration._scores import checked_coverages
+from hdiforest.calibration._bases import FIXED_RAW
+from hdiforest.calibration._result import Calibration, CalibrationResult, CrossCalibration
 
 Rows = NDArray[np.floating[Any]]
 
@@ -209,8 +208,8 @@ def calibrated_out_of_bag_intervals(
 ) -> Array:
     """Return intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
-    From the base intervals of the trees that did not draw the row, which pads and `Finish` change
-    as those of new rows. NaN for rows that no such tree has a base interval for.
+    From the base intervals of the trees that did not draw the row, widened and post-processed as
+    those of new rows. NaN for rows that no such tree has a base interval for.
 
     Raises
     ------
@@ -289,7 +288,7 @@ def _options_again(fitted: FittedForest) -> dict[str, str]:
 
 def _why_no_further(fitted: FittedForest) -> str | None:
     """Say why no further coverage can be calibrated; None if it can be, out of bag."""
-    calibration = cast("Record", fitted.calibration)
+    calibration = cast("CalibrationResult", fitted.calibration)
     if calibration.method != "oob":
         return f"the model was calibrated by {calibration.method!r}"
     if fitted.training_rows is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.typing import Array
 
@@ -18,10 +18,11 @@ def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> 
         raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
 
 
-def check_name(argument: str, given: object, known: Collection[str]) -> None:
-    """Raise ValueError unless the name is known."""
-    if not (isinstance(given, str) and given in known):
-        raise ValueError(f"{argument} must be {alternatives(map(repr, known))}, got {given!r}")
+def check_choice(argument: str, given: object, known: Iterable[str | None]) -> None:
+    """Raise ValueError unless it is one of the words, or None where that is among them."""
+    words = tuple(known)
+    if not (given is None or isinstance(given, str)) or given not in words:
+        raise ValueError(f"{argument} must be {alternatives(map(repr, words))}, got {given!r}")
 
 
 def check_flag(argument: str, given: object) -> None:
@@ -66,17 +67,62 @@ def shares(name: str, given: Any, *, one: bool = False) -> Array:
 
 def one_share(name: str, given: Any) -> float:
     """Return one coverage above 0 and below 1."""
-    found = shares(name, given)
-    if found.ndim > 0:
+    if np.ndim(given) > 0 or isinstance(given, str | bool | None):
         raise ValueError(f"{name} must be one number above 0 and below 1, got {given!r}")
-    return float(found)
+    return float(shares(name, given))
 
 
-def check_choice(name: str, given: object, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless the argument `name` is one of the words allowed."""
-    if given not in allowed:
-        words = alternatives(repr(word) for word in allowed)
-        raise ValueError(f"{name} must be {words}, got {given!r}")
+def checked_coverages(given: Any) -> tuple[float, ...]:
+    """Return distinct coverages, ascending, at least one, of a number or a list of numbers."""
+    coverages = np.sort(shares("coverage", given).reshape(-1))
+    if len(coverages) == 0 or (np.diff(coverages) == 0).any():
+        raise ValueError(f"coverage must be one or more distinct numbers, got {given!r}")
+    return tuple(coverages.tolist())
+
+
+def check_whole_number(name: str, given: object, least: int = 1) -> int:
+    """Return a whole number from the least on; True and False are none."""
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} must be a whole number from {least} on, got {given!r}")
+    return int(given)
+
+
+def check_targets(name: str, given: ArrayLike) -> Array:
+    """Return finite targets, (n,), at least one."""
+    y = reals(name, given)
+    if y.ndim != 1 or len(y) == 0:
+        raise ValueError(f"{name} must have shape (n,) with n > 0, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"{name} must be finite, got {count_rows(~np.isfinite(y))} that are not")
+    return y
+
+
+def check_weights(name: str, given: ArrayLike, n: int, *, positive: bool = False) -> Array:
+    """Return weights of n rows, (n,): finite, not negative and not all zero, or all positive."""
+    weights = reals(name, given)
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {weights.shape}")
+    finite = np.isfinite(weights).all()
+    if positive and not (finite and (weights > 0).all()):
+        raise ValueError(f"{name} must be finite and positive")
+    if not (finite and (weights >= 0).all() and (weights > 0).any()):
+        raise ValueError(f"{name} must be finite, not negative, and not all zero")
+    return weights
+
+
+def require_columns(what: str, names: Collection[str], wanted: Iterable[str]) -> None:
+    """Raise ValueError unless the names of columns hold all that are wanted."""
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(
+            f"{what} has no column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; it has "
+            f"{', '.join(names)}"
+        )
+
+
+def count_rows(bad: NDArray[np.bool_]) -> str:
+    """Say how many of the rows are bad."""
+    return f"{int(bad.sum())} of {len(bad)} rows"
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
-from hdiforest._utils.checks import check_name, percentage_hint
+from hdiforest._utils.checks import check_choice, percentage_hint
 from hdiforest._utils.warnings import Instead, hints_of
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
@@ -115,7 +115,7 @@ def quantile_views(
     check_is_fitted(model)
     if model.n_outputs_ > 1:
         raise ValueError(f"model must have one target, got one with {model.n_outputs_}")
-    check_name("kind", kind, KINDS)
+    check_choice("kind", kind, KINDS)
     is_number = isinstance(confidence_level, Real)
     if not is_number or not 0 < confidence_level < 1:
         hint = percentage_hint(confidence_level, lambda level: level < 1) if is_number else ""

@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._cross import METHODS, CrossCalibration, CrossLevel
-from hdiforest.calibration._postprocess import Finish, Lattice
-from hdiforest.calibration._result import Audit, Calibration, Level
-from hdiforest.calibration._selection import Choice
+from hdiforest.calibration._bases import Base
+from hdiforest.calibration._postprocess import Lattice, PostProcess
+from hdiforest.calibration._result import (
+    CROSS_METHODS,
+    Calibration,
+    CrossCalibration,
+    CrossCheck,
+    FixedLevel,
+    Level,
+)
 
-_COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")  # of Choice
+_COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
 
 
 N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
@@ -41,23 +47,29 @@ def _fixed_to_arrays(calibration: Calibration) -> tuple[dict[str, Array], dict[s
     -------
     arrays : dict
         coverage, level, pad, mean_width, interval_score and realised, each (k,) float64; audit,
-        (k, 7) float64: the numbers of `Audit` in their order, with NaN for None; and, if there is
-        a lattice, the training targets on it, (m,) float64.
+        (k, 7) float64: the numbers of `CrossCheck` in their order, with NaN for None; and, if there
+        is a lattice, the training targets on it, (m,) float64.
     facts : dict
         Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
     """
-    choices = [level.choice for level in calibration.levels]
-    arrays = {name: np.array([getattr(c, name) for c in choices]) for name in _COLUMNS}
-    arrays["audit"] = np.array([audit_row(level.audit) for level in calibration.levels])
-    arrays |= finish_arrays(calibration.finish)
+    levels = calibration.levels
+    numbers = [
+        (each.coverage, each.base.level, each.q_hat, each.mean_width, each.interval_score,
+         each.realised)
+        for each in levels
+    ]  # fmt: skip
+    columns = np.array(numbers, dtype=np.float64).T
+    arrays = {name: column.copy() for name, column in zip(_COLUMNS, columns, strict=True)}
+    arrays["audit"] = np.array([audit_row(level.cross_check) for level in levels])
+    arrays |= finish_arrays(calibration.postprocess)
     facts = {
         "method": calibration.method,
         "confidence": calibration.confidence,
         "weighted": calibration.weighted,
         "n": calibration.n,
-        "families": [choice.family for choice in choices],
-        "kinds": [choice.kind for choice in choices],
-        **finish_facts(calibration.finish),
+        "families": [level.base.family for level in levels],
+        "kinds": [level.base.kind for level in levels],
+        **finish_facts(calibration.postprocess),
     }
     return arrays, facts
 
@@ -97,14 +109,14 @@ def _fixed_from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, A
     finish = finish_of(facts, arrays.get("targets"))
     columns = {name: arrays[name].tolist() for name in _COLUMNS}
     levels = tuple(
-        Level(
-            Choice(
-                facts["families"][i],
-                facts["kinds"][i],
-                **{name: column[i] for name, column in columns.items()},
-                n=n,
-            ),
+        FixedLevel(
+            columns["coverage"][i],
+            columns["mean_width"][i],
+            columns["realised"][i],
             audit_of(arrays["audit"][i].tolist()),
+            Base(facts["families"][i], facts["kinds"][i], columns["level"][i]),
+            columns["pad"][i],
+            columns["interval_score"][i],
         )
         for i in range(k)
     )
@@ -112,12 +124,13 @@ def _fixed_from_arrays(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, A
         facts["method"],
         levels,
         finish,
+        n,
         None if confidence is None else _number("confidence", confidence),
         facts["weighted"],
     )
 
 
-def finish_facts(finish: Finish) -> dict[str, Any]:
+def finish_facts(finish: PostProcess) -> dict[str, Any]:
     """Return a finish as facts."""
     return {
         "low": finish.low,
@@ -127,19 +140,19 @@ def finish_facts(finish: Finish) -> dict[str, Any]:
     }
 
 
-def finish_arrays(finish: Finish) -> dict[str, Array]:
+def finish_arrays(finish: PostProcess) -> dict[str, Array]:
     """Return the training targets that are ends, if there are some."""
     return {} if finish.targets is None else {"targets": finish.targets}
 
 
-def finish_of(facts: Mapping[str, Any], targets: NDArray[Any] | None) -> Finish:
+def finish_of(facts: Mapping[str, Any], targets: NDArray[Any] | None) -> PostProcess:
     """Return the finish of facts that have its entries, or raise ValueError."""
     given = facts["lattice"]
     if not isinstance(facts["clip"], bool):
         raise ValueError(f"clip must be true or false, got {reprlib.repr(facts['clip'])}")
     if given is not None and not (isinstance(given, list) and len(given) == 3):
         raise ValueError(f"lattice must be null or three numbers, got {reprlib.repr(given)}")
-    return Finish(
+    return PostProcess(
         _number("low", facts["low"]),
         _number("high", facts["high"]),
         None if given is None else Lattice(*(_number("lattice", value) for value in given)),
@@ -149,7 +162,7 @@ def finish_of(facts: Mapping[str, Any], targets: NDArray[Any] | None) -> Finish:
     )
 
 
-def audit_row(audit: Audit | None) -> list[float]:
+def audit_row(audit: CrossCheck | None) -> list[float]:
     """Return the numbers of an audit in their order, NaN for None."""
     if audit is None:
         return [math.nan] * N_AUDIT
@@ -158,12 +171,12 @@ def audit_row(audit: Audit | None) -> list[float]:
     return [coverage, standard_error, mean_width, *by_width, worst]
 
 
-def audit_of(row: list[float]) -> Audit | None:
+def audit_of(row: list[float]) -> CrossCheck | None:
     """Return the audit that `audit_row` took apart."""
     if all(map(math.isnan, row)):
         return None
     narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])
-    return Audit(row[0], row[1], row[2], (narrow, middle, wide), row[6])
+    return CrossCheck(row[0], row[1], row[2], (narrow, middle, wide), row[6])
 
 
 def _number(name: str, value: Any) -> float:
@@ -207,17 +220,17 @@ def _cross_to_arrays(calibration: CrossCalibration) -> tuple[dict[str, Array], d
     """
     arrays = {
         "coverage": np.array(calibration.coverages),
-        "audit": np.array([audit_row(level.audit) for level in calibration.levels]),
+        "audit": np.array([audit_row(level.cross_check) for level in calibration.levels]),
         "scores": np.concatenate(calibration.scores),
     }
     if calibration.weights is not None:
         arrays["weights"] = np.concatenate(calibration.weights)
-    arrays |= finish_arrays(calibration.finish)
+    arrays |= finish_arrays(calibration.postprocess)
     facts = {
         "method": calibration.method,
         "fold_sizes": [len(own) for own in calibration.scores],
         "grouped": calibration.grouped,
-        **finish_facts(calibration.finish),
+        **finish_facts(calibration.postprocess),
     }
     return arrays, facts
 
@@ -263,9 +276,11 @@ def _cross_from_arrays(
     arrays = {name: np.array(array) for name, array in arrays.items()}
     ends = np.cumsum(sizes)[:-1]
     return CrossCalibration(
-        levels=tuple(CrossLevel(c, audit) for c, audit in zip(coverages, audits, strict=True)),
+        levels=tuple(
+            Level.from_check(c, audit) for c, audit in zip(coverages, audits, strict=True)
+        ),
         scores=tuple(np.split(arrays["scores"], ends)),
-        finish=finish_of(facts, targets),
+        postprocess=finish_of(facts, targets),
         grouped=facts["grouped"],
         method=facts["method"],
         weights=tuple(np.split(arrays["weights"], ends)) if weighted else None,
@@ -291,6 +306,6 @@ def from_arrays(
     ValueError
         If an entry is missing, not known, of another type or shape, or out of range.
     """
-    if facts.get("method") in METHODS:
+    if facts.get("method") in CROSS_METHODS:
         return _cross_from_arrays(arrays, facts)
     return _fixed_from_arrays(arrays, facts)

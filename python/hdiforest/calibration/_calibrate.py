@@ -1,4 +1,4 @@
-"""Calibrates by out-of-bag rows or by rows held out."""
+"""Calibrates: by out-of-bag rows, by rows held out, by forests that did not see a row."""
 
 from __future__ import annotations
 
@@ -9,19 +9,31 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils.checks import checked_coverages, one_share
+from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import DEFAULT_KINDS, LEVELS, Base, Candidates
-from hdiforest.calibration._postprocess import Finish
-from hdiforest.calibration._result import Calibration, Level, audit, check_confidence
-from hdiforest.calibration._scores import checked_coverages, warn_of_infinite
+from hdiforest.calibration._postprocess import PostProcess, nested
+from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
+from hdiforest.calibration._result import (
+    Calibration,
+    CrossCalibration,
+    CrossCheck,
+    FixedLevel,
+    Level,
+)
 from hdiforest.calibration._selection import (
-    Choice,
     Objective,
     Rule,
-    calibrated,
-    padded_base,
+    calibrated_intervals,
     rule_for,
+    widen_base,
+    with_measures,
 )
-from hdiforest.metrics import coverage_score, interval_score, mean_width_score
+from hdiforest.metrics._intervals import coverage_by_width, coverage_score, mean_width_score
+
+_SEED = 0  # of the halves, so that a cross-check repeats
+_N_BINS = 5
+_MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
 
 
 def calibrate_oob(
@@ -37,7 +49,7 @@ def calibrate_oob(
     clip: bool = True,
     objective: Objective = "width",
 ) -> Calibration:
-    """Choose and pad a base for each coverage on training rows, each out of bag.
+    """Select and widen a base for each coverage on training rows, each out of bag.
 
     Parameters
     ----------
@@ -47,18 +59,17 @@ def calibrate_oob(
     y : (n,) array
         Targets of these rows.
     y_train : (n_training_rows,) array
-        All training targets: their range and lattice finish the intervals.
+        All training targets: their range and lattice are those of the intervals.
     coverages : float or sequence of floats
         Above 0 and below 1, in any order.
     families, kinds, levels : sequences
         What the axes of `ends` are.
     weights : (n,) array, optional
-        Weights of the rows. Pads are weighted quantiles of the scores then, and widths and
-        coverages weighted means.
+        Weights of the rows. Conformal quantiles, widths and coverages are weighted then.
     clip : bool, default=True
         Whether intervals end where the training targets do. Never below 200 training rows.
     objective : {"width", "interval_score"}, default="width"
-        What the choice makes least; from 500 rows on.
+        What the selection makes least; from 500 rows on.
 
     Returns
     -------
@@ -72,7 +83,7 @@ def calibrate_oob(
     Warns
     -----
     UserWarning
-        If pads are infinite; it gives the number of rows needed.
+        If intervals are infinite; it gives the number of rows needed.
 
     Notes
     -----
@@ -80,17 +91,17 @@ def calibrate_oob(
     "Nested conformal prediction and quantile out-of-bag ensemble methods", Pattern Recognition 127,
     2022), but added to the intervals of the whole forest, which costs one prediction per row. The
     guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
-    NeurIPS 2020) does not carry over. Where bases are chosen, coverages are calibrated from the
+    NeurIPS 2020) does not carry over. Where bases are selected, coverages are calibrated from the
     lowest on, each as the hull with the one before: intervals are nested without covering more than
     asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage,
     for m candidates.
     """
-    candidates = Candidates.of_grid(
+    candidates = Candidates.from_grid(
         ends, y, families=families, kinds=kinds, levels=levels, weights=weights
     )
-    finish = Finish.of(y_train, clip=clip)
+    postprocess = PostProcess.from_targets(y_train, clip=clip)
     rule = rule_for(len(candidates.y), objective)
-    return _calibration("oob", candidates, checked_coverages(coverages), finish, rule)
+    return _calibrate("oob", candidates, checked_coverages(coverages), postprocess, rule)
 
 
 def calibrate_split(
@@ -104,7 +115,7 @@ def calibrate_split(
     weights: ArrayLike | None = None,
     clip: bool = True,
 ) -> Calibration:
-    """Pad bases that were chosen before on rows that took no part in the fit or the choice.
+    """Widen bases by rows that took no part in the fit or in the selection of the bases.
 
     Parameters
     ----------
@@ -134,56 +145,186 @@ def calibrate_split(
     Warns
     -----
     UserWarning
-        If pads are infinite; it gives the number of rows needed.
+        If intervals are infinite; it gives the number of rows needed.
 
     Notes
     -----
     Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
-    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._scores`.
+    with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._quantiles`.
     """
-    candidates = Candidates.of(bases, ends, y, weights)
+    candidates = Candidates.from_bases(bases, ends, y, weights)
     if confidence is not None:
-        check_confidence(confidence)
+        one_share("confidence", confidence)
     shares = checked_coverages(coverages)
     if len(shares) != len(bases) or list(shares) != np.ravel(coverages).tolist():
         raise ValueError(f"coverages must be {len(bases)} that ascend, got {coverages!r}")
 
-    def rule(rows: Candidates, coverages: Sequence[float], finish: Finish) -> list[Choice]:
+    def rule(
+        rows: Candidates, coverages: Sequence[float], postprocess: PostProcess
+    ) -> list[FixedLevel]:
         pairs = zip(bases, coverages, strict=True)
-        return [padded_base(rows, base, c, finish, confidence=confidence) for base, c in pairs]
+        return [widen_base(rows, base, c, postprocess, confidence=confidence) for base, c in pairs]
 
-    finish = Finish.of(y_train, clip=clip)
-    return _calibration("split", candidates, shares, finish, rule, confidence)
+    postprocess = PostProcess.from_targets(y_train, clip=clip)
+    return _calibrate("split", candidates, shares, postprocess, rule, confidence)
 
 
-def _calibration(
+def calibrate_cross(
+    ends: Sequence[Array],
+    y: Sequence[Array],
+    coverages: Sequence[float],
+    postprocess: PostProcess,
+    *,
+    grouped: bool = False,
+    method: str = "cv+",
+    weights: Sequence[Array] | None = None,
+) -> CrossCalibration:
+    """Score the rows of each fold by the forest that was fitted without them.
+
+    Parameters
+    ----------
+    ends : sequence of K (n_fold, 2, k) arrays
+        Finite ends of the rows held out of each fold, by the forest fitted without them.
+    y : sequence of K (n_fold,) arrays
+        Their targets.
+    coverages : sequence of k floats
+        Above 0 and below 1, ascending.
+    postprocess : PostProcess
+    grouped : bool, default=False
+        Whether folds kept groups of rows together.
+    method : {"cv+", "jackknife+"}, default="cv+"
+    weights : sequence of K (n_fold,) arrays, optional
+        Positive weights of the rows.
+
+    Warns
+    -----
+    UserWarning
+        If some intervals are infinite; it gives the number of rows needed.
+
+    Notes
+    -----
+    The cross-check widens the intervals of each fold by the scores of the others.
+    """
+    scores = [postprocess.scores(*fold) for fold in zip(ends, y, strict=True)]
+
+    def without(fold: int, parts: Sequence[Array]) -> Array:
+        return np.concatenate([part for f, part in enumerate(parts) if f != fold])
+
+    checked = []
+    for fold, fold_ends in enumerate(ends):
+        others = without(fold, scores)
+        weigh = None if weights is None else without(fold, weights)
+        q_hat = [
+            float(conformal_quantile(others[:, j], c, weights=weigh))
+            for j, c in enumerate(coverages)
+        ]
+        checked.append(nested(postprocess.widen(fold_ends, q_hat)))
+    intervals, targets = np.concatenate(checked), np.concatenate(list(y))
+    together = None if weights is None else np.concatenate(list(weights))
+    zeros = np.zeros(len(targets))
+    infinite = [c for c in coverages if np.isinf(conformal_quantile(zeros, c, weights=together))]
+    warn_of_infinite(infinite, len(targets))
+    orders = [np.argsort(fold, axis=0, kind="stable") for fold in scores]
+    return CrossCalibration(
+        levels=tuple(
+            Level.from_check(c, measure_cross_check(targets, intervals[..., j], together))
+            for j, c in enumerate(coverages)
+        ),
+        scores=tuple(
+            np.take_along_axis(fold, order, axis=0)
+            for fold, order in zip(scores, orders, strict=True)
+        ),
+        postprocess=postprocess,
+        grouped=grouped,
+        method=method,
+        weights=None
+        if weights is None
+        else tuple(fold[order] for fold, order in zip(weights, orders, strict=True)),
+    )
+
+
+def _calibrate(
     method: str,
     candidates: Candidates,
     coverages: tuple[float, ...],
-    finish: Finish,
+    postprocess: PostProcess,
     rule: Rule,
     confidence: float | None = None,
 ) -> Calibration:
-    choices = rule(candidates, coverages, finish)
-    intervals = calibrated(candidates, choices, finish)
-    y, weights = candidates.y, candidates.weights
-    widths = np.asarray(mean_width_score(intervals, sample_weight=weights))
-    scores = np.asarray(interval_score(y, intervals, coverages, sample_weight=weights))
-    shares = np.asarray(coverage_score(y, intervals, sample_weight=weights))
-    audits = audit(candidates, coverages, finish, rule)
-    levels = tuple(
-        # Of the intervals as they are used, that is nested.
-        Level(
-            replace(
-                choice,
-                mean_width=float(widths[j]),
-                interval_score=float(scores[j]),
-                realised=float(shares[j]),
-            ),
-            audits[j],
-        )
-        for j, choice in enumerate(choices)
+    levels = rule(candidates, coverages, postprocess)
+    # Measured on the intervals as they are used, that is nested.
+    intervals = calibrated_intervals(candidates, levels, postprocess)
+    levels = with_measures(candidates, levels, intervals)
+    checks = cross_check(candidates, coverages, postprocess, rule)
+    n = len(candidates.y)
+    warn_of_infinite([each.coverage for each in levels if math.isinf(each.q_hat)], n, confidence)
+    return Calibration(
+        method,
+        tuple(
+            replace(level, cross_check=check) for level, check in zip(levels, checks, strict=True)
+        ),
+        postprocess,
+        n,
+        confidence,
+        candidates.weights is not None,
     )
-    infinite = [choice.coverage for choice in choices if math.isinf(choice.pad)]
-    warn_of_infinite(infinite, choices[0].n, confidence)
-    return Calibration(method, levels, finish, confidence, weights is not None)
+
+
+def cross_check(
+    candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess, rule: Rule
+) -> tuple[CrossCheck | None, ...]:
+    """Cross-fit a rule in two random halves of the rows.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    coverages : sequence of k floats
+        Ascending.
+    postprocess : PostProcess
+    rule : Rule
+
+    Returns
+    -------
+    tuple of k CrossCheck or None
+        None where a half has too few rows for finite intervals.
+
+    Notes
+    -----
+    The intervals of each half are selected and widened by the other, so the optimism of the
+    selection shows. Half as many rows select as in the calibration itself, which therefore does no
+    worse on average. Rows of one group (person, site) must not be in both halves for the
+    cross-check to speak of new groups.
+    """
+    n = len(candidates.y)
+    if n < 2:
+        return (None,) * len(coverages)
+    order = np.random.default_rng(_SEED).permutation(n)
+    halves = order[: n // 2], order[n // 2 :]
+    intervals = np.empty((n, 2, len(coverages)))
+    for held_out, rows in (halves, halves[::-1]):
+        levels = rule(candidates.take(rows), coverages, postprocess)
+        intervals[held_out] = calibrated_intervals(candidates.take(held_out), levels, postprocess)
+    return tuple(
+        measure_cross_check(candidates.y, ends, candidates.weights)
+        for ends in np.moveaxis(intervals, -1, 0)
+    )
+
+
+def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:
+    """Return what intervals (n, 2) of rows with weights (n,) cover; None if some are infinite."""
+    if np.isinf(ends).any():
+        return None
+    share = float(coverage_score(y, ends, sample_weight=weights))
+    narrow, middle, wide = (
+        None if np.isnan(third) else float(third)
+        for third in coverage_by_width(y, ends, 3, sample_weight=weights).coverage[1:]
+    )
+    bins = coverage_by_width(y, ends, _N_BINS, sample_weight=weights)
+    shares = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
+    return CrossCheck(
+        coverage=share,
+        standard_error=float(np.sqrt(share * (1 - share) * (shares**2).sum())),
+        mean_width=float(mean_width_score(ends, sample_weight=weights)),
+        thirds=(narrow, middle, wide),
+        worst_of_five=float(bins.coverage[bins.counts >= _MIN_SHARE_OF_BIN * len(y)].min()),
+    )

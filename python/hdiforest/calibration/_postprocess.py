@@ -1,4 +1,4 @@
-"""What follows the pad: clipping to the targets' range, rounding to their lattice, nesting."""
+"""Post-processing of intervals: clipping to the range of targets, rounding to their lattice."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import check_flag
+from hdiforest._utils.checks import check_flag, check_targets
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._bases import checked_targets
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200
-
-
 _MAX_DEVIATION = 1e-3  # of a target from its lattice point, in steps
-
-
 _ROUNDING = 1e-6  # what rounding may add to it
-
-
 _MAX_STEPS = 2.0**30  # deviations of doubles from a longer lattice are mostly rounding
 
 
@@ -34,7 +27,7 @@ class Lattice(NamedTuple):
     slack: float  # how far, in steps, a value may be from the lattice point that it is
 
 
-def lattice(y_train: ArrayLike) -> Lattice | None:
+def find_lattice(y_train: ArrayLike) -> Lattice | None:
     """Return the lattice that the targets lie on.
 
     Parameters
@@ -47,7 +40,7 @@ def lattice(y_train: ArrayLike) -> Lattice | None:
         None unless the targets have two distinct values or more, at most n / 4, whose differences
         are whole multiples of the least difference (within 0.001 of it).
     """
-    y = checked_targets("y_train", y_train)
+    y = check_targets("y_train", y_train)
     values = np.unique(y)
     if len(values) < 2 or len(values) > len(y) / 4:
         return None
@@ -65,8 +58,8 @@ def lattice(y_train: ArrayLike) -> Lattice | None:
 
 
 @dataclass(frozen=True)
-class Finish:
-    """What is known of every target, and so applied to every padded interval."""
+class PostProcess:
+    """What is known of every target, and so applied to every widened interval."""
 
     low: float  # least training target
     high: float  # largest training target
@@ -85,7 +78,6 @@ class Finish:
                     "lattice must have a finite base, a positive step and a slack in [0, 0.01), "
                     f"got {self.lattice}"
                 )
-
         if self.targets is not None and (
             self.lattice is None
             or self.targets.dtype != np.float64
@@ -98,7 +90,7 @@ class Finish:
             )
 
     @classmethod
-    def of(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
+    def from_targets(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
         """Read the range and the lattice of the training targets.
 
         Parameters
@@ -112,15 +104,15 @@ class Finish:
         ValueError
             If y_train is not (n,) with n > 0 and finite, or clip is neither True nor False.
         """
-        y = checked_targets("y_train", y_train)
+        y = check_targets("y_train", y_train)
         check_flag("clip", clip)
         clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
-        points = lattice(y)
+        points = find_lattice(y)
         targets = None if points is None else np.unique(y)
         return cls(float(y.min()), float(y.max()), points, clips, targets)
 
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
-        """Finish padded intervals.
+        """Return intervals with ends that targets can have.
 
         Parameters
         ----------
@@ -152,32 +144,45 @@ class Finish:
             self._clip(low, high)
         return low.reshape(shape), high.reshape(shape)
 
-    def reach(self, y: Array) -> tuple[Array, Array]:
-        """Return from where to where an interval must reach for it to cover y once finished.
+    def scores(self, ends: Array, y: Array) -> Array:
+        """Return the conformity scores: what widens intervals enough to cover their targets.
 
         Parameters
         ----------
-        y : array
+        ends : (n, 2) or (n, 2, m) array
+            Lower and upper ends.
+        y : (n,) array
+            Targets.
 
         Returns
         -------
-        lower, upper : arrays of the shape of y
-            y itself, the two lattice points around y if it is on none, and infinite outside of the
-            range that intervals are clipped to.
+        (n,) or (n, m) float64
+            max(l - y, y - u): negative inside. For a target off the lattice the distance to the
+            farther of the lattice points around it; infinite outside the range that intervals are
+            clipped to.
+
+        Notes
+        -----
+        The scores of conformalised quantile regression (Romano, Patterson, Candes, NeurIPS 2019,
+        eq. 6), as least index of a nested family of post-processed intervals (Gupta, Kuchibhotla,
+        Ramdas, Pattern Recognition 127, 2022, section 2): clipping and rounding take nothing from
+        the guarantee.
         """
-        lower, upper = y.copy(), y.copy()
+        low, high = y.copy(), y.copy()  # from where to where an interval must reach
         if self.lattice is not None:
             with np.errstate(over="ignore"):
                 nearest = np.round((y - self.lattice.base) / self.lattice.step)
             below = y < self._points(nearest, -1, self.lattice)
             above = y > self._points(nearest, 1, self.lattice)
             off = below | above
-            lower[off] = self._points((nearest - below)[off], -1, self.lattice)
-            upper[off] = self._points((nearest + above)[off], 1, self.lattice)
+            low[off] = self._points((nearest - below)[off], -1, self.lattice)
+            high[off] = self._points((nearest + above)[off], 1, self.lattice)
         if self.clip:
             outside = (y < self.low) | (y > self.high)
-            lower[outside], upper[outside] = -np.inf, np.inf
-        return lower, upper
+            low[outside], high[outside] = -np.inf, np.inf
+        columns = (...,) + (np.newaxis,) * (ends.ndim - 2)
+        scores: Array = np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1])
+        return scores
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():
@@ -218,33 +223,31 @@ class Finish:
         on = np.abs(places - np.round(places)) <= slack
         return np.round(places[on]), self.targets[on]
 
+    def widen(self, ends: Array, q_hat: ArrayLike) -> Array:
+        """Move both ends outwards by a conformal quantile, and post-process the intervals.
 
-def padded(ends: Array, pads: ArrayLike, finish: Finish) -> Array:
-    """Move both ends outwards by the pad and finish the intervals.
+        Parameters
+        ----------
+        ends : (n, 2, m) array
+            Lower and upper ends of base intervals.
+        q_hat : (m,) array
+            Negative ones move ends inwards; infinite ones give infinite intervals.
 
-    Parameters
-    ----------
-    ends : (n, 2, m) array
-        Lower and upper ends of base intervals.
-    pads : (m,) array
-        Negative ones move ends inwards; infinite ones give infinite intervals.
-    finish : Finish
+        Returns
+        -------
+        (n, 2, m) float64
 
-    Returns
-    -------
-    (n, 2, m) float64
-
-    Notes
-    -----
-    An interval contains its target whenever the target's conformal score is at most the pad: each
-    end has an allowance for the rounding of the two subtractions.
-    """
-    q = np.asarray(pads, dtype=np.float64)
-    # Without a pad comparisons are exact, and intervals of width zero stay so.
-    allowance = np.where(q == 0, 0, np.finfo(np.float64).eps)
-    lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
-    upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
-    return np.stack(finish.apply(lower, upper), axis=1)
+        Notes
+        -----
+        An interval contains its target whenever the target's score is at most the quantile: each
+        end has an allowance for the rounding of the two subtractions.
+        """
+        q = np.asarray(q_hat, dtype=np.float64)
+        # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
+        allowance = np.where(q == 0, 0, np.finfo(np.float64).eps)
+        lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
+        upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
+        return np.stack(self.apply(lower, upper), axis=1)
 
 
 def hull(one: Array, other: Array) -> Array:
@@ -269,8 +272,8 @@ def nested(intervals: Array) -> Array:
 
     Notes
     -----
-    Intervals of one base are nested by their pads. Those of two bases need not be; the hull never
-    lowers coverage.
+    Intervals of one base are nested by their conformal quantiles. Those of two bases need not be;
+    the hull never lowers coverage.
     """
     lower = np.minimum.accumulate(intervals[:, 0], axis=-1)
     upper = np.maximum.accumulate(intervals[:, 1], axis=-1)

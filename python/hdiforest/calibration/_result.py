@@ -1,4 +1,4 @@
-"""Results of calibrations, and how they print."""
+"""What a calibration gives: its coverages, their intervals, and how it prints."""
 
 from __future__ import annotations
 
@@ -8,85 +8,109 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils.checks import check_name, shares, significant
+from hdiforest._utils.checks import check_choice, one_share, shares, significant
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._bases import Base, Candidates
-from hdiforest.calibration._postprocess import Finish, nested, padded
-from hdiforest.calibration._selection import Choice, Rule, calibrated
-from hdiforest.metrics import coverage_by_width, coverage_score, mean_width_score
+from hdiforest.calibration._bases import Base, check_base
+from hdiforest.calibration._postprocess import PostProcess, nested
+from hdiforest.calibration._quantiles import kth_shifted, rank, weight_needed
+
+METHODS = ("oob", "split")
+CROSS_METHODS = ("cv+", "jackknife+")
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class CrossCheck:
+    """What intervals cover whose base and conformal quantile come from other rows."""
+
+    coverage: float
+    standard_error: float  # binomial, of the coverage
+    mean_width: float
+    # Coverage by thirds of width, narrow first; None: ties leave this third no rows.
+    thirds: tuple[float | None, float | None, float | None]
+    worst_of_five: float  # least coverage of five bins by width
+
+    def __post_init__(self) -> None:
+        _check_proportions(self, "coverage", "worst_of_five")
+        _check_not_negative(self, "standard_error", "mean_width")
+        if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
+            raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One coverage, and what its intervals do on the calibration rows."""
+
+    coverage: float  # asked for
+    mean_width: float  # of the intervals of the calibration rows
+    realised: float  # share of the calibration rows that they cover
+    cross_check: CrossCheck | None  # None: too few rows for finite intervals
+
+    def __post_init__(self) -> None:
+        one_share("coverage", self.coverage)
+        _check_not_negative(self, "mean_width")
+        _check_proportions(self, "realised")
+
+    @classmethod
+    def from_check(cls, coverage: float, check: CrossCheck | None) -> Self:
+        """Return a coverage of which nothing but the cross-check is known."""
+        if check is None:
+            return cls(coverage, np.inf, 1.0, None)
+        return cls(coverage, check.mean_width, check.coverage, check)
+
+
+@dataclass(frozen=True)
+class FixedLevel(Level):
+    """A coverage whose intervals are one base, widened by the same number for all rows."""
+
+    base: Base
+    q_hat: float  # conformal quantile of the scores; infinite: too few rows
+    interval_score: float  # mean over the calibration rows
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_base(self.base)
+        _check_not_negative(self, "interval_score")
+        if not self.q_hat > -np.inf:
+            raise ValueError(f"q_hat must be a number or infinite, got {self.q_hat}")
+
+
+def _check_proportions(of: object, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(of, name) <= 1:
+            raise ValueError(f"{name} must be in [0, 1], got {getattr(of, name)}")
+
+
+def _check_not_negative(of: object, *names: str) -> None:
+    for name in names:
+        if not getattr(of, name) >= 0:
+            raise ValueError(f"{name} must not be negative, got {getattr(of, name)}")
+
+
+class _Row(NamedTuple):
     """Cells of one coverage; the names are the table's head."""
 
     nominal: str
     coverage: str  # of the calibration rows
-    audit: str  # coverage of rows that neither chose nor padded
-    worst_of_five: str  # least coverage of five bins by width, in the audit
+    cross_check: str  # coverage of rows that gave neither base nor conformal quantile
+    worst_of_five: str  # least coverage of five bins by width, in the cross-check
     width: str
-    chosen: str
+    intervals: str
 
 
-_HEAD = tuple(name.replace("_", " ") for name in Row._fields)
+_HEAD = _Row(*(name.replace("_", " ") for name in _Row._fields))
 
 
-def text_table(rows: Sequence[Row]) -> str:
-    """Return lines with aligned columns."""
-    lines = [_HEAD, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def html_table(title: str, rows: Sequence[Row], note: str) -> str:
-    """Return a table with a caption and a paragraph below."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEAD)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return (
-        f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table><p>{escape(note)}</p>"
-    )
-
-
-class AnyLevel(Protocol):
-    """What there is for each coverage, whatever the method."""
-
-    @property
-    def coverage(self) -> float:
-        """What was asked for."""
-
-    @property
-    def mean_width(self) -> float:
-        """Of the intervals of the calibration rows."""
-
-    @property
-    def realised(self) -> float:
-        """Share of the calibration rows that their intervals cover."""
-
-    @property
-    def audit(self) -> Audit | None:
-        """How intervals did on rows that gave no pads for themselves; None: too few rows."""
-
-
-class Record(ABC):
+class CalibrationResult(ABC):
     """The coverages of a calibration, looked up and shown."""
 
     method: str
-    levels: tuple[Any, ...]  # of AnyLevel
-
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """Number of calibration rows."""
+    levels: tuple[Any, ...]  # of Level
+    n: int  # calibration rows
 
     @property
     @abstractmethod
@@ -94,8 +118,8 @@ class Record(ABC):
         """What is promised of one interval of each coverage c, in words."""
 
     @abstractmethod
-    def _chosen(self, position: int) -> str:
-        """Say what was chosen for a coverage."""
+    def _describe(self, level: Any) -> str:
+        """Say what the intervals of a coverage are made of."""
 
     def _check_coverages(self) -> None:
         coverages = self.coverages
@@ -116,7 +140,7 @@ class Record(ABC):
             If it is not among them.
         """
         for position, known in enumerate(self.coverages):
-            if _same(known, coverage):
+            if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
         listed = ", ".join(f"{known:g}" for known in self.coverages)
         raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
@@ -137,168 +161,68 @@ class Record(ABC):
 
     def has(self, coverage: float) -> bool:
         """Whether a coverage was calibrated."""
-        return any(_same(known, coverage) for known in self.coverages)
+        try:
+            self.position(coverage)
+        except ValueError:
+            return False
+        return True
 
     def level(self, coverage: float) -> Any:
-        """Return what is kept of a coverage, or raise ValueError as `position`."""
+        """Return what is known of a coverage, or raise ValueError as `position`."""
         return self.levels[self.position(coverage)]
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(self._rows())}\n{self.guarantee}"
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self._title(), *lines, self.guarantee])
 
     def _repr_html_(self) -> str:
-        return html_table(self._title(), self._rows(), self.guarantee)
+        head, *body = (
+            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+            for row, tag in zip(self._rows(), ["th", *["td"] * len(self.levels)], strict=True)
+        )
+        return (
+            f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
+            f"<p>{escape(self.guarantee)}</p>"
+        )
 
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
 
-    def _rows(self) -> Sequence[Row]:
-        return [_row(level, self._chosen(i)) for i, level in enumerate(self.levels)]
+    def _rows(self) -> Sequence[_Row]:
+        return [_HEAD, *(_cells(level, self._describe(level)) for level in self.levels)]
 
 
-def _same(coverage: float, other: float) -> bool:
-    return math.isclose(coverage, other, rel_tol=0, abs_tol=1e-7)  # float32 will do
-
-
-def _row(level: AnyLevel, chosen: str) -> Row:
-    audit = level.audit
-    return Row(
+def _cells(level: Level, intervals: str) -> _Row:
+    check = level.cross_check
+    return _Row(
         nominal=f"{level.coverage:g}",
         coverage=f"{level.realised:.3f}",
-        audit="-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}",
-        worst_of_five="-" if audit is None else f"{audit.worst_of_five:.3f}",
+        cross_check="-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}",
+        worst_of_five="-" if check is None else f"{check.worst_of_five:.3f}",
         width=significant(level.mean_width),
-        chosen=chosen,
+        intervals=intervals,
     )
-
-
-_SEED = 0  # of the halves, so that an audit repeats
-
-
-_N_BINS = 5
-
-
-_MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What intervals cover whose choice and pad come from other rows."""
-
-    coverage: float
-    standard_error: float  # binomial, of the coverage
-    mean_width: float
-    # Coverage by thirds of width, narrow first; None: ties leave this third no rows.
-    thirds: tuple[float | None, float | None, float | None]
-    worst_of_five: float  # least coverage of five bins by width
-
-    def __post_init__(self) -> None:
-        for name in ("coverage", "worst_of_five"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("standard_error", "mean_width"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        if any(share is not None and not 0 <= share <= 1 for share in self.thirds):
-            raise ValueError(f"thirds must be in [0, 1], got {self.thirds}")
-
-
-def audit(
-    candidates: Candidates, coverages: Sequence[float], finish: Finish, rule: Rule
-) -> tuple[Audit | None, ...]:
-    """Cross-fit a rule in two random halves of the rows.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    coverages : sequence of k floats
-        Ascending.
-    finish : Finish
-    rule : Rule
-
-    Returns
-    -------
-    tuple of k Audit or None
-        None where a half has too few rows for a finite pad.
-
-    Notes
-    -----
-    Each half's intervals are chosen and padded on the other, so the optimism of the choice shows.
-    Half as many rows choose as in the calibration itself, which therefore does no worse on average.
-    Rows of one group (person, site) must not be in both halves for the audit to speak of new
-    groups.
-    """
-    n = len(candidates.y)
-    if n < 2:
-        return (None,) * len(coverages)
-    order = np.random.default_rng(_SEED).permutation(n)
-    halves = order[: n // 2], order[n // 2 :]
-    intervals = np.empty((n, 2, len(coverages)))
-    for measured, fitted in (halves, halves[::-1]):
-        choices = rule(candidates.rows(fitted), coverages, finish)
-        intervals[measured] = calibrated(candidates.rows(measured), choices, finish)
-    return tuple(
-        measure(candidates.y, ends, candidates.weights) for ends in np.moveaxis(intervals, -1, 0)
-    )
-
-
-def measure(y: Array, ends: Array, weights: Array | None = None) -> Audit | None:
-    """Return what intervals (n, 2) of rows with weights (n,) cover; None if some are infinite."""
-    if np.isinf(ends).any():
-        return None
-    share = float(coverage_score(y, ends, sample_weight=weights))
-    narrow, middle, wide = (
-        None if np.isnan(third) else float(third)
-        for third in coverage_by_width(y, ends, 3, sample_weight=weights).coverage[1:]
-    )
-    bins = coverage_by_width(y, ends, _N_BINS, sample_weight=weights)
-    shares = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
-    return Audit(
-        coverage=share,
-        standard_error=float(np.sqrt(share * (1 - share) * (shares**2).sum())),
-        mean_width=float(mean_width_score(ends, sample_weight=weights)),
-        thirds=(narrow, middle, wide),
-        worst_of_five=float(bins.coverage[bins.counts >= _MIN_SHARE_OF_BIN * len(y)].min()),
-    )
-
-
-METHODS = ("oob", "split")
-
-
-@dataclass(frozen=True)
-class Level:
-    """One coverage: what was chosen for it, and how that did on other rows."""
-
-    choice: Choice
-    audit: Audit | None  # None: half of the rows are too few for a finite pad
-
-    @property
-    def coverage(self) -> float:
-        """What was asked for."""
-        return self.choice.coverage
-
-    @property
-    def mean_width(self) -> float:
-        """Of the calibrated intervals of the calibration rows."""
-        return self.choice.mean_width
-
-    @property
-    def realised(self) -> float:
-        """Share of the calibration rows that their intervals cover."""
-        return self.choice.realised
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Record):
+class Calibration(CalibrationResult):
     """How intervals of a model are made to cover what is asked of them.
 
     Parameters
     ----------
     method : {"oob", "split"}
-        Whether pads come from the training rows, out of bag, or from other rows.
-    levels : tuple of Level
+        Whether conformal quantiles come from the training rows, out of bag, or from other rows.
+    levels : tuple of FixedLevel
         Coverage ascends.
-    finish : Finish
+    postprocess : PostProcess
+    n : int
+        Number of calibration rows.
     confidence : float, optional
         The confidence in which the calibration rows give the coverage; only "split".
     weighted : bool, default=False
@@ -306,38 +230,35 @@ class Calibration(Record):
     """
 
     method: str
-    levels: tuple[Level, ...]
-    finish: Finish
+    levels: tuple[FixedLevel, ...]
+    postprocess: PostProcess
+    n: int
     confidence: float | None = None
     weighted: bool = False
 
     def __post_init__(self) -> None:
-        check_name("method", self.method, METHODS)
+        check_choice("method", self.method, METHODS)
         self._check_coverages()
-        if len({level.choice.n for level in self.levels}) > 1:
-            raise ValueError("n must be the same for all coverages")
+        if self.n < 1:
+            raise ValueError(f"n must be positive, got {self.n}")
         if self.confidence is not None:
-            check_confidence(self.confidence)
+            one_share("confidence", self.confidence)
             if self.method != "split" or self.weighted:
                 raise ValueError('confidence must be None unless method is "split" without weights')
 
     @property
     def bases(self) -> tuple[Base, ...]:
         """The base of each coverage; what `intervals` expects the ends of."""
-        return tuple(level.choice.base for level in self.levels)
-
-    @property
-    def n(self) -> int:
-        """Number of calibration rows."""
-        return self.levels[0].choice.n
+        return tuple(level.base for level in self.levels)
 
     @property
     def guarantee(self) -> str:
         """What is promised of one interval of each coverage c, in words."""
         if self.method == "oob":
             return (
-                "No guarantee holds for every distribution: pads come from the training rows, each "
-                "by trees that did not draw it; the audit shows what to expect."
+                "No guarantee holds for every distribution: conformal quantiles come from the "
+                "training rows, each by trees that did not draw it; the cross-check shows what to "
+                "expect."
             )
         if self.confidence is not None:
             return (
@@ -372,17 +293,141 @@ class Calibration(Record):
         Returns
         -------
         (n, 2, k) float64
-            Padded, finished, and nested: each coverage contains the lower ones. NaN where an end
-            of this or of a lower coverage is.
+            Widened, post-processed, and nested: each coverage contains the lower ones. NaN where an
+            end of this or of a lower coverage is.
         """
-        return nested(padded(ends, [level.choice.pad for level in self.levels], self.finish))
+        return nested(self.postprocess.widen(ends, [level.q_hat for level in self.levels]))
 
-    def _chosen(self, position: int) -> str:
-        choice = self.levels[position].choice
-        return f"{choice.family} {choice.kind} {choice.level:g}, pad {significant(choice.pad)}"
+    def _describe(self, level: FixedLevel) -> str:
+        family, kind, share = level.base
+        return f"{family} {kind} {share:g}, q_hat {significant(level.q_hat)}"
 
 
-def check_confidence(confidence: Any) -> None:
-    """Raise ValueError unless it is above 0 and below 1."""
-    if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+@dataclass(frozen=True, repr=False, eq=False)
+class CrossCalibration(CalibrationResult):
+    """Scores of training rows by K forests, each of which knows nothing of its rows.
+
+    Parameters
+    ----------
+    levels : tuple of k Level
+        Coverage ascends.
+    scores : tuple of K (n_fold, k) arrays
+        Conformity scores of the rows held out of each fold, ascending along the first axis.
+    postprocess : PostProcess
+    grouped : bool, default=False
+        Whether folds kept groups of rows together.
+    method : {"cv+", "jackknife+"}, default="cv+"
+        Whether each forest was fitted without a fold of rows, or is made of the trees that did not
+        draw one row.
+    weights : tuple of K (n_fold, k) arrays, optional
+        Positive weights of the rows with these scores; None if all weigh alike.
+    """
+
+    levels: tuple[Level, ...]
+    scores: tuple[Array, ...]
+    postprocess: PostProcess
+    grouped: bool = False
+    method: str = "cv+"
+    weights: tuple[Array, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, CROSS_METHODS)
+        self._check_coverages()
+        k = len(self.levels)
+        if len(self.scores) < 2:
+            raise ValueError("scores must be those of two folds or more")
+        for scores in self.scores:
+            if scores.ndim != 2 or scores.shape[1] != k:
+                raise ValueError(f"scores of each fold must be of {k} coverages")
+            if not np.isfinite(scores).all() or (np.diff(scores, axis=0) < 0).any():
+                raise ValueError("scores must be finite and ascend")
+        if self.weights is not None:
+            if [fold.shape for fold in self.weights] != [fold.shape for fold in self.scores]:
+                raise ValueError("weights must be as many as scores in each fold")
+            if not all(((fold > 0) & np.isfinite(fold)).all() for fold in self.weights):
+                raise ValueError("weights must be finite and positive")
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of rows that gave scores."""
+        return sum(map(len, self.scores))
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised of one interval of each coverage c, in words."""
+        if self.weights is not None:
+            return (
+                "No guarantee is known for rows with weights: conformal quantiles are weighted, "
+                "and the cross-check shows what to expect of rows that are drawn by these weights."
+            )
+        if self.grouped:
+            return (
+                "No guarantee is known for single rows of new groups, whose rows depend on each "
+                "other: conformal quantiles come from groups that no tree of their forest saw, so "
+                "the cross-check shows what to expect of new groups."
+            )
+        clipped = f", less {2 / (self.n + 1):.2g} for the clipping" if self.postprocess.clip else ""
+        if self.method == "jackknife+":
+            return (
+                f"At least with probability 2c - 1 a new row is covered{clipped}, if it is "
+                "exchangeable with the training rows and the number of trees was drawn from a "
+                "binomial distribution; a given number comes close, and the cross-check shows what "
+                "to expect."
+            )
+        return (
+            f"At least with probability 2c - 1 - {self._loss():.2g} a new row is covered{clipped}, "
+            f"if it is exchangeable with the {self.n} training rows and folds are of one size; the "
+            "cross-check shows what to expect."
+        )
+
+    def _loss(self) -> float:
+        # Barber, Candes, Ramdas, Tibshirani (Annals of Statistics 49, 2021), theorem 4.
+        n, folds = self.n, len(self.scores)
+        return min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
+
+    def first(self, k: int) -> Self:
+        """Return the calibration of the k lowest coverages."""
+        return replace(
+            self,
+            levels=self.levels[:k],
+            scores=tuple(scores[:, :k] for scores in self.scores),
+            weights=self.weights and tuple(weights[:, :k] for weights in self.weights),
+        )
+
+    def intervals(self, ends: Array) -> Array:
+        """Return calibrated intervals of any rows.
+
+        Parameters
+        ----------
+        ends : (K, n, 2, k) array
+            Lower and upper ends by the forest of each fold.
+
+        Returns
+        -------
+        (n, 2, k) float64
+            Post-processed and nested: each coverage contains the lower ones. NaN where an end is.
+
+        Notes
+        -----
+        The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i with
+        score e_i, where u_i is the upper end by the forest that was fitted without the fold of row
+        i; the lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the
+        scores of Romano, Patterson and Candes 2019). With weights, the rows up to that one have the
+        share c of the total weight, as in `conformal_quantile`. O(K log n) for each row and
+        coverage.
+        """
+        result = np.empty(ends.shape[1:])
+        for j, level in enumerate(self.levels):
+            scores = [fold[:, j] for fold in self.scores]
+            k: float = rank(self.n, level.coverage)
+            weights = self.weights and [fold[:, j] for fold in self.weights]
+            if weights is not None:
+                k = weight_needed(np.concatenate(weights), level.coverage)
+            result[:, 0, j] = -kth_shifted(-ends[:, :, 0, j], scores, k, weights)
+            result[:, 1, j] = kth_shifted(ends[:, :, 1, j], scores, k, weights)
+        lower, upper = self.postprocess.apply(result[:, 0], result[:, 1])
+        return nested(np.stack([lower, upper], axis=1))
+
+    def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
+        what = "folds" if self.method == "cv+" else "rows"
+        return f"by {len(self.scores)} {what}"

@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import reals, shares
+from hdiforest._utils.checks import one_share, reals, shares
 from hdiforest._utils.meta_estimators import model_in
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration._result import check_confidence
 from hdiforest.displays._common import (
     CURVES,
     GREY,
@@ -136,7 +135,7 @@ class CalibrationDisplay:
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
-        check_confidence(confidence)
+        one_share("confidence", confidence)
         calibration, coverages = _asked(estimator, "predict_interval", coverages)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
@@ -197,11 +196,11 @@ class CalibrationDisplay:
         Notes
         -----
         The curve of the HDI is that of ``oob_interval(kind="hdi")``. That of the calibrated
-        intervals is the audit of `calibration_`: the pads are chosen so that the intervals of the
-        calibration rows themselves have the nominal coverage.
+        intervals is the cross-check of `calibration_`: the conformal quantiles are those with which
+        the intervals of the calibration rows themselves have the nominal coverage.
         """
         require_matplotlib(cls)
-        check_confidence(confidence)
+        one_share("confidence", confidence)
         calibration, coverages = _asked(estimator, "oob_interval", coverages)
         found = out_of_bag_of(estimator, coverages, "hdi", output)
         n = len(found.y)
@@ -209,9 +208,11 @@ class CalibrationDisplay:
         levels = sorted(realised_by_level)
         realised = {"HDI, out of bag": np.array([realised_by_level[level] for level in levels])}
         if calibration is not None:
-            audits = [calibration.level(c).audit if calibration.has(c) else None for c in levels]
-            realised["calibrated, audit"] = np.array(
-                [np.nan if audit is None else audit.coverage for audit in audits]
+            checks = [
+                calibration.level(c).cross_check if calibration.has(c) else None for c in levels
+            ]
+            realised["calibrated, cross-check"] = np.array(
+                [np.nan if check is None else check.coverage for check in checks]
             )
             n = min(n, calibration.n)
         display = cls(
@@ -260,7 +261,7 @@ class CalibrationDisplay:
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
-        check_confidence(confidence)
+        one_share("confidence", confidence)
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
         points = {

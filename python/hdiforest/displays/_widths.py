@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration._result import check_confidence
 from hdiforest.displays._common import (
     BLUE,
     GREY,
@@ -281,7 +280,7 @@ class WidthDisplay:
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
-        check_confidence(confidence)
+        one_share("confidence", confidence)
         coverage = one_share("coverage", coverage)
         y, lower, upper = checked(y_true, interval)
         if lower.ndim != 1:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from hdicore import LeafIndex
-from hdiforest.calibration import Calibration, from_arrays, to_arrays
+from hdiforest.calibration._arrays import from_arrays, to_arrays
+from hdiforest.calibration._result import Calibration
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._tensor_file import Facts, Loaded, Tensors
 

@@ -19,7 +19,7 @@ from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import BoostedMean, CentredForest
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.calibration import from_arrays, to_arrays
+from hdiforest.calibration._arrays import from_arrays, to_arrays
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import (
     check_facts,

@@ -12,7 +12,7 @@ from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import BoostedMean, CentredForest
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableCoding
-from hdiforest.calibration import from_arrays, to_arrays
+from hdiforest.calibration._arrays import from_arrays, to_arrays
 
 State = dict[str, Any]
 

@@ -16,7 +16,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdicore import LeafIndex
 from hdiforest import HDIForestRegressor, LeafModel, fit_table
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest.calibration import Calibration, Choice, Finish, Level
+from hdiforest.calibration import Base, Calibration, FixedLevel
+from hdiforest.calibration._postprocess import PostProcess
 
 N = 14
 
@@ -29,8 +30,8 @@ def small(**options: bool) -> RandomForestRegressor:
 def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
     """Calibrate by hand, as the rows are too few."""
     source = OutOfBagIntervals(model._fitted, 1)
-    level = Level(Choice("centred", "hdi", 0.5, 0.25, 0.8, 1.0, 1.5, 0.75, N), None)
-    calibration = Calibration("oob", (level,), Finish.of(y))
+    level = FixedLevel(0.8, 1.0, 0.75, None, Base("centred", "hdi", 0.5), 0.25, 1.5)
+    calibration = Calibration("oob", (level,), PostProcess.from_targets(y), N)
     model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
     return model
 

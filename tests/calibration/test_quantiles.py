@@ -1,4 +1,4 @@
-"""Pads: the order statistic, its weighted form, and the exact laws that they promise."""
+"""Conformal quantiles: the order statistic, its weighted form, and exact laws that they promise."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._scores import pad, rank, rows_needed
+from hdiforest.calibration._quantiles import conformal_quantile, rank, rows_needed
 
 from . import twin
 
@@ -18,8 +18,8 @@ some_scores = st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=40)
 
 
 @given(some_scores, shares)
-def test_the_pad_equals_its_twin(scores, coverage):
-    assert pad(scores, coverage) == twin.pad(scores, coverage)
+def test_the_conformal_quantile_equals_its_twin(scores, coverage):
+    assert conformal_quantile(scores, coverage) == twin.pad(scores, coverage)
 
 
 @pytest.mark.parametrize("coverage", SHARES)
@@ -30,12 +30,12 @@ def test_ranks_are_exact_where_n_plus_1_times_c_is_whole(coverage):
 
 
 @pytest.mark.parametrize("coverage", SHARES)
-def test_rows_needed_is_the_least_number_with_a_finite_pad(coverage):
+def test_rows_needed_is_the_least_number_with_a_finite_quantile(coverage):
     n = rows_needed(coverage)
     assert rank(n, coverage) <= n
     assert n == 1 or rank(n - 1, coverage) == n
-    assert math.isfinite(pad(np.zeros(n), coverage))
-    assert n == 1 or math.isinf(pad(np.zeros(n - 1), coverage))
+    assert math.isfinite(conformal_quantile(np.zeros(n), coverage))
+    assert n == 1 or math.isinf(conformal_quantile(np.zeros(n - 1), coverage))
 
 
 def test_rows_needed_of_usual_coverages():
@@ -46,7 +46,10 @@ def test_rows_needed_of_usual_coverages():
 def test_among_n_plus_1_scores_the_left_out_one_is_covered_as_promised(scores, coverage):
     """The whole of split conformal prediction: exactly k of n + 1, and c <= k / (n + 1) <= ..."""
     scores, n = np.array(scores, dtype=float), len(scores) - 1
-    covered = sum(int(own <= pad(np.delete(scores, i), coverage)) for i, own in enumerate(scores))
+    covered = sum(
+        int(own <= conformal_quantile(np.delete(scores, i), coverage))
+        for i, own in enumerate(scores)
+    )
     assert covered == rank(n, coverage)
     c = Fraction(str(coverage))
     assert c <= Fraction(covered, n + 1) <= c + Fraction(1, n + 1)
@@ -54,7 +57,9 @@ def test_among_n_plus_1_scores_the_left_out_one_is_covered_as_promised(scores, c
 
 @given(st.lists(st.integers(0, 5).map(float), min_size=2, max_size=30), shares)
 def test_ties_only_raise_coverage(scores, coverage):
-    covered = sum(own <= pad(np.delete(scores, i), coverage) for i, own in enumerate(scores))
+    covered = sum(
+        own <= conformal_quantile(np.delete(scores, i), coverage) for i, own in enumerate(scores)
+    )
     assert covered >= Fraction(str(coverage)) * len(scores)
 
 
@@ -69,7 +74,9 @@ def test_the_weighted_pad_covers_the_share_of_the_weight(rows, coverage):
         int(weight)
         for i, (own, weight) in enumerate(zip(scores, weights, strict=True))
         if own
-        <= pad(np.delete(scores, i), coverage, weights=np.delete(weights, i), test_weight=weight)
+        <= conformal_quantile(
+            np.delete(scores, i), coverage, weights=np.delete(weights, i), test_weight=weight
+        )
     )
     assert covered >= Fraction(str(coverage)) * int(weights.sum())
 
@@ -86,28 +93,34 @@ def test_the_weighted_pad_equals_its_definition(rows, coverage):
         for q in sorted(scores)
         if int(weights[scores <= q].sum()) >= Fraction(str(coverage)) * total
     ]
-    assert pad(scores, coverage, weights=weights) == (reached[0] if reached else math.inf)
+    assert conformal_quantile(scores, coverage, weights=weights) == (
+        reached[0] if reached else math.inf
+    )
 
 
 @given(some_scores, shares, st.sampled_from([0.1, 1.0, 3.0]))
 def test_equal_weights_change_nothing(scores, coverage, weight):
     weights = np.full(len(scores), weight)
-    assert pad(scores, coverage, weights=weights) == pad(scores, coverage)
+    assert conformal_quantile(scores, coverage, weights=weights) == conformal_quantile(
+        scores, coverage
+    )
 
 
-def test_a_heavier_test_row_needs_a_larger_pad():
+def test_a_heavier_test_row_needs_a_larger_quantile():
     scores, weights = np.arange(20.0), np.ones(20)
-    found = [pad(scores, 0.8, weights=weights, test_weight=w) for w in (0.5, 1, 4, 9)]
+    found = [
+        conformal_quantile(scores, 0.8, weights=weights, test_weight=w) for w in (0.5, 1, 4, 9)
+    ]
     assert found == [16, 16, 19, math.inf]
 
 
-def test_many_candidates_are_padded_at_once():
+def test_many_candidates_at_once():
     rng = np.random.default_rng(0)
     scores = rng.integers(-9, 9, (3, 4, 50)).astype(float)
     weights = rng.integers(1, 5, 50).astype(float)
     for options in ({}, {"weights": weights}, {"confidence": 0.9}):
-        each = [[pad(row, 0.8, **options) for row in block] for block in scores]
-        np.testing.assert_array_equal(pad(scores, 0.8, **options), each)
+        each = [[conformal_quantile(row, 0.8, **options) for row in block] for block in scores]
+        np.testing.assert_array_equal(conformal_quantile(scores, 0.8, **options), each)
 
 
 @pytest.mark.parametrize("coverage", [0.3, 0.5, 0.8, 0.9, 0.99])
@@ -133,4 +146,4 @@ def test_rows_needed_with_confidence(coverage, confidence):
 
 def test_confidence_with_weights_is_refused():
     with pytest.raises(ValueError, match="confidence must be None"):
-        pad(np.zeros(9), 0.5, weights=np.ones(9), confidence=0.9)
+        conformal_quantile(np.zeros(9), 0.5, weights=np.ones(9), confidence=0.9)

@@ -1,4 +1,4 @@
-"""Conformity scores and their conformal quantile, the pad."""
+"""Conformal quantiles: the order statistic of conformity scores that widens intervals enough."""
 
 from __future__ import annotations
 
@@ -6,52 +6,19 @@ import bisect
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import shares
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import callers_level
-from hdiforest.calibration._postprocess import Finish
 
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.
 _ROUNDING = 1e-9
 
 
-def conformity_scores(ends: Array, y: Array, finish: Finish) -> Array:
-    """Return how much each interval must be padded for it to cover its target once finished.
-
-    Parameters
-    ----------
-    ends : (n, 2) or (n, 2, m) array
-        Lower and upper ends.
-    y : (n,) array
-        Targets.
-    finish : Finish
-
-    Returns
-    -------
-    (n,) or (n, m) float64
-        max(l - y, y - u): negative inside. For a target off the lattice the distance to the farther
-        of the lattice points around it; infinite outside the range that intervals are clipped to.
-
-    Notes
-    -----
-    The scores of conformalised quantile regression (Romano, Patterson, Candes, NeurIPS 2019,
-    eq. 6), as least index of a nested family of finished intervals (Gupta, Kuchibhotla, Ramdas,
-    Pattern Recognition 127, 2022, section 2): clipping and snapping take nothing from the
-    guarantee.
-    """
-    low, high = finish.reach(y)
-    columns = (...,) + (np.newaxis,) * (ends.ndim - 2)
-    scores: Array = np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1])
-    return scores
-
-
 def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
-    """Return which of n ordered scores is the pad, counted from 1; n + 1 if none is large enough.
+    """Return which of n ordered scores is the conformal quantile, from 1; n + 1 if none is.
 
     Parameters
     ----------
@@ -86,7 +53,7 @@ def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
 
 
 def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
-    """Return the smallest number of calibration rows that gives a finite pad.
+    """Return the smallest number of calibration rows with a finite conformal quantile.
 
     Parameters
     ----------
@@ -102,15 +69,16 @@ def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
 
 
 def weight_needed(weights: Array, coverage: float, test_weight: float | None = None) -> float:
-    """Return the share of the total weight that scores up to the pad have, the test row's included.
+    """Return how much weight the scores up to the conformal quantile must have.
 
-    `weights` are those of the calibration rows; `test_weight` is the largest of them by default.
+    It is their share of the total weight, that of the row to predict included: `test_weight`, by
+    default the largest of the `weights` of the calibration rows.
     """
     own = weights.max() if test_weight is None else test_weight
     return float(coverage * (weights.sum() + own) - _ROUNDING * weights.mean())
 
 
-def pad(
+def conformal_quantile(
     scores: ArrayLike,
     coverage: float,
     *,
@@ -118,12 +86,12 @@ def pad(
     test_weight: float | None = None,
     confidence: float | None = None,
 ) -> Array:
-    """Return the pad of each candidate.
+    """Return the conformal quantile of the scores of each candidate.
 
     Parameters
     ----------
     scores : (..., n) array
-        Conformal scores of n calibration rows.
+        Conformity scores of n calibration rows.
     coverage : float
         c, above 0 and below 1.
     weights : (n,) array, optional
@@ -150,38 +118,93 @@ def pad(
     -----
     Without weights: Romano, Patterson and Candes, NeurIPS 2019, eq. 8. With weights: Tibshirani,
     Barber, Candes and Ramdas, "Conformal prediction under covariate shift", NeurIPS 2019, eq. 7;
-    they are likelihood ratios there. A larger `test_weight` gives a larger pad, so that the default
-    serves every row that weighs no more than some calibration row. O(n) per candidate, O(n log n)
-    with weights.
+    they are likelihood ratios there. A larger `test_weight` gives a larger quantile, so that
+    the default serves every row that weighs no more than some calibration row. O(n) per candidate,
+    O(n log n) with weights.
     """
-    given = np.asarray(scores, dtype=np.float64)
-    n = given.shape[-1]
+    scores = np.asarray(scores, dtype=np.float64)
+    n = scores.shape[-1]
     if weights is None:
         k = rank(n, coverage, confidence=confidence)
         if k > n:
-            return np.full(given.shape[:-1], np.inf)
-        return np.asarray(np.partition(given, k - 1, axis=-1)[..., k - 1])
+            return np.full(scores.shape[:-1], np.inf)
+        return np.asarray(np.partition(scores, k - 1, axis=-1)[..., k - 1])
     if confidence is not None:
         raise ValueError("confidence must be None where rows have weights: the beta law needs none")
     share = weight_needed(weights, coverage, test_weight)
-    order = np.argsort(given, axis=-1, kind="stable")
+    order = np.argsort(scores, axis=-1, kind="stable")
     too_few = np.cumsum(weights[order], axis=-1) < share
     position = too_few.sum(axis=-1, keepdims=True)
-    ordered = np.take_along_axis(given, order, axis=-1)
-    with_infinity = np.concatenate([ordered, np.full((*given.shape[:-1], 1), np.inf)], axis=-1)
+    ordered = np.take_along_axis(scores, order, axis=-1)
+    with_infinity = np.concatenate([ordered, np.full((*scores.shape[:-1], 1), np.inf)], axis=-1)
     return np.asarray(np.take_along_axis(with_infinity, position, axis=-1)[..., 0])
 
 
-def checked_coverages(given: Any) -> tuple[float, ...]:
-    """Return distinct coverages, ascending, at least one, of a number or a list of numbers."""
-    found = np.sort(shares("coverage", given).reshape(-1))
-    if len(found) == 0 or (np.diff(found) == 0).any():
-        raise ValueError(f"coverage must be one or more distinct numbers, got {given!r}")
-    return tuple(found.tolist())
+def kth_shifted(
+    shifts: Array, scores: Sequence[Array], k: float, weights: Sequence[Array] | None = None
+) -> Array:
+    """Return the k-th smallest of all shifts[f] + score, for each column of the shifts.
+
+    With weights, the least such sum up to which the scores weigh k or more.
+
+    Parameters
+    ----------
+    shifts : (K, n) array
+    scores : sequence of K ascending arrays
+    k : float
+        From 1 on; above 0 with weights.
+    weights : sequence of K arrays, optional
+        Positive weights of the scores.
+
+    Returns
+    -------
+    (n,) float64
+        Infinite if there are fewer scores, or less weight, and NaN where a shift is. Too large by
+        the rounding of a few additions at most.
+
+    Notes
+    -----
+    Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
+    no more steps than a float has bits. O(n K) if each f has one score.
+    """
+    if weights is None:
+        weights = [np.ones(len(own)) for own in scores]
+    together, weigh = np.concatenate(scores), np.concatenate(weights)
+    if k > weigh.sum():
+        return np.full(shifts.shape[1], np.inf)
+    middle = _weighted_quantile(together[:, np.newaxis], weigh, k)[0]
+    rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
+    if all(len(own) == 1 for own in scores):
+        return np.asarray(_weighted_quantile(shifts + together[:, np.newaxis], weigh, k) + rounding)
+    lower = shifts.min(axis=0) + middle - rounding
+    upper = shifts.max(axis=0) + middle + rounding
+    reached_at = [np.concatenate([[0], np.cumsum(own)]) for own in weights]
+    # A step halves the difference, which begins below 2^54 times that at which it is small enough.
+    for _ in range(54):
+        # Each column stops by itself, so that no result depends on the others.
+        if not (unsure := upper - lower > 2 * rounding).any():
+            break
+        centre = lower / 2 + upper / 2
+        reached = sum(
+            total[np.searchsorted(own, centre - shift, side="right")]
+            for own, shift, total in zip(scores, shifts, reached_at, strict=True)
+        )
+        lower = np.where(unsure & (reached < k), centre, lower)
+        upper = np.where(unsure & (reached >= k), centre, upper)
+    return np.asarray(upper + rounding)
+
+
+def _weighted_quantile(values: Array, weights: Array, k: float) -> Array:
+    """Return the least value of each column (n,) up to which the rows weigh k or more, of all."""
+    order = np.argsort(values, axis=0)
+    position = np.count_nonzero(np.cumsum(weights[order], axis=0) < k, axis=0)
+    # The sum of weights depends on their order in its last bits.
+    last = np.minimum(position, len(values) - 1)
+    return np.asarray(np.take_along_axis(values, order, axis=0)[last, np.arange(values.shape[1])])
 
 
 def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None = None) -> None:
-    """Warn if pads of some coverages, from n rows, are infinite."""
+    """Warn if intervals of some coverages, from n rows, are infinite."""
     if not infinite:
         return
     needed = [(share, rows_needed(share, confidence=confidence)) for share in infinite]
