@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_val_score
 
 import hdicore
 from hdiforest import LeafModel, from_leaves
-from hdiforest._utils import blocks
+from hdiforest._model import leaf_blocks as blocks
 from hdiforest.serving import _leaf_file as leaf_file
 from hdiforest.serving import _tensor_file as tensor_file
 

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest._model import leaf_blocks as blocks
 from hdiforest._tables.names import ENDS, interval_names
-from hdiforest._utils import blocks
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

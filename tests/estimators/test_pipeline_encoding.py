@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from hdiforest._estimators.pipeline_encoding import coding_of
 from hdiforest._tables.columns import dictionary_of
-from hdiforest._tables.frames import raw_table
+from hdiforest._tables.frames import frame_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -36,15 +36,15 @@ def test_one_hot_columns_are_one_entry():
     assert two < 2.1 * one
     frame = frame.sample(frac=1, random_state=0)
     for each in (coding, pickle.loads(pickle.dumps(coding))):
-        found, counts = each.encode(raw_table(frame))
+        found, counts = each.encode(frame_of(frame).arrow())
         assert_array_equal(found, steps.transform(frame).toarray())
         assert counts.unseen == {"c": 0}
     with pytest.raises(ValueError, match=r"'c' must hold no cell of an unknown .* 'new' in row 1"):
-        coding.encode(raw_table({"c": ["new"], "x": [1.0]}))
+        coding.encode(frame_of({"c": ["new"], "x": [1.0]}).arrow())
     with pytest.raises(ValueError, match="'c' must hold no missing cell, but holds 'None' in row"):
-        coding.encode(raw_table({"c": pa.array([None], pa.string()), "x": [1.0]}))
+        coding.encode(frame_of({"c": pa.array([None], pa.string()), "x": [1.0]}).arrow())
     with pytest.raises(ValueError, match="'c' must hold text, but is int64"):
-        coding.encode(raw_table({"c": [1], "x": [1.0]}))
+        coding.encode(frame_of({"c": [1], "x": [1.0]}).arrow())
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -57,7 +57,7 @@ def test_cells_that_one_hot_columns_do_not_know(missing, fill):
     new = pd.DataFrame({"c": pd.Series(["b", "d", "c"], dtype=object)})
     if fill is not None or missing:
         new.loc[1, "c"] = None
-    found, counts = coding_of(steps, ["c"]).encode(raw_table(new))
+    found, counts = coding_of(steps, ["c"]).encode(frame_of(new).arrow())
     filled = new if fill is None else new.fillna(fill)
     assert_array_equal(found, steps.transform(filled).toarray())
     assert counts.unseen == {"c": int(fill is None and not missing)}
@@ -69,7 +69,7 @@ def test_some_of_the_one_hot_columns():
     steps = make_pipeline(OneHotEncoder(sparse_output=False), some).fit(frame)
     coding = coding_of(steps, ["c"])
     assert [entry.kind for entry in coding.entries] == ["mapped", "mapped"]
-    assert_array_equal(coding.encode(raw_table(frame))[0], steps.transform(frame))
+    assert_array_equal(coding.encode(frame_of(frame).arrow())[0], steps.transform(frame))
 
 
 def test_a_column_is_looked_up_once(monkeypatch):
@@ -87,8 +87,8 @@ def test_a_column_is_looked_up_once(monkeypatch):
     )
     frame = pd.DataFrame({"city": ["Oslo", "Rome", "Lyon"] * 8, "kind": ["a", "b"] * 12})
     coding = coding_of(make_pipeline(steps.fit(frame, np.arange(24.0) + 0.5)), ["city", "kind"])
-    found, _ = coding.encode(raw_table(frame))
+    found, _ = coding.encode(frame_of(frame).arrow())
     assert_array_equal(found, steps.transform(frame).astype(np.float32))
     assert len(encoded) == 1
     with pytest.raises(ValueError, match="'city' must hold text, but is list"):
-        coding.encode(raw_table({"city": [["Paris"]], "kind": ["a"]}))
+        coding.encode(frame_of({"city": [["Paris"]], "kind": ["a"]}).arrow())

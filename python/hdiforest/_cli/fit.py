@@ -341,7 +341,7 @@ def import_model(
 ) -> HDIForestRegressor:
     """Return the model of a fitted forest; see `HDIForestRegressor.from_forest`."""
     X = table.X
-    if not (hasattr(X, "iloc") or hasattr(forest, "feature_names_in_")):
+    if isinstance(X, need("pyarrow").Table) and not hasattr(forest, "feature_names_in_"):
         X = np.column_stack([column.to_numpy() for column in X.columns])
     return HDIForestRegressor.from_forest(
         forest, X, table.y, sample_weight=table.weights, weights=weights, n_jobs=n_jobs

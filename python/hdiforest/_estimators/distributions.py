@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdicore import LeafIndex, Scorer
 from hdiforest._tables.frames import (
-    _MAKERS,
+    Labels,
     Output,
-    State,
-    _labels,
-    _require_library,
-    _stored_labels,
+    frame_of,
+    index_of,
+    labels_of,
+    require_library,
+    table_in,
 )
 from hdiforest._tables.names import ENDS, numbered_names, quantile_names, require_distinct
 from hdiforest._utils.typing import Array, Interpolation
@@ -29,7 +30,7 @@ class TablesOut:
     _output: Output = "numpy"
     # From the last fit on tables: names of several targets, and the index of pandas rows.
     _target_names: list[str] | None = None
-    _row_labels: State | None = None
+    _row_labels: Labels | None = None
 
     def set_output(
         self,
@@ -82,7 +83,7 @@ class TablesOut:
                 )
             output = "numpy" if transform == "default" else transform
         if output is not None:
-            _require_library(output)
+            require_library(output)
             self._output = output
         return self
 
@@ -90,7 +91,7 @@ class TablesOut:
         """Return the kind of result that a call asks for, once its library is there."""
         wanted = self._output if output is None else output
         if wanted != "numpy":
-            _require_library(wanted)
+            require_library(wanted)
         return wanted
 
     def _as_output(
@@ -132,13 +133,12 @@ class TablesOut:
         columns = [f"{prefix}{name}" for prefix in prefixes for name in names]
         require_distinct(columns)
         flat = values.reshape(len(values), len(columns))
-        return _MAKERS[wanted](columns, flat, self._index_of(X) if wanted == "pandas" else None)
+        return table_in(wanted, columns, flat, self._index_of(X) if wanted == "pandas" else None)
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""
-        names = getattr(y, "columns", getattr(y, "column_names", None))
-        self._target_names = None if names is None else [str(name) for name in names]
-        self._row_labels = _stored_labels(X.index) if hasattr(X, "iloc") else None
+        self._target_names = frame_of(y).names
+        self._row_labels = labels_of(frame_of(X).index)
 
     def _target_prefixes(self) -> list[str]:
         n_outputs: int = getattr(self, "n_outputs_", 1)
@@ -149,9 +149,7 @@ class TablesOut:
 
     def _index_of(self, X: Any) -> Any:
         """Return the pandas index of rows, of those of the fit if X is None."""
-        if X is not None:
-            return X.index if hasattr(X, "iloc") else None
-        return None if self._row_labels is None else _labels(self._row_labels)
+        return index_of(self._row_labels) if X is None else frame_of(X).index
 
 
 def mean_and_intervals(

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -20,9 +19,6 @@ from hdiforest._estimators.pipelines import (
     TableSteps,
     dense_rows,
     fitted_again,
-    library_of,
-    of_library,
-    readable,
     steps_before,
     texts_of,
     transformed,
@@ -31,10 +27,11 @@ from hdiforest._estimators.rows import (
     checked_sample_weight,
     checked_table_targets,
     checked_training_rows,
+    rows_for_sklearn,
 )
 from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
 from hdiforest._model.training_rows import TrainingRows, Weighting
-from hdiforest._tables.frames import as_table
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils.meta_estimators import (
     forest_of,
     is_search,
@@ -156,7 +153,7 @@ def trained(
         check_kind(parts[-1])
     if pipelines(parts):
         return _trained_on_table(model, estimator, was_fitted, X, y, sample_weight)
-    X = as_table(X)
+    X = rows_for_sklearn(X)
     if was_fitted:
         validate_data(parts[-1], X, reset=False, skip_check_array=True)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
@@ -176,8 +173,8 @@ def _trained_on_table(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
 ) -> Training:
-    library = library_of(X)
-    table = of_library(readable(X), library)
+    frame = frame_of(X)
+    table = frame.in_library(frame.library)
     validate_data(model, table, skip_check_array=True)
     targets = checked_table_targets(table, y)
     weights = checked_sample_weight(sample_weight, len(targets))
@@ -198,10 +195,11 @@ def _trained_on_table(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
             "rows or leave some out are not understood"
         )
-    steps = TableSteps(pipeline, library, rows.shape[1], allow_nan, texts=texts_of(table))
-    kept = _copied(table)
+    steps = TableSteps(pipeline, frame.library, rows.shape[1], allow_nan, texts=texts_of(table))
+    # Rows that do not change if the caller changes the given ones.
+    copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
     return Training(
-        estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, kept
+        estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, copied
     )
 
 
@@ -257,10 +255,3 @@ def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -
         and np.array_equal(transformed_targets(parts, training.y), training.y)
         and type(training.forest).__module__.startswith("sklearn.")  # others may predict otherwise
     )
-
-
-def _copied(table: Any) -> Any:
-    """Return rows that do not change if the caller changes the given ones."""
-    if isinstance(table, np.ndarray) or issparse(table) or hasattr(table, "iloc"):
-        return table.copy()
-    return copy.copy(table)  # lists; other tables cannot be changed

@@ -16,7 +16,7 @@ from hdiforest._estimators.rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableCoding
-from hdiforest._tables.frames import raw_table
+from hdiforest._tables.frames import frame_of
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
 
@@ -113,26 +113,18 @@ def fit_table(
         read = read_training_table(Path(table), target, **roles)
     else:
         found = Roles(target, **roles)
-        raw, known = _raw(table, found.left_out)
+        frame = frame_of(table).sliceable()
+        known = frame.names or []
+        raw = frame.arrow([name for name in known if name not in found.left_out])
         found.require(known, "the table")
         read = training_table(raw, "the table", found)
     row_weights = read.weights if given is None else checked_sample_weight(given, len(read.y))
     model = HDIForestRegressor(estimator, weights=weights, n_jobs=n_jobs, random_state=random_state)
     model.fit(read.X, read.y, sample_weight=row_weights)
-    if hasattr(table, "iloc"):
-        model._learn_labels(table, None)
+    model._learn_labels(table, None)
     numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
     attach_coding(model, read.coding or numbers)
     return model
-
-
-def _raw(table: Any, left_out: set[str]) -> tuple[Any, list[str]]:
-    """Return the columns that are needed as a pyarrow Table, and the names of all."""
-    if hasattr(table, "iloc"):
-        needed = [name for name in table.columns if name not in left_out]
-        return raw_table(table, needed), [str(name) for name in table.columns]
-    raw = raw_table(table)
-    return raw, raw.schema.names
 
 
 def attach_coding(model: HDIForestRegressor, coding: TableCoding | None) -> None:

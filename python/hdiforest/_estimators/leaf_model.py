@@ -23,9 +23,9 @@ from hdiforest._estimators.distributions import (
     mean_and_intervals,
 )
 from hdiforest._model.calibrate import DEFAULT_COVERAGES
-from hdiforest._tables.frames import Output
+from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
+from hdiforest._tables.frames import Output, frame_of
 from hdiforest._tables.names import interval_names
-from hdiforest._utils.blocks import all_leaves, leaves_by_block, n_rows_of
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Kind
@@ -113,7 +113,7 @@ class CalibratedLeaves(ConditionalDistributions):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         chosen = Base("raw", *base)
         check_base(chosen)
-        n = n_rows_of(X)
+        n = frame_of(X).n_rows
         if n is not None and n != len(targets):
             raise ValueError(f"y must have shape ({n},), got {targets.shape}")
         ends = self._query(X, "intervals", [chosen.level], chosen.kind)
@@ -411,7 +411,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         **options: Any,
     ) -> NDArray[np.float64]:
         check_is_fitted(self)
-        n = n_rows_of(X)
+        n = frame_of(X).n_rows
         points = None if per_row is None else np.asarray(per_row)
         if points is not None and n is not None and points.shape[:1] != (n,):
             raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")

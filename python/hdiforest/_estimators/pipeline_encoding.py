@@ -28,8 +28,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._tables.categories import MappedColumn, OneHotColumn, Operation, ScaledColumn
 from hdiforest._tables.columns import Column
 from hdiforest._tables.encoder import TableCoding
-from hdiforest._tables.frames import raw_table
-from hdiforest._utils.blocks import row_blocks
+from hdiforest._tables.frames import Frame, frame_of
 
 _OR_ELSE = (
     "; or store the whole model by skops or joblib, fit by hdiforest.fit_table, or encode the "
@@ -115,8 +114,9 @@ def with_coding(fitted: FittedForest, steps: TableSteps, table: Any) -> FittedFo
             "a model file finds columns by their names, and the steps before the forest were "
             f"fitted on rows without names; fit on a table{_OR_ELSE}"
         )
+    frame = frame_of(table)
     try:
-        names = [str(name) for name in table.columns]
+        names = frame.names or []
         coding, *of_folds = (
             coding_of(each.pipeline, names, steps.library) for each in (steps, *steps.folds)
         )
@@ -130,7 +130,7 @@ def with_coding(fitted: FittedForest, steps: TableSteps, table: Any) -> FittedFo
             "a model file holds one coding of tables, and the folds of CV+ fitted steps of their "
             f"own; calibrate by another method{_OR_ELSE}"
         )
-    for _, block in row_blocks(table, max(1, _CELLS // fitted.n_features)):
+    for _, block in frame.blocks(max(1, _CELLS // fitted.n_features)):
         if not _same(steps, coding, block):
             raise ValueError(
                 "a model file holds no code, and the steps before the forest "
@@ -139,11 +139,11 @@ def with_coding(fitted: FittedForest, steps: TableSteps, table: Any) -> FittedFo
     return replace(fitted, coding=coding, feature_names=np.array(coding.features, dtype=object))
 
 
-def _same(steps: TableSteps, coding: TableCoding, block: Any) -> bool:
+def _same(steps: TableSteps, coding: TableCoding, block: Frame) -> bool:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "whole numbers beyond")
         try:
-            features, _ = coding.encode(raw_table(block, coding.columns))
+            features, _ = coding.encode(block.arrow(coding.columns))
         except ValueError:  # columns that the coding does not read
             return False
     return np.array_equal(features, steps.encode(block), equal_nan=True)

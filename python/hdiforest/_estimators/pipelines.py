@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
-from hdiforest._tables.frames import arrow_table, is_table
-from hdiforest._utils.blocks import n_rows_of
+from hdiforest._tables.frames import Library, frame_of
 from hdiforest._utils.meta_estimators import pipelines
 
 # Sparse training rows become dense arrays of this size at most.
@@ -27,7 +26,7 @@ class TableSteps:
     """The fitted steps before a forest, and what tables they read."""
 
     pipeline: Pipeline
-    library: Literal["pandas", "polars"] | None  # of the table of the fit; None: no table
+    library: Library | None  # of the table of the fit; None: no table
     n_features: int  # of the forest
     allow_nan: bool  # whether the forest takes missing values
     folds: tuple[TableSteps, ...] = ()  # of CV+, each fitted without its rows
@@ -39,10 +38,11 @@ class TableSteps:
         return list(dict.fromkeys(_names_of(self.pipeline)))
 
     def encode(self, X: Any) -> NDArray[np.float32]:
-        """Return the forest's rows, (n, n_features), for some that `readable` returned."""
-        if n_rows_of(X) == 0:  # which few transformers accept
+        """Return the forest's rows, (n, n_features), for a frame or what `frame_of` takes."""
+        frame = frame_of(X)
+        if frame.n_rows == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
-        table = _with_texts(of_library(X, self.library), self.texts)
+        table = _with_texts(frame.in_library(self.library), self.texts)
         made = transformed(self.pipeline, table)
         rows = dense_rows(made, allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
@@ -130,59 +130,21 @@ def _names_of(step: Any) -> Iterator[str]:
         yield type(step).__name__
 
 
-def library_of(X: Any) -> Literal["pandas", "polars"] | None:
-    """Return the library whose tables steps read that are fitted on X; None: X is no table."""
-    if _is_polars(X):
-        return "polars"
-    return "pandas" if hasattr(X, "iloc") or is_table(X) else None
-
-
-def readable(X: Any) -> Any:
-    """Return X, or if slices of it are no rows (a dict, a reader of Arrow data) an Arrow table."""
-    is_known = hasattr(X, "iloc") or _is_polars(X) or not is_table(X)
-    return X if is_known else arrow_table(X)
-
-
-def of_library(X: Any, library: Literal["pandas", "polars"] | None) -> Any:
-    """Return tables as those of a library, and what is no table as it is.
-
-    Steps do not read one value alike from all libraries: missing cells are None or NaN.
-
-    Raises
-    ------
-    ImportError
-        If the library, or pyarrow, is needed and not installed.
-    """
-    if library is None or library_of(X) is None:
-        return X
-    if library == "pandas":
-        if hasattr(X, "iloc"):
-            return X
-        return (X.to_arrow() if _is_polars(X) else X).to_pandas()
-    if _is_polars(X):
-        return X
-    import polars as pl
-
-    return pl.from_pandas(X) if hasattr(X, "iloc") else pl.from_arrow(X)
-
-
 def texts_of(table: Any) -> dict[str, str]:
     """Return how columns of text of a pandas DataFrame hold missing cells.
 
     "None" or "NaN" for columns of objects, and otherwise the name of the type: steps take None for
     another value than NaN. Columns with both are left out.
     """
-    if not (hasattr(table, "iloc") and hasattr(table, "columns") and table.columns.is_unique):
-        return {}
-    found = {}
-    for name, column in table.items():
+    texts = {}
+    for name, column in _distinct_columns(table).items():
         if column.dtype == object:
             are_none = {cell is None for cell in column[column.isna()]}
             if len(are_none) < 2:
-                found[name] = "None" if True in are_none else "NaN"
+                texts[name] = "None" if True in are_none else "NaN"
         elif str(column.dtype) in ("str", "string", "category"):
-            found[name] = str(column.dtype)
-    return found
+            texts[name] = str(column.dtype)
+    return texts
 
 
 def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
@@ -190,20 +152,22 @@ def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
 
     Without these the model in memory would answer otherwise than its file, which knows one kind.
     """
-    if not texts or not hasattr(table, "columns") or not table.columns.is_unique:
-        return table
-    columns = {}
+    columns = _distinct_columns(table) if texts else {}
+    changed = {}
     for name, kind in texts.items():
-        column = table.get(name)
+        column = columns.get(name)
         if column is None or str(column.dtype) == kind:
             continue
         if kind in ("str", "string"):
-            columns[name] = column.astype(kind)
+            changed[name] = column.astype(kind)
         elif column.dtype != object or column.hasnans:
             missing = None if kind == "None" else np.nan
-            columns[name] = column.astype(object).where(column.notna(), missing)
-    return table.assign(**columns) if columns else table
+            changed[name] = column.astype(object).where(column.notna(), missing)
+    return table.assign(**changed) if changed else table
 
 
-def _is_polars(X: Any) -> bool:
-    return type(X).__module__.split(".")[0] == "polars"
+def _distinct_columns(table: Any) -> dict[Any, Any]:
+    """Return the columns of a pandas DataFrame; none if two have one name, or it is no such."""
+    columns = list(frame_of(table).columns())
+    by_name = dict(columns)
+    return by_name if len(by_name) == len(columns) else {}

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from hdiforest._estimators.pipelines import readable
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.training_hint import TrainingRowsHint
 from hdiforest._tables.encoder import TableCoding
-from hdiforest._tables.frames import as_table, raw_table, require_distinct, two_kinds
-from hdiforest._utils.blocks import BLOCK_CELLS, n_rows_of, row_blocks
+from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.warnings import callers_level
 
 Rows = NDArray[np.floating[Any]]
@@ -26,7 +25,15 @@ Rows = NDArray[np.floating[Any]]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0) -> Rows:
+class Block(NamedTuple):
+    """Some of the rows to score."""
+
+    rows: Rows  # checked
+    given: Frame  # the same rows as the steps before the forest read them
+    per_row: tuple[Any, ...]  # other values of the same rows
+
+
+def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     """Return rows to score, (n, n_features), C-ordered float32 or float64.
 
     Parameters
@@ -36,8 +43,6 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0
     X : array or table
     fitted : FittedForest
         What `model` holds.
-    first_row : int, default=0
-        Number of the rows before them, for messages.
 
     Raises
     ------
@@ -45,26 +50,7 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest, *, first_row: int = 0
         If the rows are not numbers, or other columns than those of the fit. A model with a coding
         takes tables only.
     """
-    if model._steps is not None:
-        encoded: Rows = model._steps.encode(readable(X))
-        return encoded
-    if fitted.coding is not None:
-        return coded_rows(X, fitted.coding, allow_nan=fitted.allow_nan, first_row=first_row)
-    if is_plain(X, model, fitted):
-        plain: Rows = X
-        return plain
-    rows: Rows = _validated(
-        model, as_table(X), allow_nan=fitted.allow_nan, reset=False, ensure_min_samples=0
-    )
-    return rows
-
-
-class Block(NamedTuple):
-    """Some of the rows to score."""
-
-    rows: Rows  # checked
-    given: Any  # the rows as the caller gave them
-    per_row: tuple[Any, ...]  # other values of the same rows
+    return concatenated(block.rows for block in checked_blocks(model, X, fitted))
 
 
 def checked_blocks(
@@ -80,52 +66,91 @@ def checked_blocks(
     `per_row`, values for each row to score, are checked to be as many. With `hint` the last block
     is followed by a warning if the rows are those of the fit.
     """
-    if model._steps is None and fitted.coding is None:
-        rows = checked_rows(model, X, fitted)
-        seen = TrainingRowsHint(fitted, len(rows) if hint else None)
-        seen.see(rows)
-        yield Block(rows, X, () if per_row is None else (per_row,))
-        seen.give()
-        return
-    if model._steps is None:
-        X = raw_table(X, cast("TableCoding", fitted.coding).columns)
-    else:
-        X = readable(X)
+    frame = _frame_to_encode(model, X, fitted)
+    n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)
-    if values and n_rows_of(X) not in (None, len(values[0])):
-        raise ValueError(
-            f"y must have {n_rows_of(X)} rows, as many as X, got shape {values[0].shape}"
-        )
-    seen = TrainingRowsHint(fitted, n_rows_of(X) if hint else None)
-    for part, given in row_blocks(X, max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = checked_rows(model, given, fitted, first_row=part.start or 0)
+    if values and n is not None and values[0].shape[:1] != (n,):
+        raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
+    seen = TrainingRowsHint(fitted, n if hint else None)
+    is_checked = model._steps is None and fitted.coding is None
+    block_rows = n or 1 if is_checked else max(1, BLOCK_CELLS // fitted.n_features)
+    for part, block in frame.blocks(block_rows):
+        rows = block.native if is_checked else _encode(model, block, fitted, part.start or 0)
         seen.see(rows)
-        yield Block(rows, given, tuple(each[part] for each in values))
+        yield Block(rows, block, tuple(each[part] for each in values))
     seen.give()
+
+
+def _frame_to_encode(model: Any, X: Any, fitted: FittedForest) -> Frame:
+    """Return rows that can be cut in blocks; those that are not encoded are checked already."""
+    if model._steps is not None:
+        return frame_of(X).sliceable()
+    if fitted.coding is not None:
+        return frame_of(frame_of(X).arrow(fitted.coding.columns))
+    if is_plain(X, model, fitted):
+        return frame_of(X)
+    options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
+    return frame_of(_validated(model, rows_for_sklearn(X), allow_nan=fitted.allow_nan, **options))
+
+
+def _encode(model: Any, block: Frame, fitted: FittedForest, first_row: int) -> Rows:
+    """Return the forest's rows, `first_row` of which were before the block, for messages."""
+    if model._steps is not None:
+        encoded: Rows = model._steps.encode(block)
+        return encoded
+    coding = cast("TableCoding", fitted.coding)
+    features, _ = coding.encode(block.native, first_row=first_row)
+    if not fitted.allow_nan:
+        coding.require_present(features, first_row=first_row)
+    return features
+
+
+def rows_for_sklearn(X: Any) -> Any:
+    """Return tables so that scikit-learn reads their columns by name, never by position.
+
+    Parameters
+    ----------
+    X : array, table or any other object
+
+    Returns
+    -------
+    pyarrow.Table or X
+        A table of float columns if X is one of polars or pyarrow, or other Arrow data (which is
+        read to its end), or a mapping from names to columns. Else X.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is needed and not installed.
+    ValueError
+        If X has no columns of equal length, or some that do not hold numbers.
+    """
+    frame = frame_of(X)
+    try:
+        rows = frame.numbers()
+    except ImportError as error:
+        if _has_names(frame.native):
+            return frame.native
+        raise ImportError(f"{error}, or pass an array or a pandas DataFrame") from None
+    if rows is not frame.native and rows.num_columns > 0 and not _has_names(rows):
+        raise ImportError(
+            "this scikit-learn does not read the column names of this pyarrow; upgrade "
+            "scikit-learn, or pass a pandas DataFrame"
+        )
+    return rows
+
+
+def _has_names(X: Any) -> bool:
+    """Whether scikit-learn reads names of columns from X."""
+    reader = BaseEstimator()
+    validate_data(reader, X, skip_check_array=True, ensure_2d=False)
+    return hasattr(reader, "feature_names_in_")
 
 
 def concatenated(answers: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Return the answers to one block or more as one array."""
     found = list(answers)
     return found[0] if len(found) == 1 else np.concatenate(found)
-
-
-def coded_rows(
-    X: Any, coding: TableCoding, *, allow_nan: bool, first_row: int = 0
-) -> NDArray[np.float32]:
-    """Return the features that a coding makes of a table of any library.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
-    ValueError
-        If X is no table or cannot be coded, or has missing cells that are not allowed.
-    """
-    features, _ = coding.encode(raw_table(X, coding.columns), first_row=first_row)
-    if not allow_nan:
-        coding.require_present(features, first_row=first_row)
-    return features
 
 
 def checked_training_rows(
@@ -137,7 +162,7 @@ def checked_training_rows(
     ----------
     model : HDIForestRegressor
     X : array or table
-        What `as_table` returned.
+        What `rows_for_sklearn` returned.
     y : (n,) or (n, n_outputs) array
     allow_nan : bool
         Whether X may hold missing values.
@@ -206,31 +231,26 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
 
 
 def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        require_distinct(X.columns)
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
         return validate_data(model, X, *y, **options)
     except (TypeError, ValueError) as error:
-        column = _column_without_numbers(X)
-        if column is None:
+        columns = frame_of(X).columns()
+        bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)
+        if bad is None:
             raise
-        what = two_kinds(X[column]) or error
         raise ValueError(
-            f"X must hold numbers, but does not in the column {column!r}: {what}"
+            f"X must hold numbers, but does not in the column {bad[0]!r}: "
+            f"{two_kinds(bad[1]) or error}"
         ) from None
 
 
-def _column_without_numbers(X: Any) -> Any:
-    """Name of the first column of a pandas DataFrame that cannot be read as numbers, or None."""
-    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
-        return None
-    for j, name in enumerate(X.columns):
-        try:
-            check_array(
-                X.iloc[:, [j]], dtype=np.float32, ensure_all_finite=False, ensure_min_samples=0
-            )
-        except (TypeError, ValueError):
-            return name
-    return None
+def _are_numbers(cells: Any) -> bool:
+    """Whether scikit-learn reads a column of pandas as numbers."""
+    options: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
+    try:
+        check_array(cells.to_frame(), dtype=np.float32, **options)
+    except (TypeError, ValueError):
+        return False
+    return True

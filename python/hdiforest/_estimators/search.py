@@ -16,8 +16,8 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._estimators.rows import one_column_as_1d
-from hdiforest._tables.frames import Output, as_table
+from hdiforest._estimators.rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._tables.frames import Output
 from hdiforest._utils.checks import alternatives, check_choice, checked_coverages
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.random_state import checked_random_state
@@ -150,7 +150,7 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         _check_forests(forests)
         _check_coverage(self.coverage)
         check_choice("objective", self.objective, OBJECTIVES)
-        X = as_table(X)
+        X = rows_for_sklearn(X)
         if y is not None:
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
         seed = int(checked_random_state(self.random_state).randint(2**31 - 1))

@@ -1,14 +1,16 @@
-"""Tables of any library: which it is, its columns as Arrow, and results in the same library."""
+"""Frames: rows that were asked once of which kind they are, and results as tables of their library.
+
+Without narwhals: it knows three of the nine kinds of tables here, and refuses columns of one name.
+"""
 
 from __future__ import annotations
 
 import reprlib
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from numbers import Number
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,115 +25,475 @@ Output = Literal["numpy", "pandas", "polars", "pyarrow"]
 OUTPUTS: tuple[Output, ...] = ("numpy", "pandas", "polars", "pyarrow")
 
 
-State = dict[str, Any]
+Library = Literal["pandas", "polars"]
 
 
-def _require_library(output: str) -> None:
-    if output not in OUTPUTS:
-        raise ValueError(f"output must be {alternatives(map(repr, OUTPUTS))}, got {output!r}")
-    try:
-        import_module(output)
-    except ModuleNotFoundError as error:
-        if error.name != output:
-            raise
-        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None
+Results = dict[str, Array]
 
 
-def _pandas(columns: list[str], values: Array, index: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(values, columns=columns, index=index)
+# Numbers in a block of rows that are made of a table: 32 MB as float64.
+BLOCK_CELLS = 2**22
 
 
-def _polars(columns: list[str], values: Array, _: Any) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(_by_name(columns, values))
-
-
-def _pyarrow(columns: list[str], values: Array, _: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.table(_by_name(columns, values))
-
-
-_MAKERS: dict[str, Callable[[list[str], Array, Any], Any]] = {
-    "pandas": _pandas,
-    "polars": _polars,
-    "pyarrow": _pyarrow,
-}
-
-
-def _by_name(columns: list[str], values: Array) -> dict[str, Array]:
-    return {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(columns)}
-
-
-def _stored_labels(index: Any) -> State | None:
-    """Return a pandas index as plain arrays and lists; None if it only numbers the rows."""
-    import pandas as pd
-
-    if index.equals(pd.RangeIndex(len(index))) and index.names == [None]:
-        return None
-    return {"values": index.to_numpy(), "names": list(index.names)}
-
-
-def _labels(stored: State) -> Any:
-    import pandas as pd
-
-    values, names = stored["values"], stored["names"]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples(values, names=names)
-    return pd.Index(values, name=names[0])
-
-
-def raw_table(X: Any, columns: Collection[str] | None = None) -> Any:
-    """Return a table as a pyarrow Table.
+class Frame:
+    """Rows of any kind: those of an array, a list, a sparse matrix, or whatever a model reads.
 
     Parameters
     ----------
-    X : table
-        pandas, polars, Arrow data (whatever has ``__arrow_c_stream__`` or ``__arrow_c_array__``),
-        or a mapping from names to columns.
-    columns : collection of str, optional
-        Columns that are needed: Arrow need not know the types of the others.
+    rows : object
+        As the caller has them; the attribute ``native``.
+    argument : str, default="X"
+        What messages call them.
+
+    Attributes
+    ----------
+    library : {"pandas", "polars"} or None
+        Whose tables steps get that are fitted on such rows; None: these are no table.
+    """
+
+    library: Library | None = None
+
+    def __init__(self, rows: Any, argument: str = "X") -> None:
+        self.native, self.argument = rows, argument
+
+    @property
+    def names(self) -> list[str] | None:
+        """Of the columns in their order; None if they have none, [] of a stream."""
+        return None
+
+    @property
+    def index(self) -> Any:
+        """Of pandas; None if the rows are of another library."""
+        return None
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows; None if a slice may be something else than rows, as of a dict."""
+        if isinstance(self.native, list):
+            return len(self.native)
+        shape = getattr(self.native, "shape", None)
+        if not (isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)):
+            return None
+        try:
+            self.rows(slice(0, 0))
+        except (NotImplementedError, TypeError):
+            return None
+        return int(shape[0])
+
+    def rows(self, part: slice | NDArray[np.intp]) -> Any:
+        """Return some of the rows as the library has them."""
+        return self.native[part]
+
+    def blocks(self, block_rows: int) -> Iterator[tuple[slice, Self]]:
+        """Yield slices and frames of their rows, at most so many; all if it cannot be sliced."""
+        n = self.n_rows
+        if n is None or n <= block_rows:
+            yield slice(None), self
+            return
+        for begin in range(0, n, block_rows):
+            part = slice(begin, min(begin + block_rows, n))
+            yield part, type(self)(self.rows(part), self.argument)
+
+    def sliceable(self) -> Frame:
+        """Return the same rows; those of a dict or of a stream, which is read, as Arrow's."""
+        return self
+
+    def columns(self) -> Iterator[tuple[Any, Any]]:
+        """Yield names and cells of columns that may hold cells of several kinds."""
+        yield from ()
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return the cells of a column."""
+        cells: NDArray[Any] = np.asarray(self.native)[:, position]
+        return cells
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:  # noqa: ARG002
+        """Return all columns, or those of some names that are there, as a pyarrow Table.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        ValueError
+            If this is no table, columns differ in length, two have one name, or Arrow has no type
+            for one of them.
+        """
+        raise ValueError(
+            f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
+            f"dict of columns), got {type(self.native).__name__}"
+        )
+
+    def numbers(self) -> Any:
+        """Return what scikit-learn reads by name: a pyarrow Table of floats for most tables.
+
+        Those of pandas and what is no table stay as they are.
+
+        Raises
+        ------
+        ImportError, ValueError
+            As `arrow`; or if columns of Arrow do not hold numbers.
+        """
+        return self.native
+
+    def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
+        """Return a table as one of that library, and what is no table as it is.
+
+        Steps do not read one value alike from all libraries: missing cells are None or NaN.
+        """
+        return self.native
+
+
+class Table(Frame):
+    """Rows whose columns have names."""
+
+    library: Library | None = "pandas"
+
+    @property
+    def names(self) -> list[str]:
+        """See `Frame.names`."""
+        return list(self.native)
+
+    def column(self, position: int) -> NDArray[Any]:
+        """See `Frame.column`."""
+        return np.asarray(self.native[self.names[position]])
+
+    def numbers(self) -> Any:
+        """See `Frame.numbers`."""
+        table = self.arrow()
+        pa = import_module("pyarrow")
+        bad = [f"{each.name!r} ({each.type})" for each in table.schema if not is_number(each.type)]
+        if bad:
+            raise ValueError(
+                f"{self.argument} must hold numbers, but does not in the columns {', '.join(bad)}"
+            )
+        fields = [
+            each if pa.types.is_floating(each.type) else pa.field(each.name, pa.float64())
+            for each in table.schema
+        ]
+        return table.cast(pa.schema(fields), safe=False)
+
+    def in_library(self, library: Library | None) -> Any:
+        """See `Frame.in_library`."""
+        if library is None:
+            return self.native
+        table = self.arrow()
+        is_pandas = library == "pandas"
+        return table.to_pandas() if is_pandas else import_module("polars").from_arrow(table)
+
+    def with_results(
+        self, results: Results, keep: Sequence[str] = (), types: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return kept columns, and behind them results, as a table of the same library.
+
+        Parameters
+        ----------
+        results : dict of (n,) arrays
+        keep : sequence of str
+            Columns that are there once.
+        types : mapping from str to pyarrow.DataType, optional
+            Of the kept columns that are cast.
+
+        Raises
+        ------
+        ValueError
+            If a column cannot be cast.
+        """
+        columns = {name: self._column(name) for name in keep}
+        for name, kind in (types or {}).items():
+            columns[name] = self._from_arrow(_cast(self._arrow_column(name), name, kind))
+        return self._table(columns, results)
+
+    def _column(self, name: str) -> Any:
+        return self.native[name]
+
+    def _arrow_column(self, name: str) -> Any:
+        return self.arrow([name]).column(0)
+
+    def _from_arrow(self, column: Any) -> Any:
+        """Return a column of pyarrow as one of the library."""
+        raise NotImplementedError
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        """Return columns of the library, and results, as a table."""
+        raise NotImplementedError
+
+    def _read(self, read: Callable[[Any], Any]) -> Any:
+        """Return what a function makes by pyarrow; its errors say what cannot be read."""
+        what = f"{self.argument} is a {type(self.native).__name__}"
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ImportError(
+                f"{what}, whose columns are read with pyarrow: pip install pyarrow"
+            ) from None
+        unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
+        try:
+            return read(pa)
+        except unreadable as error:
+            why: Any = error
+        for name, cells in self.columns():
+            try:
+                pa.array(cells, from_pandas=True)
+            except unreadable:
+                if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
+                    why = f"column {str(name)!r} {mixed}"
+                    break
+        raise ValueError(f"{what} that cannot be read as a table: {why}")
+
+
+class _Series(Frame):
+    """Rows of pandas without names of columns."""
+
+    library: Library | None = "pandas"
+
+    @property
+    def index(self) -> Any:
+        return self.native.index
+
+    def rows(self, part: slice | NDArray[np.intp]) -> Any:
+        return self.native.iloc[part]
+
+
+class _Pandas(_Series, Table):
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.native.columns]
+
+    def columns(self) -> Iterator[tuple[Any, Any]]:
+        yield from self.native.items()
+
+    def column(self, position: int) -> NDArray[Any]:
+        return np.asarray(self.native.iloc[:, position])
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        names, table = self.names, self.native
+        if columns is not None:
+            at = _positions(names, columns)
+            names, table = [names[j] for j in at], table.iloc[:, at]
+        require_distinct(names)
+        if list(table.columns) != names:
+            table = table.set_axis(names, axis="columns")
+        part = _Pandas(table, self.argument)
+        return part._read(lambda pa: pa.Table.from_pandas(table, preserve_index=False))
+
+    def numbers(self) -> Any:
+        require_distinct(self.native.columns)
+        return self.native
+
+    def in_library(self, library: Library | None) -> Any:
+        table = self.native
+        return import_module("polars").from_pandas(table) if library == "polars" else table
+
+    def _from_arrow(self, column: Any) -> Any:
+        return column.to_pandas().set_axis(self.index)
+
+    def _column(self, name: str) -> Any:
+        return self.native.iloc[:, self.names.index(name)]
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        at = list(map(self.names.index, columns))
+        return self.native.iloc[:, at].assign(**columns, **results)
+
+
+class _Polars(Table):
+    library = "polars"
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.native.columns)
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        wanted = columns is None or [name for name in self.names if name in set(columns)]
+        table = self.native if wanted is True else self.native.select(wanted)
+        return self._read(lambda pa: pa.table(table))
+
+    def in_library(self, library: Library | None) -> Any:
+        table = self.native
+        return table.to_arrow().to_pandas() if library == "pandas" else table
+
+    def _from_arrow(self, column: Any) -> Any:
+        return import_module("polars").from_arrow(column)
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        return import_module("polars").DataFrame(columns | results)
+
+
+class _Arrow(Table):
+    """A Table or a RecordBatch of pyarrow."""
+
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self.native.schema.names
+        return names
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        part = self.native
+        if columns is not None:
+            part = part.select(_positions(self.names, columns))
+        table = import_module("pyarrow").Table
+        return part if isinstance(part, table) else table.from_batches([part])
+
+    def _column(self, name: str) -> Any:
+        return self.native.column(name)
+
+    _arrow_column = _column
+
+    def _from_arrow(self, column: Any) -> Any:
+        return column
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        pa = import_module("pyarrow")
+        schema = self.native.schema
+        fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
+        fields += [pa.field(name, pa.float64()) for name in results]
+        arrays = [*columns.values(), *map(arrow_array, results.values())]
+        return type(self.native).from_arrays(arrays, schema=pa.schema(fields))
+
+
+class _Stream(Table):
+    """Arrow data of any library, which may be there to be read once."""
+
+    @property
+    def names(self) -> list[str]:
+        return []
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        return _Arrow(self._read(lambda pa: pa.table(self.native))).arrow(columns)
+
+    def sliceable(self) -> Frame:
+        return _Arrow(self.arrow(), self.argument)
+
+
+class _Dict(Table):
+    """A mapping from names to columns."""
+
+    def columns(self) -> Iterator[tuple[Any, Any]]:
+        yield from self.native.items()
+
+    def rows(self, part: slice | NDArray[np.intp]) -> Any:
+        return {name: cells[part] for name, cells in self.columns()}
+
+    def sliceable(self) -> Frame:
+        return _Arrow(self.arrow(), self.argument)
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        part = {
+            name: self.native[name] for name in self.names if columns is None or name in columns
+        }
+
+        def read(pa: Any) -> Any:
+            # NaN in a list of texts is a missing cell.
+            return pa.table(
+                {
+                    name: pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
+                    for name, cells in part.items()
+                }
+            )
+
+        return _Dict(part, self.argument)._read(read)
+
+    def _from_arrow(self, column: Any) -> Any:
+        return column.to_numpy()
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        return columns | results
+
+
+class _Records(_Dict):
+    """Rows as mappings; a cell that one of them lacks is missing."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], argument: str) -> None:
+        names = dict.fromkeys(name for row in rows for name in row)
+        super().__init__({name: [row.get(name) for row in rows] for name in names}, argument)
+
+    def _from_arrow(self, column: Any) -> Any:
+        return column.to_pylist()
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        cells = columns | {name: values.tolist() for name, values in results.items()}
+        return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+
+
+class _Record(_Records):
+    def __init__(self, row: Mapping[str, Any], argument: str) -> None:
+        super().__init__([row], argument)
+
+    def _table(self, columns: dict[str, Any], results: Results) -> Any:
+        (record,) = super()._table(columns, results)
+        return record
+
+
+def frame_of(X: Any, argument: str = "X") -> Frame:
+    """Return rows as a frame; one is returned as it is. Nothing is read or copied."""
+    if isinstance(X, Frame):
+        return X
+    return _kind(X)(X, argument)
+
+
+def _kind(X: Any) -> type[Frame]:
+    if isinstance(X, np.ndarray | list):
+        return Frame
+    library = type(X).__module__.partition(".")[0]
+    if hasattr(X, "iloc"):
+        return _Pandas if hasattr(X, "columns") else _Series
+    if library == "polars" and hasattr(X, "get_column"):
+        return _Polars
+    if library == "pyarrow" and hasattr(X, "schema") and hasattr(X, "num_rows"):
+        return _Arrow
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        return _Stream
+    # Some sparse matrices are mappings, too.
+    return _Dict if isinstance(X, Mapping) and not hasattr(X, "shape") else Frame
+
+
+def batch_of(rows: Any) -> Table:
+    """Return rows that results can be given back for: of a known library, or records.
 
     Raises
     ------
-    ImportError
-        If pyarrow is not installed.
     ValueError
-        If X is something else, has two columns of one name, or one that Arrow has no type for.
+        If they are of no such kind, or columns differ in length.
     """
-    kind = type(X).__name__
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError(
-            f"X is a {kind}, whose columns are read with pyarrow: pip install pyarrow"
-        ) from None
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    if isinstance(X, pa.Table):
-        return X
-    is_frame = hasattr(X, "iloc") and hasattr(X, "columns")
-    is_arrow = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
-    is_mapping = isinstance(X, Mapping) and not hasattr(X, "shape")
-    if not (is_frame or is_arrow or is_mapping):
+    name = "the batch"
+    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
+        return _Records(rows, name)
+    frame = frame_of(rows, name)
+    if isinstance(frame, _Dict):
+        if any(map(_is_cell, rows.values())):
+            return _Record(rows, name)
+        lengths = {name: len(cells) for name, cells in frame.columns()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
+    if isinstance(frame, _Stream) or not isinstance(frame, Table):
         raise ValueError(
-            "X must be a table with names of columns (pandas, polars, pyarrow, or a dict of "
-            f"columns), got {kind}"
+            "a batch must be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a "
+            "dict of columns, a record (a dict of cells) or a list of records, got "
+            f"{type(rows).__name__}"
         )
+    return frame
+
+
+def _is_cell(value: Any) -> bool:
+    """Whether a value is no column: text, or without a length, as arrays of no dimension are."""
+    is_text = isinstance(value, str | bytes)
+    return is_text or getattr(value, "shape", None) == () or not hasattr(value, "__len__")
+
+
+def _positions(names: Sequence[str], columns: Collection[str]) -> list[int]:
+    wanted = set(columns)
+    return [j for j, name in enumerate(names) if name in wanted]
+
+
+def _cast(column: Any, name: str, kind: Any) -> Any:
+    """Return a pyarrow column of the type in which it is kept."""
+    if column.type == kind:
+        return column
     try:
-        if is_frame and columns is not None:
-            X = X.loc[:, [name in columns for name in X.columns]]
-        if is_frame:
-            require_distinct(map(str, X.columns))
-            return pa.Table.from_pandas(X, preserve_index=False)
-        return pa.table(X)
-    except CodingError:
-        raise
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"X is a {kind} that {why_unreadable(X, error)}") from None
+        return column.cast(kind)
+    except import_module("pyarrow").ArrowException as error:
+        raise ValueError(
+            f"column '{name}' must be kept as {kind}, but is {column.type}: {error}"
+        ) from None
 
 
 def require_distinct(names: Iterable[Any]) -> None:
@@ -143,28 +505,6 @@ def require_distinct(names: Iterable[Any]) -> None:
         raise CodingError(f"the table has {listed}", repeated)
 
 
-def why_unreadable(X: Any, error: Exception) -> str:
-    """Say why Arrow cannot read a DataFrame of pandas, or a mapping: for mixed columns the row.
-
-    Parameters
-    ----------
-    X : DataFrame or mapping
-    error : Exception
-        What Arrow said.
-    """
-    import pyarrow as pa
-
-    is_frame, is_mapping = hasattr(X, "iloc"), isinstance(X, Mapping)
-    for j, name in enumerate(X.columns if is_frame else X if is_mapping else ()):
-        cells = X.iloc[:, j] if is_frame else X[name]
-        try:
-            pa.array(cells, from_pandas=True)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
-                return f"cannot be read as a table: column {str(name)!r} {mixed}"
-    return f"cannot be read as a table: {error}"
-
-
 def two_kinds(cells: Iterable[Any]) -> str:
     """Say in which rows cells of two kinds are; empty if all are of one kind."""
     first = None
@@ -173,15 +513,15 @@ def two_kinds(cells: Iterable[Any]) -> str:
             continue
         if isinstance(cell, Number) and cell != cell:
             continue
-        found = f"{_kind_of(cell)} ({reprlib.repr(cell)} in row {row})"
+        kind, shown = _kind_of_cell(cell), f"({reprlib.repr(cell)} in row {row})"
         if first is None:
-            first, kind = found, _kind_of(cell)
-        elif _kind_of(cell) != kind:
-            return f"holds {first} and {found}"
+            first = kind, shown
+        elif kind != first[0]:
+            return f"holds {first[0]} {first[1]} and {kind} {shown}"
     return ""
 
 
-def _kind_of(cell: Any) -> str:
+def _kind_of_cell(cell: Any) -> str:
     if isinstance(cell, str):
         return "text"
     if isinstance(cell, bool | np.bool_):
@@ -189,297 +529,55 @@ def _kind_of(cell: Any) -> str:
     return "numbers" if isinstance(cell, Number) else f"objects of type {type(cell).__name__}"
 
 
-def as_table(X: Any) -> Any:
-    """Convert tables so that scikit-learn reads their columns by name, never by position.
-
-    Parameters
-    ----------
-    X : array, table or any other object
-
-    Returns
-    -------
-    pyarrow.Table or X
-        A table of float columns if X is Arrow data (it has ``__arrow_c_stream__`` or
-        ``__arrow_c_array__``) or a mapping from names to columns: a reader is read to its end.
-        pandas objects, arrays and everything else are returned as they are.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is needed and not installed.
-    ValueError
-        If X has no columns of equal length, or some that do not hold numbers.
-    """
-    if hasattr(X, "iloc") or not is_table(X):
-        return X
-    try:
-        table = arrow_table(X, floats=True)
-    except ImportError:
-        if _has_names(X):
-            return X
-        raise
-    if table.num_columns > 0 and not _has_names(table):
-        raise ImportError(
-            "this scikit-learn does not read the column names of this pyarrow; upgrade "
-            "scikit-learn, or pass a pandas DataFrame"
-        )
-    return table
-
-
-def is_table(X: Any) -> bool:
-    """Whether X is Arrow data or a mapping from names to columns."""
-    is_arrow = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
-    # Some sparse matrices are mappings, too.
-    return is_arrow or (isinstance(X, Mapping) and not hasattr(X, "shape"))
-
-
-def arrow_table(X: Any, *, floats: bool = False) -> Any:
-    """Return what `is_table` as a pyarrow.Table; a reader is read to its end.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
-    ValueError
-        If X has no columns of equal length, or they shall be of floats and do not hold numbers.
-    """
-    kind = type(X).__name__
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError(
-            f"X is a {kind}, whose columns are read with pyarrow: pip install pyarrow, or pass an "
-            "array or a pandas DataFrame"
-        ) from None
-    try:
-        table = pa.table(X)
-        return _of_floats(table) if floats else table
-    except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"X is a {kind} that {why_unreadable(X, error)}") from None
-
-
-def _of_floats(table: Any) -> Any:
-    """Cast the columns of a pyarrow Table that are not of a floating type to float64."""
-    import pyarrow as pa
-
-    bad = [f"{field.name!r} ({field.type})" for field in table.schema if not is_number(field.type)]
-    if bad:
-        raise ValueError(f"X must hold numbers, but does not in the columns {', '.join(bad)}")
-    fields = [
-        field if pa.types.is_floating(field.type) else pa.field(field.name, pa.float64())
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(fields), safe=False)
-
-
-def _has_names(X: Any) -> bool:
-    """Whether scikit-learn reads names of columns from X."""
-    # Imported here, because `hdiforest.serving` does without scikit-learn.
-    from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import validate_data
-
-    reader = BaseEstimator()
-    validate_data(reader, X, skip_check_array=True, ensure_2d=False)
-    return hasattr(reader, "feature_names_in_")
-
-
-Results = dict[str, NDArray[np.float64]]
-
-
-class Batch(ABC):
-    """Rows of one library.
-
-    Attributes
-    ----------
-    names : list of str
-        All columns, in order.
-    """
-
-    names: list[str]
-
-    @abstractmethod
-    def arrow(self, names: Sequence[str]) -> Any:
-        """Return some columns as a pyarrow Table or RecordBatch.
-
-        Raises
-        ------
-        ValueError
-            If Arrow has no type for one of them, or they differ in length.
-        """
-
-    @abstractmethod
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        """Return kept columns, of Arrow types if they are given, and behind them the results."""
-
-
-def batch_of(rows: Any) -> Batch:
-    """Return rows of a library that is known, or raise ValueError."""
-    library = type(rows).__module__.partition(".")[0]
-    if library == "pyarrow" and hasattr(rows, "schema") and hasattr(rows, "num_rows"):
-        return _Arrow(rows)
-    if hasattr(rows, "iloc") and hasattr(rows, "columns"):
-        return _Pandas(rows)
-    if library == "polars" and hasattr(rows, "get_column"):
-        return _Polars(rows)
-    if isinstance(rows, Mapping) and not hasattr(rows, "shape"):
-        return _Record(rows) if any(map(_is_cell, rows.values())) else _Dict(rows)
-    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        return _Records(rows)
-    raise ValueError(
-        "a batch must be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict "
-        f"of columns, a record (a dict of cells) or a list of records, got {type(rows).__name__}"
-    )
-
-
-def _is_cell(value: Any) -> bool:
-    """Whether a value is no column: text, or without a length, as arrays of no dimension are."""
-    is_text = isinstance(value, str | bytes)
-    return is_text or getattr(value, "shape", None) == () or not hasattr(value, "__len__")
-
-
-class _Arrow(Batch):
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-        self.names = rows.schema.names
-
-    def arrow(self, names: Sequence[str]) -> Any:
-        return self._rows.select(list(names))
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        import pyarrow as pa
-
-        columns = {name: _of_type(name, self._rows.column(name), types) for name in kept}
-        fields = [
-            self._rows.schema.field(name) if name not in types else pa.field(name, types[name])
-            for name in kept
-        ]
-        schema = pa.schema([*fields, *(pa.field(name, pa.float64()) for name in results)])
-        arrays = [*columns.values(), *map(arrow_array, results.values())]
-        return type(self._rows).from_arrays(arrays, schema=schema)
-
-
-class _Pandas(Batch):
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-        self.names = [str(name) for name in rows.columns]
-
-    def arrow(self, names: Sequence[str]) -> Any:
-        import pyarrow as pa
-
-        chosen = self._chosen(names).set_axis(list(names), axis="columns")
-        try:
-            return pa.Table.from_pandas(chosen, preserve_index=False)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            raise _unreadable(chosen, error) from None
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        import pyarrow as pa
-
-        typed = {}
-        for name in types:
-            column = pa.array(self._chosen([name]).iloc[:, 0], from_pandas=True)
-            typed[name] = _of_type(name, column, types).to_pandas().set_axis(self._rows.index)
-        return self._chosen(kept).assign(**typed, **results)
-
-    def _chosen(self, names: Sequence[str]) -> Any:
-        return self._rows.iloc[:, [self.names.index(name) for name in names]]
-
-
-class _Polars(Batch):
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-        self.names = list(rows.columns)
-
-    def arrow(self, names: Sequence[str]) -> Any:
-        import pyarrow as pa
-
-        return pa.table(self._rows.select(list(names)))
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        polars = import_module("polars")
-        columns = {name: self._rows.get_column(name) for name in kept}
-        for name in types:
-            column = self.arrow([name]).column(0)
-            columns[name] = polars.from_arrow(_of_type(name, column, types))
-        return polars.DataFrame(columns | results)
-
-
-class _Dict(Batch):
-    def __init__(self, rows: Mapping[str, Any]) -> None:
-        self._rows = rows
-        self.names = list(rows)
-        lengths = {name: len(column) for name, column in rows.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
-
-    def arrow(self, names: Sequence[str]) -> Any:
-        import pyarrow as pa
-
-        chosen = {name: self._rows[name] for name in names}
-        try:
-            return pa.table({name: _column(cells) for name, cells in chosen.items()})
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            raise _unreadable(chosen, error) from None
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        typed = self._typed(types)
-        columns = {name: self._rows[name] for name in kept}
-        return columns | {name: array.to_numpy() for name, array in typed.items()} | results
-
-    def _typed(self, types: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: _of_type(name, self.arrow([name]).column(0), types) for name in types}
-
-
-class _Records(_Dict):
-    """Rows as mappings; a cell that one of them lacks is missing."""
-
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        names = dict.fromkeys(name for row in rows for name in row)
-        super().__init__({name: [row.get(name) for row in rows] for name in names})
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        columns: dict[str, Any] = {name: self._rows[name] for name in kept}
-        columns |= {name: array.to_pylist() for name, array in self._typed(types).items()}
-        columns |= {name: array.tolist() for name, array in results.items()}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-class _Record(_Records):
-    def __init__(self, row: Mapping[str, Any]) -> None:
-        super().__init__([row])
-
-    def with_results(self, kept: Sequence[str], types: Mapping[str, Any], results: Results) -> Any:
-        (record,) = super().with_results(kept, types, results)
-        return record
-
-
-def arrow_array(values: NDArray[np.float64]) -> Any:
+def arrow_array(values: Array) -> Any:
     """Return numbers as a pyarrow Array without a copy. `pyarrow.array` would import pandas."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
 
-def _column(cells: Any) -> Any:
-    """Return a column that pyarrow reads; NaN in a list of texts is a missing cell."""
-    import pyarrow as pa
-
-    return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
-
-
-def _unreadable(rows: Any, error: Exception) -> ValueError:
-    return ValueError(f"the batch is a {type(rows).__name__} that {why_unreadable(rows, error)}")
-
-
-def _of_type(name: str, column: Any, types: Mapping[str, Any]) -> Any:
-    """Return a pyarrow column cast to its type of `types`, if it has one."""
-    import pyarrow as pa
-
-    if name not in types or column.type == types[name]:
-        return column
+def require_library(output: str) -> None:
+    """Raise ImportError if the library of an output is not installed, ValueError if it is none."""
+    if output not in OUTPUTS:
+        raise ValueError(f"output must be {alternatives(map(repr, OUTPUTS))}, got {output!r}")
     try:
-        return column.cast(types[name])
-    except pa.ArrowException as error:
-        raise ValueError(
-            f"column '{name}' must be kept as {types[name]}, but is {column.type}: {error}"
-        ) from None
+        import_module(output)
+    except ModuleNotFoundError as error:
+        if error.name != output:
+            raise
+        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None
+
+
+def table_in(library: str, names: Sequence[str], values: Array, index: Any = None) -> Any:
+    """Return numbers, (n, k), as a table of pandas with an index, of polars or of pyarrow."""
+    module = import_module(library)
+    if library == "pandas":
+        return module.DataFrame(values, columns=list(names), index=index)
+    columns = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
+    return module.DataFrame(columns) if library == "polars" else module.table(columns)
+
+
+Labels = dict[str, Any]
+
+
+def labels_of(index: Any) -> Labels | None:
+    """Return a pandas index as plain arrays and lists; None if it only numbers the rows."""
+    if index is None:
+        return None
+    import pandas as pd
+
+    if index.equals(pd.RangeIndex(len(index))) and index.names == [None]:
+        return None
+    return {"values": index.to_numpy(), "names": list(index.names)}
+
+
+def index_of(labels: Labels | None) -> Any:
+    """Return the pandas index that `labels_of` made labels of."""
+    if labels is None:
+        return None
+    import pandas as pd
+
+    values, names = labels["values"], labels["names"]
+    if len(names) > 1:
+        return pd.MultiIndex.from_tuples(values, names=names)
+    return pd.Index(values, name=names[0])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import reals, shares, significant
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
@@ -178,7 +179,7 @@ class OutOfBag(NamedTuple):
                 f"{name} must have shape ({self.n_training_rows},), got {np.shape(values)}"
             )
         own = np.asarray(values) if isinstance(values, list | tuple) else values
-        return getattr(own, "iloc", own)[self.rows]
+        return frame_of(own).rows(self.rows)
 
 
 def out_of_bag_of(
@@ -279,13 +280,12 @@ def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
         except (KeyError, IndexError, TypeError, ValueError):
             raise ValueError(f"feature must be a column of X, got {feature!r}") from None
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
-        table = X if hasattr(X, "iloc") else np.asarray(X)
-        n = table.shape[1]
+        frame = frame_of(X)
+        n = np.shape(X)[1] if frame.names is None else len(frame.names)
         if not 0 <= feature < n:
             raise ValueError(f"feature must be a column from 0 to {n - 1}, got {feature}")
-        if hasattr(X, "iloc"):
-            return np.asarray(X.iloc[:, feature]), plain(X.columns[feature])
-        return table[:, feature], f"feature {feature}"
+        label = f"feature {feature}" if frame.names is None else plain(frame.names[feature])
+        return frame.column(int(feature)), label
     return feature, None
 
 

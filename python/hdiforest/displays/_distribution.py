@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils.blocks import n_rows_of
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import check_choice, reals, significant
 from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest._utils.typing import Array
@@ -356,15 +356,13 @@ class DistributionDisplay:
 
 def _one_row(X: Any, row: int) -> Any:
     """Return row `row` of X as rows of the same kind."""
-    n = n_rows_of(X)
+    frame = frame_of(X)
+    n = frame.n_rows
     if isinstance(row, bool) or not isinstance(row, int | np.integer):
         raise ValueError(f"row must be a whole number, got {row!r}")
     if n is not None and not 0 <= row < n:
         raise ValueError(f"row must be from 0 to {n - 1}, got {row}")
-    part = slice(int(row), int(row) + 1)
-    if isinstance(X, dict):
-        return {name: column[part] for name, column in X.items()}
-    return X.iloc[part] if hasattr(X, "iloc") else X[part]
+    return frame.rows(slice(int(row), int(row) + 1))
 
 
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:

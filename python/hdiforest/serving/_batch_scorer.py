@@ -19,10 +19,9 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import TableCoding
-from hdiforest._tables.frames import Batch, Results, batch_of
+from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_distinct
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.blocks import BLOCK_CELLS
 from hdiforest._utils.checks import alternatives, check_flag, shares
 from hdiforest.serving import _model_file as model_file
 
@@ -314,7 +313,7 @@ class BatchScorer:
         given = batch_of(batch)
         self._require(given)
         results = self.score(given, self._features_of(given))
-        return given.with_results(self.keep, self._types, results)
+        return given.with_results(results, self.keep, self._types)
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Score batches as they come, one after the other; for engines that pass iterators.
@@ -389,12 +388,12 @@ class BatchScorer:
         self._copy = None if self.mapped else model
         return model
 
-    def score(self, batch: Batch, features: Sequence[str], first_row: int = 0) -> Results:
+    def score(self, batch: Table, features: Sequence[str], first_row: int = 0) -> Results:
         """Return the columns of results of a batch.
 
         Parameters
         ----------
-        batch : Batch
+        batch : Table
             See `hdiforest._tables.frames`.
         features : sequence of str
             Columns in the order of the features.
@@ -448,7 +447,7 @@ class BatchScorer:
     def _ends(self) -> tuple[tuple[str, int], ...]:
         return ENDS[self.kind]
 
-    def _require(self, batch: Batch) -> None:
+    def _require(self, batch: Table) -> None:
         counts = Counter(batch.names)
         features = self.features or ()
         missing = [f"'{name}'" for name in (*features, *self.keep) if name not in counts]
@@ -461,7 +460,7 @@ class BatchScorer:
         if repeated:
             raise ValueError(f"the batch has {counts[repeated[0]]} columns '{repeated[0]}'")
 
-    def _features_of(self, batch: Batch) -> list[str]:
+    def _features_of(self, batch: Table) -> list[str]:
         features = self.features
         if features is not None:
             return features

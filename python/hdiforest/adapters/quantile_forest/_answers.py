@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._utils.blocks import BLOCK_IDS
+from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._utils.typing import Array
 
 Source = LeafIndex | Scorer  # whose methods take leaves, or rows

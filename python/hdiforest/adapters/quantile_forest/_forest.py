@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples
 
 from hdicore import LeafIndex, Scorer
+from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags
 from hdiforest._model.training_rows import TrainingRows, leaf_bounds
-from hdiforest._utils.blocks import BLOCK_IDS, row_blocks
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest.adapters.quantile_forest._answers import Source
@@ -128,8 +129,8 @@ class SampledForest(ForestRegressor):
 
         def blocks() -> Iterator[tuple[slice, Source, NDArray[Any]]]:
             widest = max(samples.forest.n_trees, samples.forest.n_features)
-            for part, given in row_blocks(rows, max(1, BLOCK_IDS // widest)):
-                dense = given.toarray() if issparse(given) else given
+            for part, block in frame_of(rows).blocks(max(1, BLOCK_IDS // widest)):
+                dense = block.native.toarray() if issparse(rows) else block.native
                 if asked is None and not by_leaf:
                     yield part, scorer, dense
                     continue

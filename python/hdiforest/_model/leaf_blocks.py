@@ -1,4 +1,4 @@
-"""Blocks of many rows, and their leaf ids, in bounded memory."""
+"""Leaf ids of many rows from any library, block by block in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,35 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._tables.frames import frame_of
+
 # Ids in a block: 32 MB as int64, the widest that libraries report.
 BLOCK_IDS = 2**22
 
 
-# Numbers in a block of rows that are made of a table: 32 MB as float64.
-BLOCK_CELLS = 2**22
-
-
 # Rows of the first block where the number of trees is not known yet.
 FIRST_ROWS = 1024
-
-
-def n_rows_of(X: Any) -> int | None:
-    """Return the number of rows of X if slices of it are rows, and None otherwise.
-
-    Lists and what has a shape and can be sliced: arrays, most sparse matrices, and tables of
-    pandas, polars and pyarrow. Others (a dict, a tuple, another library's own matrix)
-    may mean something else by a slice.
-    """
-    if isinstance(X, list):
-        return len(X)
-    shape = getattr(X, "shape", None)
-    if not (isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)):
-        return None
-    try:
-        _slice_of(X, 0, 0)
-    except (NotImplementedError, TypeError):
-        return None
-    return int(shape[0])
 
 
 def leaves_by_block(
@@ -52,7 +31,8 @@ def leaves_by_block(
     ValueError
         If `apply` returns another number of rows than it was given, or of trees than before.
     """
-    n = n_rows_of(X)
+    frame = frame_of(X)
+    n = frame.n_rows
     if n == 0 and n_trees is not None:  # of which some libraries are not to be asked
         yield slice(0, 0), np.empty((0, n_trees), dtype=np.int32)
         return
@@ -62,7 +42,7 @@ def leaves_by_block(
         return
     while begin < n:
         end = min(begin + block_rows, n)
-        leaves = _leaves(apply(_slice_of(X, begin, end)))
+        leaves = _leaves(apply(frame.rows(slice(begin, end))))
         if leaves.shape[:1] != (end - begin,):
             raise ValueError(
                 f"apply must return the leaves of each row; for {end - begin} rows it returned an "
@@ -76,7 +56,7 @@ def all_leaves(apply: Callable[[Any], ArrayLike], X: Any) -> NDArray[Any]:
     """Return the leaf ids of all rows, as int32 if they come from more than one block."""
     blocks = leaves_by_block(apply, X)
     rows, first = next(blocks)
-    n = n_rows_of(X)
+    n = frame_of(X).n_rows
     if n is None or rows.stop == n:
         return first
     ids = np.empty((n, *first.shape[1:]), dtype=np.int32)
@@ -89,24 +69,6 @@ def all_leaves(apply: Callable[[Any], ArrayLike], X: Any) -> NDArray[Any]:
             )
         ids[rows] = _as_int32(leaves)
     return ids
-
-
-def row_blocks(X: Any, block_rows: int) -> Iterator[tuple[slice, Any]]:
-    """Yield slices of rows and what X holds there, at most some number of rows at once.
-
-    The only block is X itself if it is no larger or cannot be sliced.
-    """
-    n = n_rows_of(X)
-    if n is None or n <= block_rows:
-        yield slice(None), X
-        return
-    for begin in range(0, n, block_rows):
-        part = slice(begin, min(begin + block_rows, n))
-        yield part, _slice_of(X, part.start, part.stop)
-
-
-def _slice_of(X: Any, begin: int, end: int) -> Any:
-    return getattr(X, "iloc", X)[begin:end]
 
 
 def _rows_in_a_block(n_trees: int | None) -> int:
