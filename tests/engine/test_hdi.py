@@ -12,8 +12,6 @@ from hdicore import LeafIndex, _reference, weighted_hdi
 
 from ..oracle import one_leaf_index
 
-pytestmark = pytest.mark.engine
-
 LEVELS = [0.01, 0.1, 0.25, 0.5, 0.75, 0.8, 0.9, 0.95, 0.99, 1.0]
 
 lattice = st.integers(-6, 6).map(lambda k: k / 2)

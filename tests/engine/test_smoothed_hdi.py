@@ -6,8 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hdicore import LeafIndex, _reference
 
-pytestmark = pytest.mark.engine
-
 LEVELS = [1e-9, 0.05, 0.3, 0.5, 0.9, 1 - 1e-9, 1.0]
 EXTREMES = {
     "one target": [2.5],

@@ -11,9 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from ..oracle import ROOT, run
-
-pytestmark = [pytest.mark.docs, pytest.mark.build, pytest.mark.slow]
+from ...oracle import ROOT, run
 
 WRITTEN = ("_build", "benchmarks", "command", "gallery", "generated")  # folders that a build makes
 PACKAGES = (
