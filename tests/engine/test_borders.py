@@ -231,8 +231,8 @@ def test_calls_of_other_threads_are_not_interrupted():
 @pytest.mark.parametrize("first", ["main", "sub"])
 def test_a_sub_interpreter_gets_one_sentence(first):
     program = """
-import sys
-import _xxsubinterpreters as interpreters
+import importlib, sys
+interpreters = importlib.import_module("_xxsubinterpreters")
 if sys.argv[1] == "main":
     import hdicore
 made = interpreters.create()
