@@ -265,6 +265,7 @@ def test_coverage_one_is_the_whole_support_however_unequal_the_weights():
     assert len(index.atoms()) == 2000
 
 
+@pytest.mark.memory
 def test_scoring_with_very_many_trees_takes_little_memory():
     program = """
 import resource
