@@ -10,13 +10,13 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.5.1"
-nox.options.sessions = ["lint", "quick"]
+nox.options.sessions = ["style", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 CPU_WHEELS = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
 # Sanitizers, the library to load before Python, and the tests that run under them.
 SANITIZERS = {
-    "address": ("address,undefined", "libasan.so", "engine and not memory"),
+    "address": ("address,undefined", "libasan.so", "engine and not memory and not slow"),
     "thread": ("thread", "libtsan.so", "threads"),
 }
 
@@ -28,11 +28,17 @@ def install(session: nox.Session, extras: str = "") -> None:
     session.install("--no-build-isolation", "-e", f".{extras}", *index)
 
 
+def run_task(session: nox.Session, marker: str, extras: str) -> None:
+    """Run the tests with a marker, with extras beside those of `pytest` alone."""
+    install(session, f"[test,{extras}]")
+    session.run("pytest", "-m", marker, *session.posargs)
+
+
 @nox.session
-def lint(session: nox.Session) -> None:
-    """Check format, style and types, as the tests do."""
+def tests(session: nox.Session) -> None:
+    """Run what `pytest` alone runs: the README's test command."""
     install(session, "[test]")
-    session.run("pytest", "-m", "style", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session
@@ -44,24 +50,46 @@ def engine(session: nox.Session) -> None:
 
 
 @nox.session
-def quick(session: nox.Session) -> None:
-    """Run the tests that neither build anything nor take long."""
+def slow(session: nox.Session) -> None:
+    """Run single tests of the package that take more than about ten seconds."""
     install(session, "[test]")
-    session.run("pytest", "-m", "not build and not slow and not paper", *session.posargs)
+    session.run("pytest", "-m", "slow", *session.posargs)
 
 
 @nox.session
-def tests(session: nox.Session) -> None:
-    """Run all tests but those of the paper's evaluation that need PyTorch."""
-    install(session, "[test]")
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+def style(session: nox.Session) -> None:
+    """Check format, style, types, layers, workflows and what the pages name."""
+    run_task(session, "style", "style")
+
+
+@nox.session
+def compiled(session: nox.Session) -> None:
+    """Compile the engine alone under sanitizers, its fuzz targets, consumers and a wheel."""
+    run_task(session, "compiled", "compiled")
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """Compare with other libraries, and run the recipes and adapters for them."""
+    run_task(session, "peers", "peers")
+
+
+@nox.session
+def clusters(session: nox.Session) -> None:
+    """Run the recipes on local clusters, with databases and an object store."""
+    run_task(session, "clusters", "clusters")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the programs of bench/ on few rows, and the tests of their parts."""
+    run_task(session, "bench", "bench")
 
 
 @nox.session
 def paper(session: nox.Session) -> None:
-    """Run the tests of the paper's evaluation."""
-    install(session, "[test,paper]")
-    session.run("pytest", "-m", "paper", *session.posargs)
+    """Run the task bench with PyTorch, which systems of the paper's evaluation need."""
+    run_task(session, "bench", "bench,paper")
 
 
 @nox.session
@@ -150,9 +178,12 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def stress(session: nox.Session) -> None:
-    """Run one of the stress programs: `nox -s stress -- allocations`."""
+    """Run a slice of each stress program, or one of them whole: `nox -s stress -- kill`."""
     install(session, "[test]")
-    session.run("python", "tests/engine/stress/run.py", *session.posargs)
+    if session.posargs:
+        session.run("python", "tests/engine/stress/run.py", *session.posargs)
+    else:
+        session.run("pytest", "-m", "stress")
 
 
 @nox.session
@@ -167,7 +198,7 @@ def instructions(session: nox.Session) -> None:
 @nox.session
 def speed(session: nox.Session) -> None:
     """Measure the speed of the small cases beside other libraries."""
-    install(session, "[test]")
+    install(session, "[bench]")
     session.run("python", "bench/speed/run.py", *(session.posargs or ["--fresh"]))
 
 
@@ -180,17 +211,9 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into docs/_build/html; check its docstrings and, with network, its links."""
-    install(session, "[docs]")
-    session.install("--group", "engine")  # what all files of tests import
+    """Build the site into docs/_build/html; check it, docstrings and, with network, links."""
+    install(session, "[test,docs]")
     session.run("sphinx-build", "-W", *session.posargs, "docs", "docs/_build/html")
-    session.run("pytest", "-m", "docs and not build")
+    session.run("pytest", "-m", "docs")
     # Without network there is nothing left to check; see docs/conf.py.
     session.run("sphinx-build", "-q", "-b", "linkcheck", "docs", "docs/_build/linkcheck")
-
-
-@nox.session
-def examples(session: nox.Session) -> None:
-    """Run what the README, the docstrings and the recipes show."""
-    install(session, "[test]")
-    session.run("pytest", "-m", "examples", *session.posargs)

@@ -14,9 +14,35 @@ from hdicore import _core
 from .engine.fuzz.engine import COMPILER, SANITIZE, SOURCES, STRICT, compile_all
 from .oracle import ROOT
 
+# What a test's path begins with, and its marker; the first that fits.
+MARKERS = {
+    "adapters/clusters/": "clusters",
+    "adapters/peers/": "peers",
+    "adapters/test_boosters.py": "peers",
+    "adapters/test_dask.py": "clusters",
+    "adapters/test_skpro.py": "skpro",
+    "bench/": "bench",
+    "cli/test_score_remote.py": "clusters",
+    "docs/site/": "docs",
+    "docs/test_backend_page.py": "peers",
+    "engine/consumer/": "compiled",
+    "engine/cpp/test_cross.py": "cross",
+    "engine/cpp/test_sanitizers.py": "compiled",
+    "engine/fuzz/": "compiled",
+    "engine/stress/": "stress",
+    "engine/test_": "engine",
+    "repository/test_wheels.py": "compiled",
+    "repository/": "style",
+}
+# CONTRIBUTING.md says what each needs and how to run it.
+TASKS = {*MARKERS.values(), "slow"} - {"engine"}
 
-def pytest_configure():
-    """Set what the libraries and processes that are started later inherit."""
+
+def pytest_configure(config):
+    """Leave tasks to those who name one; set what processes that are started later inherit."""
+    names_tests = config.args_source is pytest.Config.ArgsSource.ARGS
+    if not names_tests and not config.option.markexpr:
+        config.option.markexpr = "not task"
     # Threads of OpenMP that wait in a loop would take the cores of the other test processes.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Signals as from a terminal: nohup and & leave some ignored.
@@ -29,10 +55,16 @@ def pytest_configure():
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Mark the tests that use a fixture which builds something."""
+    """Mark tests by where they lie, and those of a task as such."""
     for item in items:
+        path = item.path.relative_to(ROOT / "tests").as_posix()
+        marker = next((MARKERS[begin] for begin in MARKERS if path.startswith(begin)), None)
+        if marker:
+            item.add_marker(marker)
         if {"wheel", "sanitized_engine"} & set(item.fixturenames):
-            item.add_marker("build")
+            item.add_marker("compiled")
+        if TASKS & {marker.name for marker in item.iter_markers()}:
+            item.add_marker("task")
 
 
 @pytest.fixture(scope="session")

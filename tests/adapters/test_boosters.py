@@ -16,8 +16,6 @@ pd = pytest.importorskip("pandas")
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
 catboost = pytest.importorskip("catboost")
-pytestmark = pytest.mark.peers
-
 RNG = np.random.default_rng(4)
 N = 500
 TABLE = pd.DataFrame(

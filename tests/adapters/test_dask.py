@@ -16,8 +16,6 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("safetensors")
 from hdiforest.adapters.dask import predict_interval  # noqa: E402
 
-pytestmark = pytest.mark.peers
-
 RNG = np.random.default_rng(5)
 X = pd.DataFrame(RNG.normal(size=(200, 3)), columns=list("abc"))
 FOREST = RandomForestRegressor(20, min_samples_leaf=5, random_state=0).fit(X, X["a"])

@@ -11,8 +11,6 @@ from sklearn.exceptions import NotFittedError
 from hdiforest import HDIForestRegressor, from_leaves, quantile_views
 from hdiforest.metrics import coverage_score
 
-pytestmark = pytest.mark.peers
-
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
 
 
@@ -46,6 +44,7 @@ def test_views_are_the_ends_and_the_median(kind, model, rows):
     assert not hasattr(model, "calibration_")
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_mapie_conformalizes_the_views_without_a_warning(kind, symmetric, model, rows, capfd):
@@ -66,6 +65,7 @@ def test_mapie_conformalizes_the_views_without_a_warning(kind, symmetric, model,
         assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.peers
 def test_forests_of_others_pipelines_and_tables_work(rows):
     regression = pytest.importorskip("mapie.regression")
     pd = pytest.importorskip("pandas")
@@ -105,6 +105,7 @@ def test_what_cannot_be_viewed_is_refused(model, rows):
         quantile_views(model, kind="calibrated")
 
 
+@pytest.mark.peers
 def test_crepes_covers_with_half_the_width_as_the_difficulty(model, rows):
     crepes = pytest.importorskip("crepes")
     from crepes.extras import DifficultyEstimator

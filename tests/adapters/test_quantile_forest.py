@@ -265,6 +265,7 @@ def test_other_models_take_the_fitted_forest():
     assert_array_equal(fitted.predict(X_NEW), forest().predict(X_NEW))
 
 
+@pytest.mark.peers
 def test_the_interface_is_that_of_quantile_forest():
     theirs = pytest.importorskip("quantile_forest")
     for cls in CLASSES:

@@ -13,8 +13,6 @@ from hdiforest import HDIForestRegressor
 
 from ..oracle import run_python
 
-pytestmark = pytest.mark.skpro
-
 
 def forest(n_trees=20, **options):
     return RandomForestRegressor(n_trees, min_samples_leaf=5, random_state=0, **options)
@@ -55,7 +53,6 @@ def test_without_skpro_one_sentence_says_what_to_install(tmp_path):
     assert said == "hdiforest.adapters.skpro needs skpro: pip install 'hdicore[skpro]'"
 
 
-@pytest.mark.slow
 def test_all_checks_of_skpro_pass(proba):
     from skpro.utils import check_estimator
 

@@ -10,7 +10,6 @@ import pytest
 
 from ..oracle import ROOT, scripts_of
 
-pytestmark = pytest.mark.peers
 pytest.importorskip("pyarrow")
 
 MODULES = ("records", "names", "models", "run", "revisions")
@@ -66,7 +65,6 @@ def test_what_is_missing_differs_and_what_is_new_does_not(bench):
     assert (found.n_refused, found.n_further) == (1, 1)
 
 
-@pytest.mark.slow
 def test_a_changed_number_is_found(bench, tmp_path, monkeypatch, capsys):
     """A package with another interval score, beside the one as it stands."""
     for folder in ("python", "hdicore"):

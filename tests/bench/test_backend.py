@@ -8,8 +8,6 @@ import pytest
 
 from ..oracle import ROOT, run
 
-pytestmark = pytest.mark.peers
-
 
 def test_a_quick_run_compares_every_library():
     for library in ("catboost", "lightgbm", "quantile_forest", "tabulate", "treelite", "xgboost"):

@@ -9,8 +9,6 @@ import pytest
 
 from ..oracle import ROOT, scripts_of
 
-pytestmark = pytest.mark.peers
-
 MODULES = ("comparing", "frames", "protocol", "report", "store")
 SYSTEMS = ("interface", "qoob")
 LIBRARIES = ("crepes", "filelock", "lightgbm", "mapie", "pandas", "quantile_forest", "tabulate")
@@ -153,7 +151,6 @@ def test_the_report_says_where_peers_are_narrower(calibration, written):
         calibration["report"].write(written / "none")
 
 
-@pytest.mark.slow
 def test_a_quick_run_is_complete_and_continues(calibration, tmp_path):
     command = [sys.executable, ROOT / "bench" / "calibration" / "run.py", "--quick"]
     command += ["--sets", "boston", "--results", tmp_path]

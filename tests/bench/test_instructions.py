@@ -10,7 +10,6 @@ import pytest
 from ..oracle import ROOT
 
 pytestmark = [
-    pytest.mark.build,
     pytest.mark.skipif(
         (os.environ.get("CXX") or shutil.which("c++")) is None,
         reason="no C++ compiler (c++ or $CXX) found",
@@ -32,7 +31,6 @@ def counting():
     del sys.modules[spec.name]
 
 
-@pytest.mark.slow
 def test_counts_repeat_exactly(counting, tmp_path):
     strict = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     program = counting.build(ROOT, tmp_path, strict)

@@ -9,8 +9,6 @@ import pytest
 
 from ..oracle import ROOT, run_python, scripts_of
 
-pytestmark = pytest.mark.paper
-
 pytest.importorskip("filelock")
 # Adds results of one split after another, and says which are there.
 ADDING = """

@@ -8,8 +8,6 @@ import pytest
 
 from ..oracle import ROOT, scripts_of
 
-pytestmark = pytest.mark.style
-
 
 @pytest.fixture(scope="module")
 def house():

@@ -9,8 +9,6 @@ import pytest
 
 from ..oracle import ROOT, scripts_of
 
-pytestmark = pytest.mark.paper
-
 MODULES = (
     "comparing",
     "figures",
@@ -349,7 +347,6 @@ def test_figure_1_has_the_intervals_of_the_gamma_distribution(paper):
     assert np.allclose(equal_tailed, [0.961279, 2.692635], atol=2e-4)
 
 
-@pytest.mark.slow
 def test_a_quick_run_is_complete_and_continues(paper, tmp_path):
     store = paper["store"]
     command = [sys.executable, ROOT / "bench" / "paper" / "run.py", "--quick", "--jobs", "2"]

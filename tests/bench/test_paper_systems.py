@@ -13,8 +13,6 @@ from hdiforest import HDIForestRegressor
 
 from ..oracle import scripts_of
 
-pytestmark = pytest.mark.paper
-
 MODULES = (
     "interface",
     "padding",

@@ -13,7 +13,6 @@ from hdiforest import HDIForestRegressor
 
 from ..oracle import scripts_of
 
-pytestmark = pytest.mark.peers
 quantile_forest = pytest.importorskip("quantile_forest")
 
 MODULES = ("cases", "checks", "goals", "measure", "memory", "peers", "report", "run", "store")

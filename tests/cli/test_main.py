@@ -16,10 +16,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor
-from hdiforest._cli import report as progress
-from hdiforest._cli import score
+from hdiforest._cli import report, score
 from hdiforest._tables.formats import FORMATS, open_table, write_table
-from hdiforest._utils import optional as extras
+from hdiforest._utils import optional
 from hdiforest._utils.checks import significant
 from hdiforest.serving import _model_file as model_file
 
@@ -701,7 +700,7 @@ def test_a_missing_package_is_named(
             raise ModuleNotFoundError(f"No module named {package!r}", name=package)
         return __import__(module, fromlist=["_"])
 
-    monkeypatch.setattr(extras, "import_module", without)
+    monkeypatch.setattr(optional, "import_module", without)
     names = {"model": model_path, "table": table, "out": tmp_path / "out.csv"}
     found = failure(capsys, [argument.format(**names) for argument in arguments])
     assert found == f"this command needs {package}: pip install 'hdicore[cli]'"
@@ -712,7 +711,7 @@ def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, 
     call = ["score", model_path, table, "-o", tmp_path / "out.csv"]
     assert run(call) == 0
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(report.sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert run(call) == 0
     assert "600 rows" in capsys.readouterr().err

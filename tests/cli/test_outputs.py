@@ -19,12 +19,9 @@ from hdiforest import HDIForestRegressor
 from hdiforest._cli.main import main
 from hdiforest._cli.report import say
 from hdiforest._cli.score_table import Columns, score_table
-from hdiforest._tables import write as csv_writer
-from hdiforest._tables import write as parquet_writer
-from hdiforest._tables import write as table_writer
+from hdiforest._tables import write
 from hdiforest._tables.formats import open_table
-from hdiforest._utils import files as atomic
-from hdiforest._utils import files as unfinished
+from hdiforest._utils import files
 from hdiforest._utils.files import replacing
 from hdiforest.serving import BatchScorer
 
@@ -273,7 +270,7 @@ def test_folders_of_other_computers_are_left_alone(monkeypatch, folder):
     with holding(out) as process:
         process.kill()
         process.communicate()
-    monkeypatch.setattr(unfinished.platform, "node", lambda: "another")
+    monkeypatch.setattr(files.platform, "node", lambda: "another")
     with replacing(out) as temporary:
         temporary.touch()
     assert len(unfinished_in(folder)) == 1
@@ -288,7 +285,7 @@ def test_where_locks_are_unknown_nothing_is_removed(monkeypatch, folder):
     def unknown(*_):
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr(unfinished.fcntl, "flock", unknown)
+    monkeypatch.setattr(files.fcntl, "flock", unknown)
     with replacing(out) as temporary:
         temporary.touch()
     assert out.exists()
@@ -324,7 +321,7 @@ def test_an_exception_at_any_line_leaves_nothing(model, table, folder, name):
     """Signals raise wherever Python is: here at each line of the files that write, in turn."""
     scorer, out = BatchScorer(model), folder / name
     out.write_text("before")
-    writers = atomic, csv_writer, parquet_writer, table_writer, unfinished
+    writers = files, write
     ours = {module.__file__ for module in writers}
     n_lines = stop_at = 0
 

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay
 from hdiforest._cli.page import write_page
-from hdiforest._utils import optional as extras
+from hdiforest._utils import optional
 from hdiforest._utils.checks import number_texts, significant
 from hdiforest.metrics import coverage_score
 
@@ -223,7 +223,7 @@ def test_without_matplotlib_nothing_is_fitted(capsys, monkeypatch, folder, tmp_p
             raise ModuleNotFoundError(f"No module named {module!r}", name="matplotlib")
         return __import__(module, fromlist=["_"])
 
-    monkeypatch.setattr(extras, "import_module", without)
+    monkeypatch.setattr(optional, "import_module", without)
     call = ["fit", folder / "train.parquet", "--target", TARGET, "-o", tmp_path / "model.hdi"]
     found = failure(capsys, [*call, "--report", tmp_path / "report.html"])
     assert found == "this command needs matplotlib: pip install 'hdicore[cli]'"

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._cli import score_table as scoring
+from hdiforest._cli import score_table
 from hdiforest._cli.inputs import typed
 from hdiforest._cli.main import main
 
@@ -290,7 +290,7 @@ def test_a_small_table_is_synced_once_and_starts_no_threads(model, tmp_path, mon
     fsync, mkdir = os.fsync, os.mkdir
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(file), fsync(file)))
     monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(path), mkdir(path, *mode)))
-    monkeypatch.setattr(scoring, "Pipeline", None)
+    monkeypatch.setattr(score_table, "Pipeline", None)
     score(model, tmp_path / "in", "-o", tmp_path / "out")
     assert "600 rows of 12 tables scored" in capsys.readouterr().out
     assert len(synced) == 12

@@ -19,7 +19,7 @@ from hdiforest import (
     WidthDisplay,
     from_leaves,
 )
-from hdiforest._utils import optional as extras
+from hdiforest._utils import optional
 from hdiforest.metrics import coverage_by_width, coverage_score
 
 from ..oracle import run_python
@@ -129,7 +129,7 @@ def test_a_missing_matplotlib_is_named_before_any_work(display, monkeypatch):
     def without(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name="matplotlib")
 
-    monkeypatch.setattr(extras, "import_module", without)
+    monkeypatch.setattr(optional, "import_module", without)
     message = rf"{display.__name__} needs matplotlib: pip install 'hdicore\[plots\]'"
     for call in (display.from_estimator, display.from_predictions):
         with pytest.raises(ImportError, match=message):

@@ -11,8 +11,6 @@ from threadpoolctl import threadpool_limits
 
 from ..oracle import ROOT
 
-pytestmark = [pytest.mark.peers, pytest.mark.examples]
-
 PAGE = (ROOT / "docs" / "backend.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"^##+ ", PAGE, flags=re.M)[1:]
 RECIPES = {

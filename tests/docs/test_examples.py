@@ -10,8 +10,6 @@ import pytest
 
 from ..oracle import ROOT, SKLEARN
 
-pytestmark = pytest.mark.examples
-
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "python" / "hdiforest"
 # The modules whose docstrings hold examples.
@@ -54,19 +52,25 @@ def agg(monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-@pytest.mark.docs
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.skpro) if name.endswith(".skpro") else name
+        for name in MODULES
+    ],
+)
 @pytest.mark.usefixtures("agg")
 def test_docstrings(name):
     if name.startswith("hdiforest.displays"):
         pytest.importorskip("matplotlib")
-    if name == "hdiforest.adapters.skpro":
+    if name.endswith(".skpro"):
         pytest.importorskip("skpro")
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
     assert found.failed == 0
 
 
+@pytest.mark.peers
 def test_the_page_on_forests_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("quantile_forest")

@@ -8,8 +8,6 @@ import pytest
 
 from ..oracle import ROOT, SKLEARN
 
-pytestmark = pytest.mark.examples
-
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.M | re.S)
 PAGES = ("tour", "intervals", "honest", "choosing", "file_format", "production")
 LIBRARIES = {"quantile-forest": "quantile_forest", "MAPIE": "mapie", "crepes": "crepes"}
@@ -42,8 +40,8 @@ def test_code_of_a_page_runs_and_prints_what_is_shown(page, tmp_path, monkeypatc
     [
         pytest.param("skpro", ["skpro"], marks=pytest.mark.skpro),
         pytest.param("sktime", ["skpro", "sktime"], marks=pytest.mark.skpro),
-        ("MAPIE", ["mapie"]),
-        ("crepes", ["crepes"]),
+        pytest.param("MAPIE", ["mapie"], marks=pytest.mark.peers),
+        pytest.param("crepes", ["crepes"], marks=pytest.mark.peers),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")  # of sktime, its own
@@ -94,7 +92,10 @@ def test_each_library_has_a_table_of_calls():
     assert all(len(rows) > 3 for _, rows in tables.values())
 
 
-@pytest.mark.parametrize("library", ["quantile-forest", "MAPIE", "crepes", "ranger", "grf"])
+@pytest.mark.parametrize(
+    "library",
+    [*(pytest.param(name, marks=pytest.mark.peers) for name in LIBRARIES), "ranger", "grf"],
+)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_calls_of_other_libraries_and_ours_run(library, capsys):
     if library in LIBRARIES:

@@ -230,9 +230,10 @@ def test_calls_of_other_threads_are_not_interrupted():
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="the module has another name there")
 @pytest.mark.parametrize("first", ["main", "sub"])
 def test_a_sub_interpreter_gets_one_sentence(first):
-    program = f"""
-import _xxsubinterpreters as interpreters
-if {first == "main"}:
+    program = """
+import importlib, sys
+interpreters = importlib.import_module("_xxsubinterpreters")
+if sys.argv[1] == "main":
     import hdicore
 made = interpreters.create()
 try:
@@ -243,7 +244,7 @@ interpreters.destroy(made)
 import hdicore
 print(hdicore.weighted_hdi([1.0, 2.0, 9.0], coverage=0.6))
 """
-    out = run_python(program)
+    out = run_python(program, first)
     assert "hdicore cannot be imported in a sub-interpreter" in out
     assert out.strip().endswith("[1. 2.]")
 
@@ -264,6 +265,7 @@ def test_coverage_one_is_the_whole_support_however_unequal_the_weights():
     assert len(index.atoms()) == 2000
 
 
+@pytest.mark.memory
 def test_scoring_with_very_many_trees_takes_little_memory():
     program = """
 import resource

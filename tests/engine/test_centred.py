@@ -6,8 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hdicore import LeafIndex, _reference, centred_oob_intervals
 
-pytestmark = pytest.mark.engine
-
 
 class Rows:
     """Random training rows of a forest, and what the kernel is given of them."""

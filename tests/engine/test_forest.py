@@ -11,8 +11,6 @@ from hdicore import Forest, _reference
 
 from ..oracle import as_forest, damaged, random_tree, renumbered, tree_of_nested
 
-pytestmark = pytest.mark.engine
-
 STUMP = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2.0, -2.0], [0, 0, 0]]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 

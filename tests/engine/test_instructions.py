@@ -11,8 +11,6 @@ import hdicore
 
 from ..oracle import run_python
 
-pytestmark = pytest.mark.engine
-
 USED = "import hdicore; print(hdicore.instructions()['used'])"
 ASKED = """
 try:

@@ -10,8 +10,6 @@ from hdicore import LeafIndex, Scorer
 
 from ..oracle import as_forest
 
-pytestmark = pytest.mark.engine
-
 KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
 
 

@@ -9,8 +9,6 @@ from hdicore import Forest, LeafIndex
 
 from ..oracle import as_forest
 
-pytestmark = pytest.mark.engine
-
 N, N_TREES = 60, 7
 RNG = np.random.default_rng(0)
 LEAVES = RNG.integers(0, 6, (N, N_TREES)).astype(np.int32)

@@ -15,8 +15,6 @@ from hdicore import LeafIndex, Scorer, _reference
 
 from ..oracle import as_forest, bag_counts, damaged, exact_shares, one_leaf_index
 
-pytestmark = pytest.mark.engine
-
 KINDS = ("hdi", "equal_tailed", "lower", "upper")
 
 

@@ -11,8 +11,6 @@ from hdicore import Forest, LeafIndex, Scorer, weighted_hdi
 
 from ..oracle import random_tree, run_python
 
-pytestmark = pytest.mark.engine
-
 
 @pytest.fixture(scope="module")
 def scorer():

@@ -9,8 +9,6 @@ from hdicore import LeafIndex, _reference
 
 from ..oracle import one_leaf_index
 
-pytestmark = pytest.mark.engine
-
 INTERPOLATIONS = (
     "inverted_cdf",
     "averaged_inverted_cdf",

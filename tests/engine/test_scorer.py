@@ -13,8 +13,6 @@ from hdicore import Forest, LeafIndex, Scorer, instructions
 
 from ..oracle import as_forest, run_python
 
-pytestmark = pytest.mark.engine
-
 
 @pytest.fixture(scope="module")
 def data():

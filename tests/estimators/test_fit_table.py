@@ -337,7 +337,6 @@ def test_hostile_model_files(model, tmp_path, change, message):
     assert str(error.value).isprintable()
 
 
-@pytest.mark.examples
 def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -453,6 +453,7 @@ def test_searches_out_of_bag_take_pipelines():
         ForestSearchOOB([make_pipeline(encoder(), Ridge())]).fit(X, Y)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", ["RandomForestQuantileRegressor", "ExtraTreesQuantileRegressor"])
 def test_subclasses_of_other_libraries(name):
     kind = getattr(pytest.importorskip("quantile_forest"), name)

@@ -8,8 +8,6 @@ import pytest
 
 from ..oracle import ROOT, run_python
 
-pytestmark = pytest.mark.style
-
 SOURCES = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".h", ".c"}
 FOLDERS = ("src_cpp", "hdicore", "python", "tests", "bench", "examples")
 FILES = sorted(

@@ -8,15 +8,12 @@ from itertools import chain
 
 import pytest
 
+from ..conftest import TASKS
 from ..oracle import ROOT, run, run_python, tool
-
-pytestmark = pytest.mark.style
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
-MARK = re.compile(r"^pytestmark = pytest\.mark\.engine$", re.MULTILINE)
-ENGINE_FILES = [path for path in TEST_FILES if MARK.search(path.read_text(encoding="utf-8"))]
+ENGINE_FILES = sorted((ROOT / "tests" / "engine").glob("test_*.py"))
 # What the wheel brings, and what the dependency group "engine" adds.
 ENGINE_MAY_IMPORT = {"numpy", "scipy", "sklearn", "joblib", "hdicore", "hypothesis", "pytest"}
 PAGES = [
@@ -70,6 +67,16 @@ def test_tests_of_the_engine_are_found_without_optional_packages(tmp_path):
     shown = run_python(COLLECT, ROOT / "tests", *optional.split(), cwd=tmp_path)
     found = set(re.findall(r"^(?:[\w/]*/)?(test_\w+)\.py::", shown, re.MULTILINE))
     assert found == {path.stem for path in ENGINE_FILES}
+
+
+def test_every_task_is_described_and_has_a_session():
+    markers = PROJECT["tool"]["pytest"]["ini_options"]["markers"]
+    named = {name for name, text in (line.split(": ") for line in markers) if text[:5] == "task;"}
+    assert named == TASKS
+    sessions = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
+    assert {node.name for node in sessions if isinstance(node, ast.FunctionDef)} >= TASKS
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} >= TASKS
 
 
 def test_no_list_of_test_files_is_kept_by_hand():
@@ -134,9 +141,9 @@ def test_the_citation_names_this_version():
 
 
 def test_tools_have_one_version():
-    """Hooks, tasks and workflows use what the extra [test] pins."""
-    extra = PROJECT["project"]["optional-dependencies"]["test"]
-    pinned = dict(line.split("==") for line in extra if "==" in line)
+    """Hooks, tasks and workflows use what the extras pin."""
+    extras = chain.from_iterable(PROJECT["project"]["optional-dependencies"].values())
+    pinned = dict(line.split("==") for line in extras if "==" in line)
     for name in (".pre-commit-config.yaml", "noxfile.py", ".github/workflows/wheels.yml"):
         found = re.findall(r"([\w-]+)==([\w.]+)", (ROOT / name).read_text(encoding="utf-8"))
         assert found

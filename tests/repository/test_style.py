@@ -1,15 +1,16 @@
 """The tree is formatted, linted and typed, by the tools' own word."""
 
+import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.style
+import hdicore
 
-ROOT = Path(__file__).parents[2]
+from ..oracle import ROOT, run, tool
+
 SOURCES = sorted(
     str(path)
     for folder in (
@@ -37,8 +38,20 @@ SOURCES = sorted(
     ids=["ruff format", "ruff check", "mypy", "clang-format"],
 )
 def test_tools_find_nothing(command):
-    tool = shutil.which(command[0], path=Path(sys.executable).parent) or shutil.which(command[0])
-    if tool is None:
-        pytest.skip(f"needs {command[0]}")
-    done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tool(command[0]), *command[1:], cwd=ROOT)
+
+
+def test_the_stub_matches_the_compiled_module(tmp_path):
+    pytest.importorskip("mypy")
+    # Beside a copy of the package, as type checkers do not follow editable installs.
+    package = tmp_path / "hdicore"
+    installed = Path(hdicore.__file__).parent
+    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("bindings", "include"))
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
+    options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
+    # The metaclass that pybind11 gives its classes has no name that a stub could import.
+    allowed = tmp_path / "allowed"
+    allowed.write_text("".join(f"hdicore._core.{c}\n" for c in ("Forest", "LeafIndex", "Scorer")))
+    stubtest = (sys.executable, "-m", "mypy.stubtest", "hdicore._core", "--allowlist", allowed)
+    run(*stubtest, **options)
+    run(sys.executable, "-m", "mypy", "--strict", "-p", "hdicore", **options)

@@ -60,7 +60,6 @@ def test_the_compiled_module_needs_the_c_and_cpp_runtime_alone(wheel):
     assert "manylinux" in run(tool("auditwheel"), "show", wheel)
 
 
-@pytest.mark.build
 def test_the_source_distribution_holds_all_but_the_results_of_the_paper(tmp_path):
     pytest.importorskip("pybind11", reason="setup.py needs pybind11")
     command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", tmp_path]

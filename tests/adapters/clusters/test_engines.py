@@ -27,8 +27,6 @@ from .local import (
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
-pytestmark = [pytest.mark.peers, pytest.mark.examples, pytest.mark.slow]
-
 PAGE = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
 RECIPES = {
     section.partition("\n")[0]: re.findall(r"```python\n(.*?)```", section, re.S)

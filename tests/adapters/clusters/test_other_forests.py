@@ -14,8 +14,6 @@ from .local import DASK_END, DASK_START, SPARK_OPTIONS, SPARK_START, run_script
 pd = pytest.importorskip("pandas")
 pytest.importorskip("lightgbm")
 pytest.importorskip("safetensors")
-pytestmark = [pytest.mark.peers, pytest.mark.examples]
-
 PAGE = (ROOT / "docs" / "other_forests.md").read_text(encoding="utf-8")
 RECIPES = {
     section.partition("\n")[0]: "".join(re.findall(r"```python\n(.*?)```", section, re.S))
@@ -79,7 +77,6 @@ def check(library, model):
 """
 
 
-@pytest.mark.slow
 def test_dask(tmp_path):
     for package in ("distributed", "dask.dataframe", "xgboost"):
         pytest.importorskip(package)
@@ -110,7 +107,6 @@ assert 0.86 < inside.mean() < 0.94, inside.mean()
 """
 
 
-@pytest.mark.slow
 def test_spark(tmp_path):
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:

@@ -9,8 +9,6 @@ import pytest
 
 from ...oracle import ROOT, run_python
 
-pytestmark = pytest.mark.peers
-
 PEERS = ROOT / "tests" / "adapters" / "peers"
 # The whole suite takes minutes: tests/adapters/peers/run_quantile_forest.py runs it.
 QUICK = (

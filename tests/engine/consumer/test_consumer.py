@@ -124,19 +124,3 @@ def test_the_c_header_is_c99(tmp_path):
     )
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only")
     run(compiler, *flags, f"-I{hdicore.get_include()}", program)
-
-
-def test_the_stub_matches_the_compiled_module(tmp_path):
-    pytest.importorskip("mypy")
-    # Beside a copy of the package, as type checkers do not follow editable installs.
-    package = tmp_path / "hdicore"
-    installed = Path(hdicore.__file__).parent
-    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("bindings", "include"))
-    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
-    options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(tmp_path)}}
-    # The metaclass that pybind11 gives its classes has no name that a stub could import.
-    allowed = tmp_path / "allowed"
-    allowed.write_text("".join(f"hdicore._core.{c}\n" for c in ("Forest", "LeafIndex", "Scorer")))
-    stubtest = (sys.executable, "-m", "mypy.stubtest", "hdicore._core", "--allowlist", allowed)
-    run(*stubtest, **options)
-    run(sys.executable, "-m", "mypy", "--strict", "-p", "hdicore", **options)

@@ -20,8 +20,6 @@ TESTS = [
     if path.stem in FEW or ALL
 ]
 
-pytestmark = [pytest.mark.build, pytest.mark.cross, pytest.mark.slow]
-
 
 @dataclass(frozen=True)
 class Machine:

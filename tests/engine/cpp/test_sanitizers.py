@@ -24,8 +24,6 @@ KERNEL_TESTS = ("test_kernels", "test_merger", "test_scorer", "test_rank_set", "
 EMULATED = ("avx2", "avx512")
 
 pytestmark = [
-    pytest.mark.build,
-    pytest.mark.slow,
     pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found"),
     pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang"),
 ]

@@ -53,7 +53,6 @@ def programs(sanitized_engine, tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (c++ or $CXX) found")
 @pytest.mark.skipif(sys.platform == "win32", reason="the flags are those of GCC and Clang")
 @pytest.mark.parametrize("name", [path.stem for path in TARGETS])

@@ -151,6 +151,7 @@ assert np.array_equal(found, model.predict_interval(X))
 """
 
 
+@pytest.mark.clusters
 def test_mlflow(tmp_path):
     # In an interpreter of its own, as what it imports warns of much.
     if not (find_spec("mlflow") and find_spec("skops")):

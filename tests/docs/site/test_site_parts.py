@@ -7,9 +7,7 @@ import sys
 
 import pytest
 
-from ..oracle import ROOT, run
-
-pytestmark = pytest.mark.docs
+from ...oracle import ROOT, run
 
 REPOSITORY = "https://example.org/repository"
 

@@ -6,9 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from ..oracle import ROOT
-
-pytestmark = pytest.mark.docs
+from ...oracle import ROOT
 
 PACKAGES = [
     *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),

@@ -6,9 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from ..oracle import ROOT
-
-pytestmark = pytest.mark.examples
+from ...oracle import ROOT
 
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 PACKAGES = ("matplotlib", "pandas", "pyarrow", "safetensors")  # some are imported by others alone

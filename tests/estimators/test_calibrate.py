@@ -132,7 +132,7 @@ def test_at_most_max_rows_are_used():
 
 
 def test_calibrate_takes_random_states():
-    options = {"coverage": 0.9, "max_rows": 600, "mean": "boosting"}
+    options = {"coverage": 0.9, "max_rows": 200, "mean": "boosting"}
     one, other = (
         fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
         for _ in range(2)
