@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from hdiforest._tables.read import Packing, Regroup, TableError, _LeftOpen, rows_of
+from hdiforest._tables.read import Packing, Regroup, TableError, rows_of
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 
@@ -30,6 +30,24 @@ def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
         stream = pa.CompressedOutputStream(pa.PythonFile(_LeftOpen(file), mode="w"), "zstd")
     layers.append(stream)
     return stream
+
+
+class _LeftOpen:
+    """A file that stays open when the stream on it is closed."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        pass
 
 
 def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
