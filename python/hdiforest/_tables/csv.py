@@ -82,7 +82,7 @@ class CsvReader(TableReader):
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
-        self._has_words = False  # whether columns of numbers have cells such as " 1" or true
+        self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
         try:
             with self._naming_the_file():
                 self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
@@ -239,13 +239,13 @@ class CsvReader(TableReader):
         is_utf_8 = _is_utf_8(self._block)
         if not is_utf_8:
             self._block = self._block.decode(errors="replace").encode()
-        types = dict.fromkeys(number_columns, pa.string() if self._has_words else pa.float64())
-        types |= dict.fromkeys(texts, pa.string())
+        types = dict.fromkeys(number_columns, pa.float64())
+        types |= dict.fromkeys([*self._worded.intersection(number_columns), *texts], pa.string())
         try:
             table, uneven = self._parse(types)
         except pa.ArrowInvalid:
-            self._has_words = True
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
+            self._worded |= {n for n in number_columns if _fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
         self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
         self._require_even(uneven)
@@ -342,7 +342,11 @@ class CsvReader(TableReader):
         lower = pc.ascii_lower(bare)
         for word, digit in (("true", "1"), ("false", "0")):
             bare = pc.if_else(pc.equal(lower, word), digit, bare)
-        present = self.without_missing(bare)
+        return self._plain_numbers(bare)
+
+    def _plain_numbers(self, text: Any) -> Any:
+        """Return text as float64, without regard to spaces and words."""
+        pc, present = need("pyarrow.compute"), self.without_missing(text)
         if self._decimal != ".":
             # A point would be read as the decimal sign.
             present = pc.replace_substring(present, ".", "?")

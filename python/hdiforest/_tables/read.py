@@ -9,8 +9,10 @@ are parsed block by block, because `pyarrow.json.open_json` waits for pipes in a
 from __future__ import annotations
 
 import codecs
+import gzip
 import os
 import stat
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,11 +60,13 @@ class TextForm:
 
 def unpacked(file: Any, packing: Packing) -> IO[bytes]:
     """Return a stream of the contents of a compressed file."""
-    if packing == "none":
-        return cast("IO[bytes]", file)
-    pa = need("pyarrow")
-    source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-    return cast("IO[bytes]", pa.CompressedInputStream(source, packing))
+    if packing == "gzip":  # pyarrow refuses zeros behind the end
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if packing == "zstd":
+        pa = need("pyarrow")
+        source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
+        return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
+    return cast("IO[bytes]", file)
 
 
 def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
@@ -327,7 +331,7 @@ class TableReader(ABC):
         pa = need("pyarrow")
         try:
             yield
-        except (pa.ArrowException, OSError, UnicodeError) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
             raise TableError(f"cannot read {self.path}: {error}") from None
 
 

@@ -16,6 +16,12 @@ from hdiforest._tables.read import Packing, Regroup, TableError, rows_of
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 
+# Writes one pyarrow Table.
+Write = Callable[[Any], None]
+# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
+# the file, and adds to the list the objects to close afterwards, innermost first.
+StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
+
 
 def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
     """Return a stream that compresses what is written to `file`; see `StartWriting`."""
@@ -80,15 +86,6 @@ def write_json_lines(
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# Writes one pyarrow Table.
-Write = Callable[[Any], None]
-
-
-# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
-# the file, and adds to the list the objects to close afterwards, innermost first.
-StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from children import NO_MEMORY, RIGHT, Case, row_of_children
-from models import make_forest, make_rows, make_scorer
 from outcome import Row, SkippedError
 
 from hdicore import LeafIndex
+from models import make_forest, make_rows, make_scorer
 
 STATM = Path("/proc/self/statm")
 Operation = Callable[[], object]

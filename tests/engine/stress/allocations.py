@@ -19,10 +19,10 @@ from pathlib import Path
 import c_table
 import numpy as np
 from children import NO_MEMORY, RIGHT, WRONG, WRONG_NEXT, Case, row_of_children
-from models import N_FEATURES, make_rows, make_scorer, tree_fields
 from outcome import Row, SkippedError
 
 from hdicore import Forest, LeafIndex, Scorer, _core, weighted_hdi
+from models import N_FEATURES, make_rows, make_scorer, tree_fields
 
 SHIM = Path(__file__).with_name("failing_malloc.c")
 Operation = Callable[[], object]

@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commands import Command, make_commands, run_undisturbed, temporaries
 from outcome import Row, row_of
+
+from commands import Command, make_commands, run_undisturbed, temporaries
 
 OLD = b"an output of an earlier run"
 REFUSED, WHOLE = "refused by one line, nothing changed", "written whole"

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from long_calls import CALLS
-from models import write_table
 from outcome import Row
+
+from models import write_table
 
 PROGRAM = Path(__file__).with_name("long_calls.py")
 GOAL = 0.5  # seconds

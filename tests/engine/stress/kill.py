@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from commands import Command, make_commands, run_undisturbed, temporaries
 from outcome import Row, row_of
+
+from commands import Command, make_commands, run_undisturbed, temporaries
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 OLD = b"an output of an earlier run"

@@ -16,9 +16,9 @@ from functools import partial
 from typing import NoReturn
 
 import numpy as np
-from models import N_FEATURES, make_forest, make_rows, make_scorer, tree_fields
 
 from hdicore import Forest, LeafIndex, weighted_hdi
+from models import N_FEATURES, make_forest, make_rows, make_scorer, tree_fields
 
 # Of a size (rows, or trees of 2**16 nodes) and a number of threads, a call.
 Maker = Callable[[int, int], Callable[[], object]]

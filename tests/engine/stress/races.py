@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-from models import make_forest, make_rows, make_scorer
 
 from hdicore import LeafIndex, Scorer, _core, weighted_hdi
+from models import make_forest, make_rows, make_scorer
 
 N_CALLERS = 8
 

@@ -23,12 +23,12 @@ from itertools import repeat
 from pathlib import Path
 
 import numpy as np
-from models import make_rows
 from outcome import Row, row_of
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
 from hdiforest.serving import BatchScorer
+from models import make_rows
 
 N_THREADS, MOST_SECONDS = 3, 10  # of a service, and of one of its calls
 SIZES = {"a": 3000, "b": 3500}  # training rows of two models

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from models import N_FEATURES, make_rows, make_scorer, write_table
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
@@ -21,6 +20,7 @@ import hdicore
 from hdicore import LeafIndex, Scorer
 from hdiforest import HDIForestRegressor
 from hdiforest._cli.main import main
+from models import N_FEATURES, make_rows, make_scorer, write_table
 
 Work = Callable[[np.random.Generator, Path], None]
 
