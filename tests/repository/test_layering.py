@@ -234,6 +234,10 @@ def test_import_hdiforest_needs_no_optional_package(tmp_path):
     run_python(blocked, *optional, cwd=tmp_path)
 
 
+def test_the_command_scores_without_scikit_learn(tmp_path):
+    assert not loaded_by("hdiforest._cli.score", tmp_path) & {"sklearn", "pandas", "rich"}
+
+
 def test_import_hdiforest_loads_nothing_optional_that_scikit_learn_does_not(tmp_path):
     alone = loaded_by("sklearn.ensemble, sklearn.model_selection", tmp_path)
     loaded = loaded_by("hdiforest._estimators.hdi_forest", tmp_path)

@@ -1,19 +1,19 @@
 """CSV as people have it: empty lines, long rows, booleans, pipes, encodings, lines of errors."""
 
-import csv
 import gzip
 import io
 import os
 import threading
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest._tables import csv as csv_rows
-from hdiforest._tables.csv import CsvRows, RowError
+from hdiforest._tables import csv as csv_module
+from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import numbers, open_table
 from hdiforest._tables.read import TableError
 
@@ -47,32 +47,42 @@ def sentence(read, tmp_path):
     return sentence
 
 
-def rows(text):
-    return list(csv.reader(io.StringIO(text, newline="")))
+def in_small_blocks(content, n_bytes):
+    """Read all columns of a CSV as text, in blocks of some bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_module, "_BLOCK_BYTES", n_bytes)
+        patch.setattr(csv_module, "_BLOCK_ROWS", 0)
+        with CsvReader(Path("t.csv"), stream=io.BytesIO(content)) as table:
+            return pa.concat_tables(table.batches([], table.names))
 
 
 cells = st.text(alphabet='"a,\n\r ', max_size=6)
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(cells, min_size=1, max_size=3), max_size=8), st.integers(1, 30), st.data())
-def test_blocks_end_where_rows_end(table, n_bytes, data):
-    written = io.StringIO()
+@given(st.data(), st.integers(1, 3), st.integers(1, 30))
+def test_rows_are_whole_however_blocks_are_cut(data, n_columns, n_bytes):
+    row = st.lists(cells, min_size=n_columns, max_size=n_columns)
+    rows = data.draw(st.lists(row, min_size=1, max_size=8))
     end = data.draw(st.sampled_from(["\n", "\r\n", "\r"]))
-    quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-    csv.writer(written, lineterminator=end, quoting=quoting).writerows(table)
-    whole = written.getvalue()
-    source = CsvRows(io.BytesIO(whole.encode()))
-    blocks = [block.decode() for block in source.blocks(n_bytes, empty_lines=True)]
-    assert "".join(blocks) == whole
-    assert [row for block in blocks for row in rows(block)] == rows(whole)
+    always = data.draw(st.booleans())
+
+    def written(cell):
+        needs_quotes = always or set(cell) & set('",\n\r')
+        return '"' + cell.replace('"', '""') + '"' if needs_quotes else cell
+
+    names = [f"c{i}" for i in range(n_columns)]
+    content = "".join(",".join(map(written, row)) + end for row in [names, *rows])
+    found = in_small_blocks(content.encode(), n_bytes)
+    assert list(map(list, zip(*found.to_pydict().values(), strict=True))) == rows
 
 
-def test_quotes_within_a_cell_open_nothing():
-    content = b'5" pipe,1\n"a"b"c,2\n6",3\n'
-    source = CsvRows(io.BytesIO(content))
-    blocks = list(source.blocks(12, empty_lines=False))
-    assert blocks == [b'5" pipe,1\n', b'"a"b"c,2\n', b'6",3\n']
+@pytest.mark.parametrize("n_bytes", [1, 5, 12, 100])
+def test_quotes_within_a_cell_open_nothing(n_bytes):
+    content = b'size,n\n5" pipe,1\n"a"b"c,2\n6",3\n'
+    found = in_small_blocks(content, n_bytes)
+    assert found["size"].to_pylist() == ['5" pipe', 'ab"c', '6"']
+    assert found["n"].to_pylist() == ["1", "2", "3"]
 
 
 def test_one_column_has_a_row_for_every_line(read):
@@ -106,7 +116,7 @@ def test_rows_above_a_megabyte(read, monkeypatch, sentence):
     row = ",".join(["1.5"] * len(names))
     table = "\n".join([",".join(names), row, row]).encode()
     assert read(table, [names[-1], names[3]])[0].tolist() == [[1.5, 1.5]] * 2
-    monkeypatch.setattr(csv_rows, "MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(csv_module, "MAX_ROW_BYTES", 1 << 20)
     found = sentence(b"a,note\n1," + long + b"\n2,short\n", ["a"])
     assert found == "t.csv: the row in line 2 is longer than 1 MiB; is a quote not closed?"
 
@@ -115,7 +125,8 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(sentence):
     assert sentence(b'a,b\n1,x\n2,"y\n3,z\n', ["a"]) == (
         "t.csv: the quote opened in line 3 is not closed"
     )
-    assert "opened in line 1 is not closed" in sentence(b'"a,b\n1,x\n', ["a"])
+    assert "opened in line 3 is not closed" in sentence(b'a,b\n1,x\n"2,y\n3,z\n', ["a"])
+    assert "opened in the header is not closed" in sentence(b'"a,b\n1,x\n', ["a"])
 
 
 def test_booleans_spaces_and_spellings_of_missing_cells(read):
@@ -213,12 +224,12 @@ def test_parquet_from_a_pipe_is_refused_without_waiting(tmp_path):
 
 
 def test_an_open_quote_in_a_long_file_does_not_take_all_memory(monkeypatch):
-    monkeypatch.setattr(csv_rows, "MAX_ROW_BYTES", 1 << 18)
-
-    source = CsvRows(io.BufferedReader(io.BytesIO(b'"' + b"x" * (1 << 22))))
-    tracemalloc.start()
-    with pytest.raises(RowError, match="is a quote not closed"):
-        next(source.blocks(1 << 10, empty_lines=False))
+    monkeypatch.setattr(csv_module, "MAX_ROW_BYTES", 1 << 18)
+    stream = io.BufferedReader(io.BytesIO(b'a\n"' + b"x" * (1 << 22)))
+    with CsvReader(Path("t.csv"), stream=stream) as table:
+        tracemalloc.start()
+        with pytest.raises(TableError, match="longer than 0 MiB; is a quote not closed"):
+            list(table.batches([], ["a"]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 18

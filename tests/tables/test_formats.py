@@ -105,7 +105,7 @@ def test_separator_decimal_sign_and_encoding(tmp_path):
 def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
     from hdiforest._tables import read as json_lines
 
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
+    monkeypatch.setattr(json_lines, "_JSON_BLOCK_BYTES", 256)
     path = tmp_path / "t.jsonl.gz"
     rows = [{"n": i if i < 80 else i + 0.5, "town": f"t{i % 3}"} for i in range(100)]
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
@@ -121,7 +121,7 @@ def test_json_lines_of_many_blocks(tmp_path, monkeypatch):
 def test_types_of_json_lines_that_later_lines_widen(tmp_path, monkeypatch):
     from hdiforest._tables import read as json_lines
 
-    monkeypatch.setattr(json_lines, "_BLOCK_BYTES", 256)
+    monkeypatch.setattr(json_lines, "_JSON_BLOCK_BYTES", 256)
     rows = [
         {
             "n": i,

@@ -5,29 +5,26 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from io import BufferedReader, RawIOBase
+from itertools import takewhile
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.read import (
-    ArrowStreamReader,
+    ArrowReader,
     Packing,
     TableError,
     TableReader,
     TextForm,
-    listed,
-    quoted,
 )
 from hdiforest._utils.optional import need
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-
 
 Keys = dict[str, Any]  # whole numbers, texts or None
 
@@ -58,144 +55,10 @@ def _is_whole(text: str | None) -> bool:
     return digits.isdecimal() and len(digits) < 18 and str(int(text or "")) == text
 
 
-class WithKeys(TableReader):
-    """A table with columns of one value behind its own.
-
-    Parameters
-    ----------
-    table : TableReader
-    keys : dict
-        The values of the columns. Columns that the table has too are refused by `require` only.
-    """
-
-    def __init__(self, table: TableReader, keys: Keys) -> None:
-        self._table, self._keys = table, keys
-        self.path, self.n_rows, self.is_text = table.path, table.n_rows, table.is_text
-        self.names = [*table.names, *(name for name in keys if name not in table.names)]
-
-    def require(
-        self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
-    ) -> None:
-        """See `TableReader`; a column must not be both in the file and in a folder's name."""
-        wanted = dict.fromkeys([*number_columns, *kept])
-        both = [n for n in wanted if n in self._keys and n in self._table.names]
-        if both:
-            raise TableError(
-                f"{self.path} has {listed(map(quoted, both))} in the file and in the names of its "
-                "folders",
-                both,
-            )
-        super().require(number_columns, kept, left_out)
-
-    def separator_hint(self) -> str:
-        """See `TableReader`."""
-        return self._table.separator_hint()
-
-    def without_missing(self, column: Any) -> Any:
-        """See `TableReader`."""
-        return self._table.without_missing(column)
-
-    def share_read(self) -> float | None:
-        """See `TableReader`."""
-        return self._table.share_read()
-
-    def fields(self, kept: list[str]) -> list[Any]:
-        """See `TableReader`."""
-        pa = need("pyarrow")
-        return [
-            pa.field(name, self._type(name))
-            if self._is_key(name)
-            else self._table.fields([name])[0]
-            for name in kept
-        ]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._table.close()
-
-    def _is_key(self, name: str) -> bool:
-        return name in self._keys and name not in self._table.names
-
-    def _type(self, name: str) -> Any:
-        pa = need("pyarrow")
-        is_text = self.is_text or isinstance(self._keys[name], str)
-        return pa.string() if is_text else pa.int64()
-
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        texts = {n: f"'{self._keys[n]}'" for n in columns if self._is_key(n)}
-        texts = {n: text for n, text in texts.items() if isinstance(self._keys[n], str)}
-        own = self._table._other_types([name for name in columns if not self._is_key(name)])
-        return own | texts
-
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        own_numbers = [name for name in number_columns if not self._is_key(name)]
-        own_kept = [name for name in kept if not self._is_key(name)]
-        if not own_numbers and not own_kept:  # readers do not count the rows of no columns
-            own_kept = self._table.names[:1]
-        for part in self._table._read(own_numbers, own_kept, batch_rows):
-            columns = iter(part.columns)
-            yield need("pyarrow").Table.from_arrays(
-                [*self._all(number_columns, columns, part.num_rows, numbers=True),
-                 *self._all(kept, columns, part.num_rows, numbers=False)],
-                [*number_columns, *kept],
-            )  # fmt: skip
-
-    def _all(
-        self, names: Iterable[str], own: Iterator[Any], n_rows: int, *, numbers: bool
-    ) -> Iterator[Any]:
-        pa = need("pyarrow")
-        for name in names:
-            if not self._is_key(name):
-                yield next(own)
-                continue
-            value = self._keys[name]
-            kind = pa.float64() if numbers else self._type(name)
-            if value is not None and pa.types.is_string(kind):
-                value = str(value)
-            yield (
-                pa.nulls(n_rows, kind)
-                if value is None
-                else pa.repeat(pa.scalar(value, kind), n_rows)
-            )
-
-
 NAME = Path("standard input")
 
-
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
-
-
 _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-
-
-_N_BYTES = 6  # tell the formats apart
-
-
-class _Ahead(RawIOBase):
-    """A stream of which some bytes were read already."""
-
-    def __init__(self, stream: IO[bytes], ahead: bytes) -> None:
-        self._stream, self._ahead = stream, ahead
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = self._ahead[: len(buffer)]
-        self._ahead = self._ahead[len(part) :]
-        part = part or self._stream.read(len(buffer))
-        buffer[: len(part)] = part
-        return len(part)
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def tell(self) -> int:
-        return self._stream.tell() - len(self._ahead)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 def open_standard_input(form: TextForm | None = None) -> TableReader:
@@ -206,24 +69,19 @@ def open_standard_input(form: TextForm | None = None) -> TableReader:
     TableError
         If it is Parquet, an Arrow file, or nothing that can be read.
     """
-    # Not buffered, so that no byte stays in a buffer of Python's own.
-    stream = cast("IO[bytes]", open(os.dup(sys.stdin.fileno()), "rb", buffering=0))  # noqa: SIM115
+    stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
-        ahead = b""
-        while len(ahead) < _N_BYTES and (part := stream.read(_N_BYTES - len(ahead))):
-            ahead += part
+        begin = stream.peek(6)
         for start, what in _STARTS_OF_OTHERS.items():
-            if ahead.startswith(start):
+            if begin.startswith(start):
                 raise TableError(
                     f"{NAME} is {what}, which is read from its end; a pipe can bring CSV, CSV "
                     "packed by gzip or zstd, or a stream of Arrow; or name a file"
                 )
-        whole = cast("IO[bytes]", _Ahead(stream, ahead))
-        if ahead.startswith(b"\xff\xff\xff\xff"):
-            # Arrow takes fewer bytes than it asked for as the end.
-            return ArrowStreamReader(NAME, BufferedReader(cast("RawIOBase", whole)))
-        packings = (packing for start, packing in _PACKINGS.items() if ahead.startswith(start))
-        return CsvReader(NAME, packing=next(packings, "none"), stream=whole, form=form)
+        if begin.startswith(b"\xff\xff\xff\xff"):
+            return ArrowReader(NAME, stream=stream)
+        packings = (packing for start, packing in _PACKINGS.items() if begin.startswith(start))
+        return CsvReader(NAME, packing=next(packings, "none"), stream=stream, form=form)
     except BaseException:
         stream.close()
         raise
@@ -256,7 +114,8 @@ class Source:
         if self.system is not None:
             stream = self.system.open_input_file(self.path.as_posix())
         table = open_table(self.path, stream, self.form)
-        return WithKeys(table, self.keys) if self.keys else table
+        table.add_columns(self.keys)
+        return table
 
     def size_and_time(self) -> tuple[int, int]:
         """Return the bytes of the file, and when it changed in nanoseconds."""
@@ -415,11 +274,4 @@ def _is_table(path: Path) -> bool:
 
 def _fixed(parts: Sequence[str]) -> list[str]:
     """Return the parts in front of the first one with a wildcard."""
-    return list(_until_magic(parts))
-
-
-def _until_magic(parts: Sequence[str]) -> Iterator[str]:
-    for part in parts:
-        if glob.has_magic(part):
-            return
-        yield part
+    return list(takewhile(lambda part: not glob.has_magic(part), parts))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.report import CALIBRATED_LEVELS
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, UnknownCoverageError, chosen_kind_and_levels
 from hdiforest._tables.columns import CodingError, NumberColumn
@@ -24,6 +23,9 @@ from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
 from hdiforest.calibration._result import CalibrationResult
+
+if TYPE_CHECKING:
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 Rows = NDArray[np.float32] | NDArray[np.float64]
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
 from hdiforest._model.training_rows import WEIGHTINGS
@@ -26,6 +25,9 @@ from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
+
+if TYPE_CHECKING:
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 # Levels at which the command calibrates.
 CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

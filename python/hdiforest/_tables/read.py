@@ -1,22 +1,79 @@
-"""Reads tables on disk batch by batch: the base of all readers, Parquet, Arrow and JSON lines."""
+"""Reads tables on disk batch by batch: the base of all readers, Parquet, Arrow and JSON lines.
+
+Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds
+row groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines
+are parsed block by block, because `pyarrow.json.open_json` waits for pipes in a thread of its own
+(see `hdiforest._tables.csv`), and all its types are those of the first block.
+"""
 
 from __future__ import annotations
 
 import codecs
 import gzip
+import os
 import stat
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self, cast
 
 from hdiforest._tables.columns import is_number
 from hdiforest._utils.optional import need
+
+BATCH_ROWS = 65536
+BATCH_CELLS = 1 << 22
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_MAX_SHOWN = 12
+
+# With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
+_PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
+_JSON_BLOCK_BYTES = 1 << 22
+
+Packing = Literal["none", "gzip", "zstd"]
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How to read the text of tables without types.
+
+    Parameters
+    ----------
+    sep : str, optional
+        Character between cells; by default what the ending of the name says.
+    decimal : str, default="."
+        Sign before the decimals of a number.
+    encoding : str, default="utf-8"
+        A name that Python knows.
+    """
+
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+
+def unpacked(file: Any, packing: Packing) -> IO[bytes]:
+    """Return a stream of the contents of a compressed file."""
+    if packing == "gzip":  # pyarrow refuses zeros behind the end
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if packing == "zstd":
+        pa = need("pyarrow")
+        source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
+        return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
+    return cast("IO[bytes]", file)
+
+
+def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
+    """Return a stream of UTF-8 for one in another encoding."""
+    if codecs.lookup(encoding).name == "utf-8":
+        return stream
+    return cast("IO[bytes]", codecs.EncodedFile(stream, "utf-8", encoding))
 
 
 class Regroup:
@@ -49,18 +106,6 @@ class Regroup:
             yield need("pyarrow").concat_tables(self._held)
 
 
-BATCH_ROWS = 65536
-
-
-BATCH_CELLS = 1 << 22
-
-
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-
-
-_MAX_SHOWN = 12
-
-
 class TableError(ValueError):
     """A table that cannot be used; the message names the file and what is wrong with it.
 
@@ -89,10 +134,24 @@ class TableReader(ABC):
         Whether the file has no types.
     """
 
-    path: Path
-    names: list[str]
-    n_rows: int | None
     is_text = False
+    names: list[str]
+    _schema: Any  # pyarrow.Schema, of files with types
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_rows: int | None = None
+        self._keys: dict[str, Any] = {}
+        self._doubled: set[str] = set()
+
+    def add_columns(self, keys: Mapping[str, Any]) -> None:
+        """Add columns of one value, a whole number, text or None, behind those of the file.
+
+        A column that the file has too is refused by `require` if it is needed.
+        """
+        self._keys = {name: value for name, value in keys.items() if name not in self.names}
+        self._doubled = keys.keys() - self._keys.keys()
+        self.names = [*self.names, *self._keys]
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +173,12 @@ class TableReader(ABC):
         """
         counts = Counter(self.names)
         wanted = list(dict.fromkeys([*number_columns, *kept]))
+        if both := [name for name in wanted if name in self._doubled]:
+            raise TableError(
+                f"{self.path} has {listed(map(quoted, both))} in the file and in the names of its "
+                "folders",
+                both,
+            )
         missing = [name for name in dict.fromkeys([*wanted, *left_out]) if name not in counts]
         repeated = [name for name in wanted if counts[name] > 1]
         types = self._other_types([name for name in number_columns if counts[name] == 1])
@@ -158,10 +223,14 @@ class TableReader(ABC):
             If a column is missing or holds something else, or the file is damaged.
         """
         self.require(number_columns, kept)
+        own_numbers = [name for name in number_columns if name not in self._keys]
+        own_kept = [name for name in kept if name not in self._keys]
+        if not own_numbers and not own_kept:  # readers do not count the rows of no columns
+            own_kept = self.names[:1]
         n_rows = batch_rows or rows_of(len(number_columns) + len(kept))
         groups = Regroup(n_rows)
-        for part in self._read(number_columns, kept, n_rows):
-            yield from groups.add(part)
+        for part in self._read(own_numbers, own_kept, n_rows):
+            yield from groups.add(self._with_keys(part, number_columns, kept))
         yield from groups.rest()
 
     def typed_batches(
@@ -203,21 +272,58 @@ class TableReader(ABC):
         """Return which share of the file was read, where that is not known from its rows."""
         return None
 
-    @abstractmethod
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""
+        pa = need("pyarrow")
+        return [
+            pa.field(name, self._key_type(name))
+            if name in self._keys
+            else pa.field(name, pa.string())
+            if self.is_text
+            else self._schema.field(name)
+            for name in kept
+        ]
 
     @abstractmethod
     def close(self) -> None:
         """Close the file."""
 
     @abstractmethod
+    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+        """Yield Tables of any size, with these columns of the file."""
+
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
+        keys = {name: self._keys[name] for name in columns if name in self._keys}
+        texts = {name: f"'{value}'" for name, value in keys.items() if isinstance(value, str)}
+        if self.is_text:
+            return texts
+        types = {name: self._schema.field(name).type for name in columns if name not in keys}
+        return {name: kind for name, kind in types.items() if not is_number(kind)} | texts
 
-    @abstractmethod
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        """Yield Tables of any size."""
+    def _with_keys(self, part: Any, number_columns: list[str], kept: list[str]) -> Any:
+        """Return a Table of the file with the columns of one value in their places."""
+        if not self._keys:
+            return part
+        pa, own = need("pyarrow"), iter(part.columns)
+        kinds = [*((name, pa.float64()) for name in number_columns),
+                 *((name, self._key_type(name)) for name in kept)]  # fmt: skip
+        columns = [
+            self._repeated(name, kind, part.num_rows) if name in self._keys else next(own)
+            for name, kind in kinds
+        ]
+        return pa.Table.from_arrays(columns, [*number_columns, *kept])
+
+    def _key_type(self, name: str) -> Any:
+        pa = need("pyarrow")
+        is_text = self.is_text or isinstance(self._keys.get(name), str)
+        return pa.string() if is_text else pa.int64()
+
+    def _repeated(self, name: str, kind: Any, n_rows: int) -> Any:
+        pa, value = need("pyarrow"), self._keys[name]
+        if value is not None and pa.types.is_string(kind):
+            value = str(value)
+        return pa.repeat(pa.scalar(value, kind), n_rows)
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -254,85 +360,8 @@ def listed(items: Iterable[str]) -> str:
     return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
 
 
-Packing = Literal["none", "gzip", "zstd"]
-
-
-@dataclass(frozen=True)
-class TextForm:
-    """How to read the text of tables without types.
-
-    Parameters
-    ----------
-    sep : str, optional
-        Character between cells; by default what the ending of the name says.
-    decimal : str, default="."
-        Sign before the decimals of a number.
-    encoding : str, default="utf-8"
-        A name that Python knows.
-    """
-
-    sep: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-
-
-def unpacked(file: Any, packing: Packing) -> IO[bytes]:
-    """Return a stream of the contents of a compressed file."""
-    if packing == "gzip":
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    if packing == "zstd":
-        pa = need("pyarrow")
-        source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-        return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
-    return cast("IO[bytes]", file)
-
-
-def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
-    """Return a stream of UTF-8 for one in another encoding."""
-    if codecs.lookup(encoding).name == "utf-8":
-        return stream
-    return cast("IO[bytes]", codecs.EncodedFile(stream, "utf-8", encoding))
-
-
-class _LeftOpen:
-    """A file that stays open when the stream on it is closed."""
-
-    closed = False
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: Any) -> int:
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        pass
-
-
-class TypedReader(TableReader):
-    """A table whose columns have types, as `_schema` says, a pyarrow.Schema."""
-
-    n_rows = None
-    _schema: Any
-
-    def fields(self, kept: list[str]) -> list[Any]:
-        """See `TableReader`."""
-        return [self._schema.field(name) for name in kept]
-
-    def _other_types(self, columns: list[str]) -> dict[str, Any]:
-        types = {name: self._schema.field(name).type for name in columns}
-        return {name: kind for name, kind in types.items() if not is_number(kind)}
-
-
-# With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
-_READING = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
-
-
-class ParquetReader(TypedReader):
-    """A Parquet file whose footer has been read.
+class ParquetReader(TableReader):
+    """A Parquet file whose footer has been read. No column of a row group is held as a whole.
 
     Parameters
     ----------
@@ -342,14 +371,14 @@ class ParquetReader(TypedReader):
     """
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        self.path = path
+        super().__init__(path)
         if stream is None and not stat.S_ISREG(path.stat().st_mode):
             raise TableError(
                 f"cannot read {path}: Parquet is read from its end, which only a file allows; "
                 "write it to a file first, or hand over CSV"
             )
         with self._naming_the_file():
-            self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_READING)
+            self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_PARQUET)
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
@@ -366,36 +395,33 @@ class ParquetReader(TypedReader):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
 
 
-_NEXT_MESSAGE = b"\xff\xff\xff\xff"
-
-
-_END_OF_STREAM = _NEXT_MESSAGE + bytes(4)
-
-
-class ArrowReader(TypedReader):
-    """An Arrow file, or a file with an Arrow stream, whose schema has been read.
+class ArrowReader(TableReader):
+    """An Arrow file, which Feather is another name of, or a stream, whose schema has been read.
 
     Parameters
     ----------
     path : Path
-    stream : pyarrow.NativeFile, optional
-        To be read in place of the file at `path`, which is its name in errors.
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors. If it cannot be read
+        twice, it is an Arrow stream, and `read` returns fewer bytes than asked for at the end only.
     """
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
         pa = need("pyarrow")
-        self.path = path
+        super().__init__(path)
         with path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
         with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
             self._source = pa.memory_map(str(path)) if stream is None else stream
-            begin = self._source.read(6)
-            if begin.startswith(_NEXT_MESSAGE):
-                self._require_end()
-            self._source.seek(0)
-            opened = pa.ipc.open_file if begin == b"ARROW1" else pa.ipc.open_stream
-            self._file = opened(self._source)
+            begin = self._source.read(6) if self._source.seekable() else b""
+            if begin:
+                self._source.seek(-len(begin), os.SEEK_CUR)
+            self._watched = _Watched(self._source)
+            if begin == b"ARROW1":
+                self._file = pa.ipc.open_file(self._source)
+            else:
+                self._file = pa.ipc.open_stream(pa.PythonFile(self._watched, mode="r"))
         self._schema = self._file.schema
         self.names = self._schema.names
 
@@ -404,50 +430,23 @@ class ArrowReader(TypedReader):
         self._source.close()
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+        pa = need("pyarrow")
         with self._naming_the_file():
-            for table in _tables(self._batches(), [*number_columns, *kept]):
+            for batch in self._batches():
+                table = pa.Table.from_batches([batch]).select([*number_columns, *kept])
                 for begin in range(0, len(table), batch_rows):
                     yield table.slice(begin, batch_rows)
+        if self._watched.is_at_end:
+            # pyarrow takes the end of the bytes between two batches for the end of the stream.
+            raise TableError(
+                f"{self.path} is cut: it ends without the marker that ends a stream of Arrow "
+                "(writers write it when they are closed)"
+            )
 
     def _batches(self) -> Iterator[Any]:
         if hasattr(self._file, "num_record_batches"):
             return map(self._file.get_batch, range(self._file.num_record_batches))
         return iter(self._file)
-
-    def _require_end(self) -> None:
-        self._source.seek(max(0, self._source.size() - len(_END_OF_STREAM)))
-        if self._source.read() != _END_OF_STREAM:
-            raise _cut(self.path)
-
-
-class ArrowStreamReader(TypedReader):
-    """An Arrow stream that cannot be read twice, whose schema has been read.
-
-    Parameters
-    ----------
-    path : Path
-        Its name in errors.
-    stream : binary file
-        Whose `read` returns fewer bytes than it was asked for at the end only.
-    """
-
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
-        pa = need("pyarrow")
-        self.path, self._source = path, _Watched(stream)
-        with self._naming_the_file():
-            self._file = pa.ipc.open_stream(pa.PythonFile(self._source, mode="r"))
-        self._schema = self._file.schema
-        self.names = self._schema.names
-
-    def close(self) -> None:
-        """Close the stream."""
-        self._source.close()
-
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:  # noqa: ARG002 (batches come as they were sent)
-        with self._naming_the_file():
-            yield from _tables(self._file, [*number_columns, *kept])
-        if self._source.is_at_end:
-            raise _cut(self.path)
 
 
 class _Watched:
@@ -468,24 +467,7 @@ class _Watched:
         self._stream.close()
 
 
-def _cut(path: Path) -> TableError:
-    # pyarrow takes the end of the bytes between two batches for the end of the stream.
-    return TableError(
-        f"{path} is cut: it ends without the marker that ends a stream of Arrow (writers write it "
-        "when they are closed)"
-    )
-
-
-def _tables(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
-    """Yield batches as Tables of some columns."""
-    for batch in batches:
-        yield need("pyarrow").Table.from_batches([batch]).select(columns)
-
-
-_BLOCK_BYTES = 1 << 22
-
-
-class JsonLinesReader(TypedReader):
+class JsonLinesReader(TableReader):
     """A file with an object of JSON on each line; the first block says the names of the columns.
 
     Their types are those of the first block too, or wider ones if later lines need these: numbers
@@ -508,16 +490,15 @@ class JsonLinesReader(TypedReader):
         stream: Any = None,
         form: Any = None,  # noqa: ARG002
     ) -> None:
-        self.path, self._packing = path, packing
+        super().__init__(path)
+        self._packing = packing
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
         # A stream closes its file when it is forgotten.
         self._streams: list[IO[bytes]] = []
         try:
             with self._naming_the_file():
                 self._begin()
-                if not self._first.strip():
-                    raise TableError(f"{path} is empty")
-                self._schema = self._schema_of(self._first)
+                self._schema = self._schema_of(*self._first)
         except BaseException:
             self.close()
             raise
@@ -526,7 +507,7 @@ class JsonLinesReader(TypedReader):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """See `TableReader`."""
-        self._widen(kept)
+        self._widen([name for name in kept if name not in self._keys])
         return super().fields(kept)
 
     def close(self) -> None:
@@ -538,8 +519,11 @@ class JsonLinesReader(TypedReader):
     def _begin(self) -> None:
         """Read the first block."""
         self._streams.append(unpacked(self._file, self._packing))
-        self._lines = _Lines(self._streams[-1])
-        self._first = self._lines.block()
+        self._blocks = _blocks_of_lines(self._streams[-1])
+        first = next(self._blocks, None)
+        if first is None:
+            raise TableError(f"{self.path} is empty")
+        self._first = first
 
     def _widen(self, columns: list[str]) -> None:
         """Read the file once for types that hold all cells, if those of some columns may not."""
@@ -547,10 +531,10 @@ class JsonLinesReader(TypedReader):
             return
         self._has_last_types = True
         with self._naming_the_file():
-            while block := self._lines.block():
+            for block, line in self._blocks:
                 # What is wrong in columns that are needed is told when they are read.
                 with suppress(TableError):
-                    self._schema = _wider(self._schema, self._schema_of(block))
+                    self._schema = _wider(self._schema, self._schema_of(block, line))
             self._file.seek(0)
             self._begin()
 
@@ -562,72 +546,57 @@ class JsonLinesReader(TypedReader):
     ) -> Iterator[Any]:
         pa = need("pyarrow")
         self._widen(kept)
-        wanted = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
+        fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)
         # What is whole in the first block may have decimals later.
-        schema = pa.schema([
-            pa.field(field.name, pa.float64())
+        as_read = pa.schema([
+            field.with_type(pa.float64())
             if field.name in numeric and not pa.types.is_boolean(field.type)
             else field
-            for field in wanted
+            for field in fields
         ])  # fmt: skip
-        block = self._first
-        while block:
-            with self._naming_the_file():
-                table = self._parsed(block, schema)
-            columns = {
-                name: table[name].cast(pa.float64()) if name in numeric else table[name]
-                for name in schema.names
-            }
-            yield pa.table(columns).select([*number_columns, *kept])
-            block = self._lines.block()
+        as_asked = pa.schema(
+            [f.with_type(pa.float64()) if f.name in numeric else f for f in fields]
+        )
+        with self._naming_the_file():
+            for block, line in chain([self._first], self._blocks):
+                table = self._parsed(block, line, as_read).cast(as_asked)
+                yield table.select([*number_columns, *kept])
 
-    def _schema_of(self, block: bytes) -> Any:
-        pa = need("pyarrow")
-        fields = self._parsed(block, None).schema
-        return pa.schema([field.with_type(_with_text(field.type)) for field in fields])
+    def _schema_of(self, block: bytes, line: int) -> Any:
+        fields = self._parsed(block, line).schema
+        return need("pyarrow").schema([f.with_type(_with_text(f.type)) for f in fields])
 
-    def _parsed(self, block: bytes, schema: Any) -> Any:
+    def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
         pa, pa_json = need("pyarrow"), need("pyarrow.json")
-        how: dict[str, Any] = {}
-        if schema is not None:
-            how = {"explicit_schema": schema, "unexpected_field_behavior": "ignore"}
+        others = "infer" if schema is None else "ignore"
+        parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         try:
-            table = pa_json.read_json(pa.BufferReader(block), read, pa_json.ParseOptions(**how))
+            return pa_json.read_json(pa.BufferReader(block), read, parse)
         except pa.ArrowException as error:
-            lines = f"lines {self._lines.first} to {self._lines.last}"
-            raise TableError(f"cannot read {self.path}: {error} (in {lines})") from None
-        return table
+            last = line + block.count(b"\n") - 1
+            raise TableError(
+                f"cannot read {self.path}: {error} (in lines {line} to {last})"
+            ) from None
 
 
-class _Lines:
-    """The lines of a stream, in blocks.
-
-    Attributes
-    ----------
-    first, last : int
-        Those of the last block, counted from 1.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._rest = b""
-        self.first = self.last = 0
-
-    def block(self) -> bytes:
-        """Return the next lines, empty at the end."""
-        self.first = self.last + 1
-        parts = [self._rest]
-        while part := self._stream.read(_BLOCK_BYTES):
-            parts.append(part)
-            if b"\n" in part:
-                break
-        joined = b"".join(parts)
-        end = joined.rfind(b"\n") + 1 if part else len(joined)
-        block, self._rest = joined[:end], joined[end:]
-        self.last += block.count(b"\n")
-        return block if block.strip() or not part else self.block()
+def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield whole lines, and the number of the first one, counted from 1."""
+    parts: list[bytes] = []
+    line = 1
+    while part := stream.read(_JSON_BLOCK_BYTES):
+        end = part.rfind(b"\n") + 1
+        parts.append(part[:end])
+        if end > 0:
+            block = b"".join(parts)
+            if block.strip():
+                yield block, line
+            line += block.count(b"\n")
+            parts = []
+        parts.append(part[end:])
+    if rest := b"".join(parts).strip():
+        yield rest + b"\n", line
 
 
 def _with_text(kind: Any) -> Any:
@@ -652,16 +621,12 @@ def _may_widen(field: Any) -> bool:
 def _wider(schema: Any, other: Any) -> Any:
     """Return the columns of a schema with types that hold those of both, if there are such."""
     pa = need("pyarrow")
-    fields = []
-    for field in schema:
-        own = [
-            pa.schema([each.field(field.name)])
-            for each in (schema, other)
-            if field.name in each.names
-        ]
+
+    def widest(field: Any) -> Any:
         try:
-            [found] = pa.unify_schemas(own, promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            found = field
-        fields.append(found)
-    return pa.schema(fields)
+            both = [pa.schema([field]), pa.schema([other.field(field.name)])]
+            return pa.unify_schemas(both, promote_options="permissive").field(0)
+        except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
+            return field
+
+    return pa.schema([widest(field) for field in schema])

@@ -12,9 +12,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from hdiforest._tables.read import Packing, Regroup, TableError, _LeftOpen, rows_of
+from hdiforest._tables.read import Packing, Regroup, TableError, rows_of
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
+
+# Writes one pyarrow Table.
+Write = Callable[[Any], None]
+# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
+# the file, and adds to the list the objects to close afterwards, innermost first.
+StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 
 def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
@@ -30,6 +36,24 @@ def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
         stream = pa.CompressedOutputStream(pa.PythonFile(_LeftOpen(file), mode="w"), "zstd")
     layers.append(stream)
     return stream
+
+
+class _LeftOpen:
+    """A file that stays open when the stream on it is closed."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        pass
 
 
 def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
@@ -62,15 +86,6 @@ def write_json_lines(
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# Writes one pyarrow Table.
-Write = Callable[[Any], None]
-
-
-# Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
-# the file, and adds to the list the objects to close afterwards, innermost first.
-StartWriting = Callable[[IO[bytes], Any, list[Any]], Write]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ if sys.platform != "win32":
     import fcntl
 
 
-LOCK = "lock"
+_LOCK = "lock"
 
 
 @contextmanager
@@ -31,67 +31,39 @@ def folder_beside(path: Path) -> Iterator[Path]:
     of processes and times would be ambiguous. Folders of other computers are never touched, because
     some network file systems hide the locks of others. Without locks no folder is removed.
     """
-    beginning = _beginning(path)
-    _remove_abandoned(path.parent, beginning)
-    own, lock = _new_path(path.parent, beginning), None
-    try:
-        try:
-            while (lock := _made(own)) is None:
-                own = _new_path(path.parent, beginning)
-            yield own
-        finally:
-            if lock is not None:
-                lock.close()  # before its file is removed: NFS keeps open files
-            shutil.rmtree(own, ignore_errors=True)
-    finally:  # a signal may have come while the folder was removed
-        shutil.rmtree(own, ignore_errors=True)
-
-
-def _new_path(parent: Path, beginning: str) -> Path:
-    return parent / f"{beginning}{secrets.token_hex(8)}.tmp"
-
-
-def _beginning(path: Path) -> str:
-    """Return how the names of folders for `path` begin: short, however long its own name is."""
+    # Short, however long the name of `path` is.
     key = hashlib.sha256(os.fsencode(f"{platform.node()}/{path.name}")).hexdigest()[:8]
-    return f".{path.name[:40]}.{key}."
-
-
-def _made(folder: Path) -> BufferedWriter | None:
-    """Make the folder and lock it; None if another run removed it before it was locked."""
-    folder.mkdir()
-    try:
-        lock = (folder / LOCK).open("xb")
-    except FileNotFoundError:
-        return None
-    if _locked(lock) is not False and os.path.exists(folder / LOCK):
-        return lock
-    lock.close()
-    return None
+    beginning = f".{path.name[:40]}.{key}."
+    _remove_abandoned(path.parent, beginning)
+    with tempfile.TemporaryDirectory(
+        ".tmp", beginning, path.parent, ignore_cleanup_errors=True
+    ) as name:
+        try:
+            with Path(name, "new").open("xb") as lock:  # closed early: NFS keeps open files
+                if _is_locked(lock):
+                    Path(name, "new").rename(Path(name, _LOCK))  # which nobody sees unlocked
+                yield Path(name)
+        finally:  # a signal may come in here, and then the folder is removed after this
+            shutil.rmtree(name, ignore_errors=True)
 
 
 def _remove_abandoned(parent: Path, beginning: str) -> None:
     with os.scandir(parent) as entries:
         folders = [Path(e.path) for e in entries if e.name.startswith(beginning)]
     for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()  # its process died before it had a lock
-            continue
-        with suppress(OSError), (folder / LOCK).open("rb+") as lock:
-            if _locked(lock):
+        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:
+            if _is_locked(lock):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _locked(file: BufferedIOBase) -> bool | None:
-    """Lock the file; False if another process has locked it, None if there are no locks."""
+def _is_locked(file: BufferedIOBase) -> bool:
+    """Lock the file; False if another process has locked it, or there are no locks."""
     if sys.platform == "win32":
-        return None
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
     except OSError:
-        return None
+        return False
     return True
 
 
@@ -128,13 +100,14 @@ def replacing(path: Path, within: Path | None = None) -> Iterator[Path]:
     is_beside = within is not None and within.parent == path.parent
     with nullcontext(cast("Path", within)) if is_beside else folder_beside(path) as own:
         temporary = own / secrets.token_hex(8)
-        yield temporary
+        temporary.touch()
         # Some writers give their file other permissions than new files have here.
-        mode = (path if path.exists() else own / LOCK).stat().st_mode
+        mode = (path if path.exists() else temporary).stat().st_mode
+        yield temporary
         with temporary.open("rb+") as content:
             os.fsync(content.fileno())
         temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(path)
+        os.replace(temporary, path)
 
 
 @contextmanager
@@ -144,7 +117,7 @@ def writing(path: Path, within: Path | None = None) -> Iterator[BufferedWriter]:
         with _stream(path) as file:
             yield file
     else:
-        with replacing(path, within) as temporary, temporary.open("xb") as file:
+        with replacing(path, within) as temporary, temporary.open("wb") as file:
             yield file
 
 
