@@ -262,7 +262,7 @@ def test_models_without_names_take_columns_by_position(tmp_path):
         ROWS[["d`", "id", "a", "b c"]].set_axis([2, "id", 0, 1], axis=1)[[0, 1, 2, "id"]]
     )
     assert_array_equal(scored[["lower_0.9", "upper_0.9"]], expected)
-    with pytest.raises(ValueError, match="takes 3 columns in their order; the batch has 4 that"):
+    with pytest.raises(ValueError, match="takes 3 columns in their order, got 4 that"):
         scorer(ROWS)
 
 

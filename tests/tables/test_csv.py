@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from hdiforest._tables import csv as csv_module
 from hdiforest._tables.csv import CsvReader
-from hdiforest._tables.formats import numbers, open_table
+from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError
+
+from .matrix import numbers
 
 pa = pytest.importorskip("pyarrow")
 

@@ -7,18 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.report import CALIBRATED_LEVELS
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, UnknownCoverageError, chosen_kind_and_levels
-from hdiforest._tables.columns import CodingError, NumberColumn
-from hdiforest._tables.encoder import TableCoding
-from hdiforest._tables.formats import checked_features, numbers, open_table
+from hdiforest._tables.columns import CodingError, as_float64
+from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm
-from hdiforest._tables.row_counts import RowCounts, count_rows
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
@@ -26,8 +22,6 @@ from hdiforest.calibration._result import CalibrationResult
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
-
-Rows = NDArray[np.float32] | NDArray[np.float64]
 
 
 def calibration_of(model: HDIForestRegressor) -> CalibrationResult | None:
@@ -74,32 +68,8 @@ def _calls(error: UnknownCoverageError) -> str:
     return f"{call}--coverage {' '.join(f'{each:g}' for each in error.coverages)}{rows}"
 
 
-def has_names(model: HDIForestRegressor) -> bool:
-    """Whether the model was fitted to a table with column names."""
-    return hasattr(model, "feature_names_in_")
-
-
-def feature_columns(fitted: FittedForest, table: TableReader, others: Sequence[str]) -> list[str]:
-    """Return the columns that the model takes, in its order.
-
-    A model without names takes all but the `others`, or raises TableError if their number is wrong.
-    """
-    if fitted.coding is not None:
-        return list(fitted.coding.columns)
-    if fitted.feature_names is not None:
-        return [str(name) for name in fitted.feature_names]
-    columns = [name for name in table.names if name not in others]
-    if len(columns) != fitted.n_features:
-        raise TableError(
-            f"the model was fitted without column names and takes {fitted.n_features} columns "
-            f"in their order; {table.path} has {len(columns)} that neither --keep nor --target "
-            f"names{table.separator_hint()}"
-        )
-    return columns
-
-
 class Features:
-    """The columns of a table that a model takes, and others to read with them.
+    """The columns of a table on disk that a model takes, and others to read with them.
 
     Parameters
     ----------
@@ -114,11 +84,12 @@ class Features:
 
     Attributes
     ----------
-    names : list of str
-        Columns that the model takes, in its order.
-    coding : TableCoding or None
-    counts : RowCounts
-        Of the rows that `matrix` returned so far.
+    encoder : TableCoding
+
+    Raises
+    ------
+    TableError
+        If a model without names takes another number of columns.
     """
 
     def __init__(
@@ -130,90 +101,57 @@ class Features:
         kept: Sequence[str] = (),
         not_features: Sequence[str] | None = None,
     ) -> None:
-        self.coding, self._fitted = fitted.coding, fitted
-        others = kept if not_features is None else not_features
-        self.names = feature_columns(fitted, table, [*more, *others])
-        self._own = fitted.coding or TableCoding(tuple(map(NumberColumn, self.names)))
-        self.counts = RowCounts()
+        others = [*more, *(kept if not_features is None else not_features)]
+        try:
+            self.encoder = fitted.encoder([name for name in table.names if name not in others])
+        except ValueError as error:
+            raise TableError(
+                f"{table.path}: {error} that neither --keep nor --target names"
+                f"{table.separator_hint()}"
+            ) from None
         self._table = table
-        self._more, self._kept = list(more), list(kept)
-        self._numbers = self.names
-        if self.coding is not None:
-            # The columns of a file with types are as they are, and the coding checks them.
-            entries = self.coding.entries if table.is_text else ()
-            numeric_sources = {e.source for e in entries if e.holds_numbers}
-            self._numbers = [name for name in self.names if name in numeric_sources]
-        numeric = set(self._numbers)
-        self._coded = [name for name in self.names if name not in numeric]
+        self._more, self.kept_names = list(more), list(kept)
+        # The columns of a file with types are as they are, and the encoder checks them.
+        entries = self.encoder.entries if table.is_text else ()
+        numeric = {entry.source for entry in entries if entry.holds_numbers}
+        self._numbers = [name for name in self.encoder.columns if name in numeric]
+        self._others = [name for name in self.encoder.columns if name not in numeric]
 
     def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
         """Yield Tables as `TableReader.batches`, for the methods below."""
-        wanted = [*self._more, *self._numbers]
-        return self._table.batches(wanted, [*self._coded, *self._kept], batch_rows)
-
-    @property
-    def kept_names(self) -> list[str]:
-        """Names of the columns to pass on."""
-        return list(self._kept)
+        numbers = [*self._more, *self._numbers]
+        return self._table.batches(numbers, [*self._others, *self.kept_names], batch_rows)
 
     def require(self) -> None:
         """Raise TableError if columns are missing, or known to be of other types."""
-        self._table.require([*self._more, *self._numbers], [*self._coded, *self._kept])
-        if self.coding is not None and not self._table.is_text:
-            self._code(need("pyarrow").schema(self._table.fields(self._coded)).empty_table(), 0)
+        numbers = [*self._more, *self._numbers]
+        self._table.require(numbers, [*self._others, *self.kept_names])
+        if not self._table.is_text:
+            with self.naming_the_file():
+                schema = need("pyarrow").schema(self._table.fields(self._others))
+                self.encoder.encode(schema.empty_table())
 
-    def more(self, batch: Any) -> NDArray[np.float64]:
-        """Return the further numbers of a batch, (n, n_more)."""
-        return numbers(batch, len(self._more))
+    def more(self, batch: Any) -> list[Any]:
+        """Return the further columns of a batch."""
+        columns: list[Any] = batch.columns
+        return columns[: len(self._more)]
 
     def kept(self, batch: Any) -> list[Any]:
         """Return the columns of a batch to pass on."""
         columns: list[Any] = batch.columns
-        return columns[len(columns) - len(self._kept) :]
+        return columns[len(columns) - len(self.kept_names) :]
 
     def raw(self, batch: Any) -> Any:
-        """Return the columns of the features as a pyarrow Table that `coding` takes."""
+        """Return the columns of the features as a pyarrow Table that `encoder` takes."""
         begin = len(self._more)
-        end = begin + len(self.names)
-        table = batch.select(range(begin, end))
-        for j, name in enumerate(self._coded, len(self._numbers)):
+        table = batch.select(range(begin, begin + len(self.encoder.columns)))
+        for j, name in enumerate(self._others, len(self._numbers)):
             table = table.set_column(j, name, self._table.without_missing(table.column(j)))
         return table
 
-    def matrix(self, batch: Any, first_row: int = 0) -> Rows:
-        """Return the features of a batch, (n, n_features).
-
-        Parameters
-        ----------
-        batch : pyarrow.Table
-        first_row : int, default=0
-            Number of rows before it, for messages.
-
-        Raises
-        ------
-        TableError
-            If a cell is none that its column may hold.
-        """
-        if self.coding is None:
-            columns = batch.select(range(len(self._more), batch.num_columns))
-            given = numbers(columns, len(self.names))
-            X: Rows = checked_features(given, self.names, self._table.path, first_row)
-            counts = count_rows(X, self._own.ordered, self._fitted.feature_range)
-        else:
-            X, counts = self._code(self.raw(batch), first_row)
-        if not self._fitted.allow_nan:
-            with self._naming_the_file():
-                self._own.require_present(X, first_row=first_row)
-        self.counts.add(counts)
-        return X
-
-    def _code(self, table: Any, first_row: int) -> tuple[Rows, RowCounts]:
-        feature_range = self._fitted.feature_range
-        with self._naming_the_file():
-            return self._own.encode(table, first_row=first_row, feature_range=feature_range)
-
     @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
+    def naming_the_file(self) -> Iterator[None]:
+        """Make a TableError of what encoding raises."""
         try:
             yield
         except CodingError as error:
@@ -239,15 +177,19 @@ def read_labelled_table(
         If a column is missing, a feature cannot be read, the target is not finite, or there are no
         rows.
     """
+    fitted = model._require_fitted()
     with open_table(path, form=form) as table:
-        features = Features(model._require_fitted(), table, more=[target])
+        features = Features(fitted, table, more=[target])
+        features.require()
         batches = list(features.batches())
     if not batches:
         raise TableError(f"{path} has no rows")
-    y = np.concatenate([features.more(batch)[:, 0] for batch in batches])
     whole = need("pyarrow").concat_tables(batches)
-    X = features.matrix(whole)
+    y = as_float64(features.more(whole)[0].combine_chunks())
+    with features.naming_the_file():
+        X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")
-    if features.coding is not None:
-        return features.raw(whole), y, features.counts
-    return (with_names(X, features.names) if has_names(model) else X), y, features.counts
+    if fitted.coding is not None:
+        return features.raw(whole), y, counts
+    names = fitted.columns
+    return (X if names is None else with_names(X, list(names))), y, counts

@@ -191,7 +191,7 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
             with source.open() as table:
                 features = features_of(scorer, table, keep)
                 if table.is_text:
-                    _code_first_rows(features)
+                    _encode_first_rows(scorer, features)
         except TableError as error:
             faults.append(str(error))
         except OSError as error:
@@ -206,12 +206,13 @@ def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Colum
         )
 
 
-def _code_first_rows(features: Features) -> None:
+def _encode_first_rows(scorer: BatchScorer, features: Features) -> None:
     """Raise TableError if the first rows of a table, and those read with them, are not numbers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scoring warns of the same
-        for batch in islice(features.batches(_FIRST_ROWS), 1):
-            features.matrix(batch)
+        with features.naming_the_file():
+            for batch in islice(features.batches(_FIRST_ROWS), 1):
+                scorer.model.fitted.encode(features.raw(batch), features.encoder)
 
 
 def score_dataset(

@@ -211,12 +211,13 @@ def score_table(
         kept = features.kept_names
         fields = [pa.field(name, pa.float64()) for name in scorer.results]
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
-        n_rows = batch_rows or rows_of(len(features.names) + len(kept))
+        n_rows = batch_rows or rows_of(len(features.encoder.columns) + len(kept))
 
         def work(part: _Slice) -> Any:
-            X = features.matrix(part.rows, part.first_row)
-            results = map(arrow_array, scorer.results_of(X).values())
-            return pa.Table.from_arrays([*features.kept(part.rows), *results], schema=schema)
+            with features.naming_the_file():
+                results = scorer.score(features.raw(part.rows), features.encoder, part.first_row)
+            columns = [*features.kept(part.rows), *map(arrow_array, results.values())]
+            return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
         batches = features.batches(batch_rows)
@@ -230,13 +231,11 @@ def score_table(
             n_ahead = max(1, n_rows // most)
             pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=n_ahead)
             parts = iter(pipeline)
-        n_done = _written(
+        return _written(
             write_table(out, schema, within),
             parts,
             lambda n, done: advance(n, _share(table, done)),
         )
-        scorer.counts.add(features.counts)
-        return n_done
     finally:
         if pipeline is not None:
             pipeline.close(read_may_wait=table.n_rows is None)

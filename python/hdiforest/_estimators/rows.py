@@ -98,10 +98,7 @@ def _encode(model: Any, block: Frame, fitted: FittedForest, first_row: int) -> R
     if model._steps is not None:
         encoded: Rows = model._steps.encode(block)
         return encoded
-    coding = cast("TableCoding", fitted.coding)
-    features, _ = coding.encode(block.native, first_row=first_row)
-    if not fitted.allow_nan:
-        coding.require_present(features, first_row=first_row)
+    features, _ = fitted.encode(block.native, cast("TableCoding", fitted.coding), first_row)
     return features
 
 

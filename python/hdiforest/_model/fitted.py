@@ -13,6 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.typing import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW, Base
 from hdiforest.calibration._result import Calibration, CrossCalibration, FixedLevel
@@ -161,6 +162,57 @@ class FittedForest:
     def n_outputs(self) -> int:
         """Number of targets of a row."""
         return self.scorer.index.n_outputs
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns that a table must have; None: fitted without names."""
+        if self.coding is not None:
+            return self.coding.columns
+        return None if self.feature_names is None else tuple(map(str, self.feature_names))
+
+    def encoder(self, columns: Sequence[str]) -> TableCoding:
+        """Return how a table with these columns becomes features.
+
+        Without a coding these are plain numbers, by name; or in the order of the columns, if the
+        forest was fitted without names.
+
+        Raises
+        ------
+        ValueError
+            If the forest was fitted without names, to another number of columns.
+        """
+        if self.coding is not None:
+            return self.coding
+        names = tuple(columns) if self.columns is None else self.columns
+        if len(names) != self.n_features:
+            raise ValueError(
+                f"the model was fitted without column names and takes {self.n_features} columns "
+                f"in their order, got {len(names)}"
+            )
+        return TableCoding.of_numbers(names)
+
+    def encode(
+        self, table: Any, encoder: TableCoding, first_row: int = 0
+    ) -> tuple[NDArray[np.float32], RowCounts]:
+        """Return the features of the rows of a pyarrow Table, and their counts.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+        encoder : TableCoding
+            What `encoder` returned.
+        first_row : int, default=0
+            Number of the rows before the table's own, for messages.
+
+        Raises
+        ------
+        CodingError
+            If the table cannot be encoded, or has missing cells that the forest does not take.
+        """
+        X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
+        if not self.allow_nan:
+            encoder.require_present(X, first_row=first_row)
+        return X, counts
 
     def require_training_rows(self) -> TrainingRows:
         """Return the training rows, or raise ValueError if there are none, or damaged ones."""

@@ -66,6 +66,11 @@ class TableCoding:
     entries: tuple[Column, ...]
     ids: tuple[str, ...] = ()
 
+    @classmethod
+    def of_numbers(cls, names: Iterable[str]) -> TableCoding:
+        """Return a coding of plain numbers, a feature each."""
+        return cls(tuple(map(NumberColumn, names)))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names that a table must have, in the order of their first features."""

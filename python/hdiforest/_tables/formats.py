@@ -1,4 +1,4 @@
-"""Tables on disk: the table of their formats, and matrices of the numbers in them."""
+"""Tables on disk: the table of their formats."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hdiforest._tables.columns import (
-    FLOAT32_MAX,
-    MAX_EXACT,
-    are_rounded,
-    as_float64,
-    warn_of_rounded,
-)
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.read import (
     ArrowReader,
@@ -140,36 +130,3 @@ def write_table(
         If the ending of the name is unknown.
     """
     return written(path, schema, FORMATS[ending(path)].write, within)
-
-
-def numbers(batch: Any, n_columns: int) -> NDArray[np.float64]:
-    """Return the first columns of a pyarrow Table as a C-ordered (n, n_columns) matrix.
-
-    Null is NaN.
-    """
-    matrix = np.empty((batch.num_rows, n_columns))
-    for j in range(n_columns):
-        matrix[:, j] = as_float64(batch.column(j).combine_chunks())
-    return matrix
-
-
-def checked_features(
-    X: NDArray[np.float64], columns: list[str], path: Path, first_row: int = 0
-) -> NDArray[np.float64]:
-    """Return X, or raise TableError if a value is infinite or becomes so in the trees' float32.
-
-    Warns if whole numbers beyond 2^24 are rounded to float32.
-    """
-    magnitude = np.abs(X)
-    largest = np.fmax.reduce(magnitude, axis=0, initial=0.0)
-    if (largest > FLOAT32_MAX).any():
-        bad = magnitude > FLOAT32_MAX
-        i, j = np.unravel_index(int(np.argmax(bad)), X.shape)
-        raise TableError(
-            f"{path}: column '{columns[j]}' must hold numbers that fit into float32, but holds "
-            f"{X[i, j]:g} in row {first_row + i + 1}",
-            [columns[j]],
-        )
-    beyond = np.flatnonzero(largest > MAX_EXACT)
-    warn_of_rounded([columns[j] for j in beyond if are_rounded(X[:, j])])
-    return X

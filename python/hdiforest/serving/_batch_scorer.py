@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_intervals
-from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_distinct
@@ -312,7 +311,12 @@ class BatchScorer:
             return []
         given = batch_of(batch)
         self._require(given)
-        results = self.score(given, self._features_of(given))
+        fitted = self.model.fitted
+        try:
+            encoder = fitted.encoder([name for name in given.names if name not in self.keep])
+        except ValueError as error:
+            raise ValueError(f"{error} that keep does not name (model {self.path})") from None
+        results = self.score(given.arrow(encoder.columns), encoder)
         return given.with_results(results, self.keep, self._types)
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -338,11 +342,8 @@ class BatchScorer:
     @property
     def features(self) -> list[str] | None:
         """Columns that the model takes, in its order; None if it was fitted without names."""
-        fitted = self.model.fitted
-        if fitted.coding is not None:
-            return list(fitted.coding.columns)
-        names = fitted.feature_names
-        return None if names is None else [str(name) for name in names]
+        columns = self.model.fitted.columns
+        return None if columns is None else list(columns)
 
     @property
     def results(self) -> list[str]:
@@ -388,15 +389,14 @@ class BatchScorer:
         self._copy = None if self.mapped else model
         return model
 
-    def score(self, batch: Table, features: Sequence[str], first_row: int = 0) -> Results:
-        """Return the columns of results of a batch.
+    def score(self, table: Any, encoder: TableCoding, first_row: int = 0) -> Results:
+        """Return the columns of results of the rows of a pyarrow Table, and count these rows.
 
         Parameters
         ----------
-        batch : Table
-            See `hdiforest._tables.frames`.
-        features : sequence of str
-            Columns in the order of the features.
+        table : pyarrow.Table or RecordBatch
+        encoder : TableCoding
+            What `FittedForest.encoder` returned for its columns.
         first_row : int, default=0
             Rows that came before, for messages.
 
@@ -406,46 +406,26 @@ class BatchScorer:
             By the names of `results`.
         """
         fitted = self.model.fitted
-        coding = fitted.coding or TableCoding(tuple(map(NumberColumn, features)))
-        table = batch.arrow(features)
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
         parts, counts = [], RowCounts()
         for begin in range(0, max(1, table.num_rows), n_rows):
-            n_before = first_row + begin
-            X, more = coding.encode(
-                table.slice(begin, n_rows), first_row=n_before, feature_range=fitted.feature_range
-            )
-            if not fitted.allow_nan:
-                coding.require_present(X, first_row=n_before)
+            X, more = fitted.encode(table.slice(begin, n_rows), encoder, first_row + begin)
             counts.add(more)
-            parts.append(self.results_of(X))
+            parts.append(self._results_of(X))
         self.counts.add(counts)
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
 
-    def results_of(self, X: NDArray[np.floating[Any]]) -> Results:
-        """Return the columns of results of rows that were checked.
-
-        Parameters
-        ----------
-        X : (n, n_features) array
-            Float32 or float64.
-
-        Returns
-        -------
-        dict of (n,) float64 arrays
-            By the names of `results`.
-        """
+    def _results_of(self, X: NDArray[np.float32]) -> Results:
+        """Return the columns of results of features, (n, n_features)."""
         fitted = self.model.fitted
         mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
-        ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]
+        ends = [
+            intervals[:, end, j] for j in range(len(self.coverage)) for _, end in ENDS[self.kind]
+        ]
         columns = map(np.ascontiguousarray, (mean, *ends))
         return dict(zip(self.results, columns, strict=True))
-
-    @property
-    def _ends(self) -> tuple[tuple[str, int], ...]:
-        return ENDS[self.kind]
 
     def _require(self, batch: Table) -> None:
         counts = Counter(batch.names)
@@ -459,19 +439,6 @@ class BatchScorer:
             )
         if repeated:
             raise ValueError(f"the batch has {counts[repeated[0]]} columns '{repeated[0]}'")
-
-    def _features_of(self, batch: Table) -> list[str]:
-        features = self.features
-        if features is not None:
-            return features
-        rest = [name for name in batch.names if name not in self.keep]
-        n_features = self.model.fitted.n_features
-        if len(rest) != n_features:
-            raise ValueError(
-                f"the model {self.path} was fitted without column names and takes {n_features} "
-                f"columns in their order; the batch has {len(rest)} that keep does not name"
-            )
-        return rest
 
 
 def _restored(
