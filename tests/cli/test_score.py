@@ -406,22 +406,25 @@ def test_tables_from_standard_input(model, tmp_path, form):
     assert pq.read_schema(out).field("id").type == (pa.int64() if form == "stream" else pa.string())
 
 
-def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path):
+def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path, monkeypatch, capsys):
     parquet = io.BytesIO()
     rows(1).to_parquet(parquet)
     for content, sentence in (
-        (parquet.getvalue(), b"standard input is Parquet, .* can bring CSV, CSV packed by gzip or"),
-        (b"ARROW1\0\0", b"standard input is an Arrow file, which is read from its end"),
-        (b"", b"standard input is empty"),
-        (stream_of(rows(1))[:1000], b"cannot read standard input"),
-        (stream_of(rows(1))[:-8], b"standard input is cut: it ends without the marker"),
-        (pa.compress(b"a,b,year\n" * 99, "zstd", asbytes=True)[:-4], b"cannot read standard input"),
-        (stream_of(rows(1).assign(a="x")), b"standard input: column 'a' must hold numbers"),
+        (parquet.getvalue(), "standard input is Parquet, .* can bring CSV, CSV packed by gzip or"),
+        (b"ARROW1\0\0", "standard input is an Arrow file, which is read from its end"),
+        (b"", "standard input is empty"),
+        (stream_of(rows(1))[:1000], "cannot read standard input"),
+        (stream_of(rows(1))[:-8], "standard input is cut: it ends without the marker"),
+        (pa.compress(b"a,b,year\n" * 99, "zstd", asbytes=True)[:-4], "cannot read standard input"),
+        (stream_of(rows(1).assign(a="x")), "standard input: column 'a' must hold numbers"),
     ):
-        done = piped(model, content, tmp_path / "out.csv")
-        assert done.returncode == 1
-        assert re.match(b"hdiforest: error: [^\n]*\n$", done.stderr)
-        assert re.search(sentence, done.stderr)
+        reading, writing = os.pipe()
+        os.write(writing, content)
+        os.close(writing)
+        with open(reading) as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            found = failure(capsys, model, "-", "-o", tmp_path / "out.csv")
+        assert re.search(sentence, found)
         assert os.listdir(tmp_path) == []
 
 

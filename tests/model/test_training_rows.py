@@ -6,7 +6,7 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 
 from hdicore import LeafIndex
 from hdiforest import HDIForestRegressor
-from hdiforest._model import fitted
+from hdiforest._model import training_rows
 from hdiforest._model.training_rows import KnownBags, RedrawnBags
 
 RNG = np.random.default_rng(3)
@@ -36,8 +36,8 @@ def test_blocks_write_the_same_file(forest, weights, monkeypatch, tmp_path):
     if weights == "oob" and (not forest.bootstrap and getattr(forest, "max_samples", 1) != 0.5):
         pytest.skip("every tree was fitted on all rows")
     files = []
-    for name, at_once in (("whole", fitted._BLOCK_BYTES), ("blocks", 0)):
-        monkeypatch.setattr(fitted, "_BLOCK_BYTES", at_once)
+    for name, at_once in (("whole", training_rows._BLOCK_BYTES), ("blocks", 0)):
+        monkeypatch.setattr(training_rows, "_BLOCK_BYTES", at_once)
         model = HDIForestRegressor.from_forest(forest, X, Y, weights=weights)
         model.save(tmp_path / name)
         files.append((tmp_path / name).read_bytes())
@@ -60,7 +60,7 @@ def test_bags_are_drawn_no_more_often_than_they_are_read(weights, n_passes, monk
 
 
 def test_leaves_of_few_trees_exist_at_once(forest, monkeypatch):
-    monkeypatch.setattr(fitted, "_BLOCK_BYTES", 0)
+    monkeypatch.setattr(training_rows, "_BLOCK_BYTES", 0)
     sizes = []
 
     class Spied(LeafIndex):
@@ -74,7 +74,7 @@ def test_leaves_of_few_trees_exist_at_once(forest, monkeypatch):
 
             return LeafIndex.from_blocks(spied, *arguments, **options)
 
-    monkeypatch.setattr(fitted, "LeafIndex", Spied)
+    monkeypatch.setattr(training_rows, "LeafIndex", Spied)
     HDIForestRegressor.from_forest(forest, X, Y, weights="inbag", n_jobs=2)
     assert max(sizes) == 2
     assert sum(sizes) == 24

@@ -45,8 +45,8 @@ spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate(
 SPARK_OPTIONS = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
 
-# Whose own warnings are not ours to answer for: of pandas 3, of parameters of workers.
-THEIRS = ("/lightgbm/", "/pyspark/", "/ray/", "/xgboost/")
+# Whose own warnings are not ours to answer for: of pandas 3, of parameters of workers, of ports.
+THEIRS = ("/distributed/", "/lightgbm/", "/pyspark/", "/ray/", "/xgboost/")
 
 
 def run_script(folder, *parts, timeout=300, **variables):

@@ -17,7 +17,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs L
 def stress(*arguments):
     """Run a slice; fails with its table if it found something."""
     command = [sys.executable, FOLDER / "run.py", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     if "skipped:" in done.stdout:
         pytest.skip(done.stdout)
