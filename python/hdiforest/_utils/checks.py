@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdiforest._utils.typing import Array
 
@@ -120,7 +120,7 @@ def require_columns(what: str, names: Collection[str], wanted: Iterable[str]) ->
         )
 
 
-def count_rows(bad: NDArray[np.bool_]) -> str:
+def count_rows(bad: Any) -> str:
     """Say how many of the rows are bad."""
     return f"{int(bad.sum())} of {len(bad)} rows"
 

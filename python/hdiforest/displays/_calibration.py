@@ -26,7 +26,7 @@ from hdiforest.displays._common import (
     styled,
     target_of,
 )
-from hdiforest.metrics import coverage_score
+from hdiforest.metrics._intervals import coverage_score
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 

@@ -35,8 +35,7 @@ from hdiforest.displays._common import (
     target_label,
     target_of,
 )
-from hdiforest.metrics import coverage_score
-from hdiforest.metrics._checks import checked
+from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
 
@@ -332,7 +331,7 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         label = target_label(y_true, target_name)
-        y, lower, upper = checked(y_true, intervals)
+        y, lower, upper = check_intervals(y_true, intervals)
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]

@@ -29,8 +29,7 @@ from hdiforest.displays._common import (
     target_label,
     target_of,
 )
-from hdiforest.metrics._checks import checked
-from hdiforest.metrics._intervals import strata_by_width
+from hdiforest.metrics._intervals import check_intervals, strata_by_width
 
 WHAT = ("coverage", "width")
 
@@ -282,7 +281,7 @@ class WidthDisplay:
         require_matplotlib(cls)
         one_share("confidence", confidence)
         coverage = one_share("coverage", coverage)
-        y, lower, upper = checked(y_true, interval)
+        y, lower, upper = check_intervals(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
         widths, inside = upper - lower, (lower <= y) & (y <= upper)
