@@ -382,7 +382,7 @@ def test_bad_parameters_are_refused(options, message):
         ("predict_interval", {"kind": "widest"}, "kind must"),
         ("quantile_ranks", {"y": Y, "kind": "rnk"}, "kind must be 'rank', .* got 'rnk'"),
         ("quantile_ranks", {"y": Y[:3]}, r"y must have the shape \(120,\), got \(3,\)"),
-        ("proximity_counts", {"max_proximities": 0}, "max_proximities must be a positive integer"),
+        ("proximity_counts", {"max_proximities": 0}, "max_proximities must be a whole number"),
         ("score", {"y": Y, "quantiles": [0.1, 0.9]}, "quantiles must be one level for a score"),
     ],
 )

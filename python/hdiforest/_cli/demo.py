@@ -20,20 +20,14 @@ from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array, Kind
+from hdiforest.displays import DistributionDisplay, IntervalDisplay
+from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score
 
 LEVELS = (0.8, 0.9, 0.95)
-
-
 ASKED = tuple(thousandth / 1000 for thousandth in range(500, 1000))  # LEVELS are among them
-
-
 SHOWN = ASKED.index(0.9)  # the level of the picture
-
-
 TARGET = "compressive_strength"
-
-
 N_FOLDS = 5
 
 
@@ -80,7 +74,7 @@ def run(folder: Path) -> None:
     table, picture = folder / "concrete_intervals.csv", folder / "concrete_intervals.png"
     _write(table, scored)
     with replacing(picture) as partial:
-        _drawn(scored, row).savefig(partial, format="png", dpi=160)
+        _draw(scored, row).savefig(partial, format="png", dpi=160)
     say(f"\nTable: {table}\nPicture: {picture}")
 
 
@@ -153,75 +147,35 @@ def _write(path: Path, scored: _Scored) -> None:
         write(table)
 
 
-BLUE, PALE, ORANGE, PEACH = "#1f5fa8", "#b3cfeb", "#dd4b24", "#f6c1ae"
-
-
-INK, GREY, MIST = "#1d2733", "#7b8794", "#d9dee4"
-
-
-def _drawn(scored: _Scored, row: _Row) -> Any:
-    need("matplotlib.figure")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
+def _draw(scored: _Scored, row: _Row) -> Any:
+    """Draw the mixes of one part with their intervals, and the row's distribution."""
+    figure = need("matplotlib.figure").Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-    _draw_rows(left, scored)
-    _draw_distribution(right, row)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["bottom", "left"]].set_color(GREY)
-        axes.tick_params(colors=INK, color=GREY)
-    return figure
-
-
-def _draw_rows(axes: Any, scored: _Scored) -> None:
-    rows = np.flatnonzero(scored.fold == 0)
-    rows = rows[np.argsort(scored.prediction[rows], kind="stable")]
-    place = np.arange(len(rows))
-    lower, upper = scored.hdi[rows, :, SHOWN].T
-    y = scored.y[rows]
-    inside = (lower <= y) & (y <= upper)
-    looks = ((inside, PALE, BLUE, "inside"), (~inside, PEACH, ORANGE, "outside"))
-    for hit, bar, dot, name in looks:
-        axes.vlines(place[hit], lower[hit], upper[hit], color=bar, linewidth=1.9)
-        axes.scatter(
-            place[hit], y[hit], s=14, color=dot, zorder=3, linewidths=0,
-            label=f"measured, {name} its interval ({hit.sum()})",
-        )  # fmt: skip
-    axes.plot(place, scored.prediction[rows], color=INK, linewidth=1, label="predicted mean")
-    axes.set_title(f"90% HDI of {len(rows)} concrete mixes not seen in fitting", loc="left")
-    axes.set_xlabel("mixes, sorted by prediction", color=INK)
-    axes.set_ylabel("compressive strength (MPa)", color=INK)
-    axes.set_xlim(-2, len(rows) + 1)
-    axes.set_ylim(0)
-    axes.legend(frameon=False, loc="upper left", labelcolor=INK, handletextpad=0.4)
-
-
-def _draw_distribution(axes: Any, row: _Row) -> None:
-    step = 2.0
-    inside = (row.hdi[0] <= row.values) & (row.values <= row.hdi[1])
-    seen = row.values[row.weights > 0]
-    edges = np.arange(np.floor(seen.min() / step), np.ceil(seen.max() / step) + 1) * step
-    tails, body = (
-        np.histogram(row.values[part], edges, weights=100 * row.weights[part])[0]
-        for part in (~inside, inside)
+    part, coverage = scored.fold == 0, ASKED[SHOWN]
+    IntervalDisplay.from_predictions(
+        scored.y[part],
+        scored.hdi[part, :, SHOWN],
+        coverage=coverage,
+        prediction=scored.prediction[part],
+        target_name="compressive strength (MPa)",
+        ax=left,
     )
-    look = {"width": 0.92 * step, "align": "edge"}
-    axes.bar(edges[:-1], body, color=PALE, **look)
-    axes.bar(edges[:-1], tails, bottom=body, color=MIST, **look)
-    top = (tails + body).max()
-    for (lower, upper), colour, name, height in (
-        (row.hdi, BLUE, "90% HDI", 1.12),
-        (row.equal_tailed, GREY, "equal-tailed 90%", 1.28),
-    ):
-        axes.plot([lower, upper], [height * top] * 2, color=colour, linewidth=3, marker="|",
-                  markersize=11, markeredgewidth=2.5)  # fmt: skip
-        axes.annotate(f"{name}, {upper - lower:.1f} MPa wide", (lower, height * top), (1, 6),
-                      textcoords="offset points", color=colour, weight="bold")  # fmt: skip
-    axes.plot([row.y] * 2, [0, 1.04 * top], color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
-    axes.annotate("measured", (row.y, 0.9 * top), (-6, 0), textcoords="offset points",
-                  color=INK, ha="right")  # fmt: skip
-    axes.set_title("The mix whose two intervals differ most", loc="left")
-    axes.set_xlabel("compressive strength (MPa)", color=INK)
-    axes.set_ylabel("predicted probability (%)", color=INK)
-    axes.set_ylim(0, 1.42 * top)
+    left.set_title(f"90 % HDI of {part.sum()} concrete mixes not seen in fitting", loc="left")
+    DistributionDisplay.from_predictions(
+        row.y,
+        row.values,
+        row.weights,
+        interval=row.hdi,
+        coverage=coverage,
+        target_name="compressive strength (MPa)",
+        ax=right,
+        bins=30,
+    )
+    lower, upper = row.equal_tailed
+    right.axvspan(lower, upper, ymax=0.02, color=GREY, label="equal-tailed interval")
+    right.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
+    (shortest,) = np.diff(row.hdi)
+    right.set_title(
+        f"A skewed one: HDI {shortest:.0f} MPa wide, equal-tailed {upper - lower:.0f}", loc="left"
+    )
+    return figure

@@ -110,16 +110,6 @@ def check_weights(name: str, given: ArrayLike, n: int, *, positive: bool = False
     return weights
 
 
-def require_columns(what: str, names: Collection[str], wanted: Iterable[str]) -> None:
-    """Raise ValueError unless the names of columns hold all that are wanted."""
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise ValueError(
-            f"{what} has no column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; it has "
-            f"{', '.join(names)}"
-        )
-
-
 def count_rows(bad: Any) -> str:
     """Say how many of the rows are bad."""
     return f"{int(bad.sum())} of {len(bad)} rows"

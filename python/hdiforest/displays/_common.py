@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +15,12 @@ from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
 from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-
-
 ORANGE, SKY = "#E69F00", "#56B4E9"
-
-
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
-
-
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
 
 
@@ -34,6 +29,32 @@ CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, 
 
 
 Style = Mapping[str, Any] | None
+
+
+class Display:
+    """A picture of intervals or of a distribution, on axes that it keeps."""
+
+    ax_: Any
+    figure_: Any
+
+    @classmethod
+    def _predict_intervals(
+        cls,
+        estimator: Any,
+        X: Any,
+        coverages: float | Sequence[float],
+        kind: str | None,
+        output: int | None,
+    ) -> Array:
+        """Return intervals (n, 2, k); a warning on the rows of the fit names what to call."""
+        require_matplotlib(cls)
+        call = f"{cls.__name__}.from_out_of_bag(model"
+        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
+            return intervals_of(estimator, X, coverages, kind, output)
+
+    def _drawn_on(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def axes_for(display: object, ax: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,19 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays._common import (
     BLUE,
     INK,
     PALE_BLUE,
     PALE_VERMILLION,
     VERMILLION,
+    Display,
     Style,
     axes_for,
     checked_feature,
     drawn_rows,
     feature_of,
-    intervals_of,
     one_per_row,
     out_of_bag_of,
     percent,
@@ -46,11 +46,12 @@ ORDERS = ("prediction", "target", "width")
 SHAPES = ("auto", "bars", "bands")
 
 
-class IntervalDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class IntervalDisplay(Display):
     """Targets and their prediction intervals.
 
     Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
-    stored as attributes.
+    stored as attributes. Without matplotlib all of these raise ImportError.
 
     Parameters
     ----------
@@ -102,28 +103,15 @@ class IntervalDisplay:
     'rows, sorted by target'
     """
 
-    def __init__(
-        self,
-        *,
-        y_true: Array,
-        intervals: Array,
-        coverages: Array | None,
-        realised: Array,
-        n_rows: int,
-        prediction: Array | None,
-        position: NDArray[Any],
-        position_name: str,
-        target_name: str,
-    ) -> None:
-        self.y_true = y_true
-        self.intervals = intervals
-        self.coverages = coverages
-        self.realised = realised
-        self.n_rows = n_rows
-        self.prediction = prediction
-        self.position = position
-        self.position_name = position_name
-        self.target_name = target_name
+    y_true: Array
+    intervals: Array
+    coverages: Array | None
+    realised: Array
+    n_rows: int
+    prediction: Array | None
+    position: NDArray[Any]
+    position_name: str
+    target_name: str
 
     @classmethod
     def from_estimator(
@@ -184,17 +172,13 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
         values, name = feature_of(X, feature)
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, coverage, kind, output)
+        intervals = cls._predict_intervals(estimator, X, coverage, kind, output)
         return cls.from_predictions(
             target_of(y, output),
             intervals,
@@ -235,9 +219,7 @@ class IntervalDisplay:
             See `HDIForestRegressor.oob_interval`.
         feature : (n_training_rows,) array, optional
             Numbers or dates to draw against.
-        sort_by : {"prediction", "target", "width"}, default="prediction"
-            As in `from_estimator`.
-        output : int, optional
+        sort_by, output : optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -248,8 +230,6 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             As `HDIForestRegressor.oob_interval` and `from_estimator`.
 
@@ -305,15 +285,7 @@ class IntervalDisplay:
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
-        subsample : float, int or None, default=300
-            As in `from_estimator`.
-        random_state : int, RandomState or None, default=None
-            As in `from_estimator`.
-        target_name : str, optional
-            As in `from_estimator`.
-        feature_name : str, optional
-            As in `from_estimator`.
-        ax : matplotlib Axes, optional
+        subsample, random_state, target_name, feature_name, ax : optional
             As in `from_estimator`.
         **options
             As in `from_estimator`.
@@ -324,8 +296,6 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
@@ -396,8 +366,6 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If style is not known.
         """
@@ -441,8 +409,7 @@ class IntervalDisplay:
         low, high = self._limits(ax)
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         set_limits(ax, "y", low, low + (high - low) * (1 + room))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     @property
     def _levels(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,17 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays._common import (
     BLUE,
     GREY,
     MIST,
     PALE_BLUE,
     VERMILLION,
+    Display,
     Style,
     axes_for,
     chance_range,
-    intervals_of,
     out_of_bag_of,
     percent,
     plain,
@@ -34,12 +34,13 @@ from hdiforest.metrics._intervals import check_intervals, strata_by_width
 WHAT = ("coverage", "width")
 
 
-class WidthDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class WidthDisplay(Display):
     """Coverage and width of intervals by group, such as thirds of their width.
 
     Intervals that hold the wanted share on average may hold too little in some group. Make it by
     `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are stored as
-    attributes.
+    attributes. Without matplotlib all of these raise ImportError.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class WidthDisplay:
         Nominal coverage.
     target_name : str
         Name of the target, with the unit.
-    confidence : float, default=0.95
+    band : float, default=0.95
         Probability with which a group of exactly the nominal coverage lies in its grey range.
 
     Attributes
@@ -83,26 +84,14 @@ class WidthDisplay:
     ([0.5, 1.0], [1.0, 4.5])
     """
 
-    def __init__(
-        self,
-        *,
-        groups: list[str],
-        counts: NDArray[np.int64],
-        realised: Array,
-        mean_width: Array,
-        width_range: Array,
-        coverage: float,
-        target_name: str,
-        confidence: float = 0.95,
-    ) -> None:
-        self.groups = groups
-        self.counts = counts
-        self.realised = realised
-        self.mean_width = mean_width
-        self.width_range = width_range
-        self.coverage = coverage
-        self.target_name = target_name
-        self.confidence = confidence
+    groups: list[str]
+    counts: NDArray[np.int64]
+    realised: Array
+    mean_width: Array
+    width_range: Array
+    coverage: float
+    target_name: str
+    band: float = 0.95
 
     @classmethod
     def from_estimator(
@@ -116,7 +105,7 @@ class WidthDisplay:
         groups: int | ArrayLike = 3,
         output: int | None = None,
         target_name: str | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -141,7 +130,7 @@ class WidthDisplay:
             Which target, from 0 on; needed if the model has several.
         target_name : str, optional
             Name of the target in the label of widths, with the unit.
-        confidence : float, default=0.95
+        band : float, default=0.95
             See the class.
         ax : matplotlib Axes, optional
             By default those of a new figure.
@@ -154,22 +143,17 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
         """
-        require_matplotlib(cls)
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
+        interval = cls._predict_intervals(estimator, X, [coverage], kind, output)[..., 0]
         return cls.from_predictions(
             target_of(y, output),
             interval,
             coverage=coverage,
             groups=groups,
             target_name=target_label(y, target_name),
-            confidence=confidence,
+            band=band,
             ax=ax,
             **options,
         )
@@ -195,9 +179,7 @@ class WidthDisplay:
             What the intervals are meant to hold.
         kind : str, optional
             See `HDIForestRegressor.oob_interval`.
-        groups : int or (n_training_rows,) array, default=3
-            As in `from_estimator`.
-        output : int, optional
+        groups, output : optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -208,8 +190,6 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             As `HDIForestRegressor.oob_interval` and `from_estimator`.
 
@@ -220,8 +200,9 @@ class WidthDisplay:
 
         Notes
         -----
-        Calibrated intervals have pads from these rows, which makes the coverage of all groups
-        together the nominal one; how it differs between groups is what the picture shows.
+        The conformal quantiles of calibrated intervals come from these rows, which makes the
+        coverage of all groups together the nominal one; how it differs between groups is what the
+        picture shows.
         """
         require_matplotlib(cls)
         found = out_of_bag_of(estimator, [coverage], kind, output)
@@ -242,7 +223,7 @@ class WidthDisplay:
         coverage: float = 0.9,
         groups: int | ArrayLike = 3,
         target_name: str | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -256,13 +237,7 @@ class WidthDisplay:
             Lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
-        groups : int or (n,) array, default=3
-            As in `from_estimator`.
-        target_name : str, optional
-            As in `from_estimator`.
-        confidence : float, default=0.95
-            As in `from_estimator`.
-        ax : matplotlib Axes, optional
+        groups, target_name, band, ax : optional
             As in `from_estimator`.
         **options
             As in `from_estimator`.
@@ -273,13 +248,11 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
-        one_share("confidence", confidence)
+        one_share("band", band)
         coverage = one_share("coverage", coverage)
         y, lower, upper = check_intervals(y_true, interval)
         if lower.ndim != 1:
@@ -298,7 +271,7 @@ class WidthDisplay:
             ),
             coverage=coverage,
             target_name=target_label(y_true, target_name),
-            confidence=confidence,
+            band=band,
         )
         return display.plot(ax, **options)
 
@@ -329,8 +302,6 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If `what` is not known.
         """
@@ -338,10 +309,10 @@ class WidthDisplay:
         ax = axes_for(self, ax)
         place = np.arange(len(self.groups))
         if what == "coverage":
-            low, high = chance_range(self.coverage, self.counts, self.confidence)
+            low, high = chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < low) | (self.realised > high)
             self._draw(ax, 100 * self.realised, 100 * low, 100 * high, MIST, range_kwargs,
-                       f"{percent(self.confidence)} range of chance")  # fmt: skip
+                       f"{percent(self.band)} range of chance")  # fmt: skip
             ax.vlines(100 * self.coverage, -0.5, len(place) - 0.5, color=GREY, linewidth=1,
                       linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
             ax.set_xlabel("realised coverage (%)")
@@ -372,8 +343,7 @@ class WidthDisplay:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
         ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _draw(
         self, ax: Any, values: Array, low: Array, high: Array, colour: str, given: Style, label: str

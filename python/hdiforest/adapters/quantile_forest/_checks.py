@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._utils.checks import alternatives
+from hdiforest._utils.checks import check_choice
 from hdiforest._utils.typing import Interpolation
 from hdiforest._utils.warnings import callers_level
 
 INTEGERS = (int, np.integer)
-
-
 NUMBERS = (int, float, np.integer, np.floating)
-
-
 INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
 
 
@@ -41,47 +37,10 @@ def asked_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
 
 
 def interpolation_name(interpolation: Any) -> Any:
-    """Return the name of an interpolation, which may come as bytes.
-
-    Raises
-    ------
-    ValueError
-        If there is no such interpolation.
-    """
-    return one_of(
-        interpolation.decode() if isinstance(interpolation, bytes) else interpolation,
-        "interpolation",
-        INTERPOLATIONS,
-    )
-
-
-def one_of(given: Any, name: str, known: Iterable[str]) -> Any:
-    """Return an argument that must be one of some words.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    known = tuple(known)
-    if given not in known:
-        raise ValueError(f"{name} must be {alternatives(map(repr, known))}, got {given!r}")
-    return given
-
-
-def positive_or_none(given: Any, name: str) -> int | None:
-    """Return an argument that must be a positive integer or None.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if given is None:
-        return None
-    if isinstance(given, INTEGERS) and given > 0:
-        return int(given)
-    raise ValueError(f"{name} must be a positive integer or None, got {given!r}")
+    """Return the name of an interpolation, which may come as bytes, or raise ValueError."""
+    name = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
+    check_choice("interpolation", name, INTERPOLATIONS)
+    return name
 
 
 def checked_points(y: ArrayLike, n: int, n_outputs: int) -> NDArray[np.float64]:
