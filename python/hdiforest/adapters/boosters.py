@@ -300,7 +300,9 @@ def from_catboost(
     X : rows, as CatBoost predicts them, or a catboost.Pool
         Training rows, or any others whose targets are to be shown. Columns of categories are read
         as CatBoost does.
-    y, sample_weight, n_jobs
+    y : (n,) or (n, n_outputs) array
+        Their targets.
+    sample_weight, n_jobs : optional
         As in `from_lightgbm`.
 
     Returns

@@ -48,7 +48,7 @@ class CalibrationDisplay(Display):
         The realised coverage of each curve; NaN where a curve has no point.
     n_rows : int
         Number of rows that it was measured on.
-    band : float, default=0.95
+    band : float
         Probability with which intervals of exactly the nominal coverage lie in the band, each level
         by itself: the central range of the binomial distribution.
 
@@ -78,7 +78,7 @@ class CalibrationDisplay(Display):
     coverages: Array
     realised: Mapping[str, Array]
     n_rows: int
-    band: float = 0.95
+    band: float
 
     @classmethod
     def from_estimator(

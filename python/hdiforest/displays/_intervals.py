@@ -125,11 +125,8 @@ class IntervalDisplay(Display):
         feature: int | str | ArrayLike | None = None,
         sort_by: Order = "prediction",
         output: int | None = None,
-        subsample: float | int | None = 300,
-        random_state: int | np.random.RandomState | None = None,
         target_name: str | None = None,
         feature_name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and draw them.
@@ -154,17 +151,10 @@ class IntervalDisplay(Display):
             The width is that of the highest coverage.
         output : int, optional
             Which target, from 0 on; needed if the model has several.
-        subsample : float, int or None, default=300
-            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-            The coverage in the legend is that of all rows.
-        random_state : int, RandomState or None, default=None
-            Seed of the choice of these rows; None means 0, so that a picture repeats.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
         **options
-            See `plot`.
+            As in `from_predictions`.
 
         Returns
         -------
@@ -186,11 +176,8 @@ class IntervalDisplay(Display):
             prediction=predictions_of(estimator, X, output),
             feature=values,
             sort_by=sort_by,
-            subsample=subsample,
-            random_state=random_state,
             target_name=target_label(y, target_name),
             feature_name=name if feature_name is None else feature_name,
-            ax=ax,
             **options,
         )
 
@@ -285,10 +272,17 @@ class IntervalDisplay(Display):
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
-        subsample, random_state, target_name, feature_name, ax : optional
+        subsample : float, int or None, default=300
+            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
+            The coverage in the legend is that of all rows.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice of these rows; None means 0, so that a picture repeats.
+        target_name, feature_name : str, optional
             As in `from_estimator`.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
         **options
-            As in `from_estimator`.
+            See `plot`.
 
         Returns
         -------

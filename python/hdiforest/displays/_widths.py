@@ -58,7 +58,7 @@ class WidthDisplay(Display):
         Nominal coverage.
     target_name : str
         Name of the target, with the unit.
-    band : float, default=0.95
+    band : float
         Probability with which a group of exactly the nominal coverage lies in its grey range.
 
     Attributes
@@ -91,7 +91,7 @@ class WidthDisplay(Display):
     width_range: Array
     coverage: float
     target_name: str
-    band: float = 0.95
+    band: float
 
     @classmethod
     def from_estimator(
@@ -105,8 +105,6 @@ class WidthDisplay(Display):
         groups: int | ArrayLike = 3,
         output: int | None = None,
         target_name: str | None = None,
-        band: float = 0.95,
-        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and compare groups of them.
@@ -130,12 +128,8 @@ class WidthDisplay(Display):
             Which target, from 0 on; needed if the model has several.
         target_name : str, optional
             Name of the target in the label of widths, with the unit.
-        band : float, default=0.95
-            See the class.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
         **options
-            See `plot`.
+            As in `from_predictions`.
 
         Returns
         -------
@@ -153,8 +147,6 @@ class WidthDisplay(Display):
             coverage=coverage,
             groups=groups,
             target_name=target_label(y, target_name),
-            band=band,
-            ax=ax,
             **options,
         )
 
@@ -237,10 +229,14 @@ class WidthDisplay(Display):
             Lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
-        groups, target_name, band, ax : optional
+        groups, target_name : optional
             As in `from_estimator`.
+        band : float, default=0.95
+            See the class.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
         **options
-            As in `from_estimator`.
+            See `plot`.
 
         Returns
         -------
