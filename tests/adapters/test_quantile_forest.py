@@ -187,7 +187,7 @@ def test_samples_are_kept_with_equal_chance():
     drawn = np.array([np.bincount(d, minlength=3) for d in fitted.estimators_samples_])
     twice = np.flatnonzero((drawn[:, 0] == 2) & (drawn[:, 1] == 1))
     kept = np.concatenate(
-        [counts[0] for _, counts in fitted._samples.kept(n_threads=1)]  # of row 0
+        [counts[0] for _, counts in fitted._samples.limited_counts(n_threads=1)]  # of row 0
     )
     assert len(twice) > 250
     assert abs(kept[twice].mean() - 2 / 3) < 0.1

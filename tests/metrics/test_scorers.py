@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.metrics import (
     coverage_score,
-    make_coverage_scorer,
     crps_score,
+    make_coverage_scorer,
     make_crps_scorer,
     make_interval_scorer,
     make_pinball_scorer,
@@ -28,7 +28,12 @@ from hdiforest.metrics import (
 
 from ..oracle import run_python
 
-SCORERS = [make_interval_scorer(0.8), make_coverage_scorer(0.8), make_crps_scorer(), make_pinball_scorer([0.2, 0.7])]
+SCORERS = [
+    make_interval_scorer(0.8),
+    make_coverage_scorer(0.8),
+    make_crps_scorer(),
+    make_pinball_scorer([0.2, 0.7]),
+]
 names = pytest.mark.parametrize("scorer", SCORERS, ids=repr)
 
 
@@ -74,7 +79,9 @@ def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
             return np.tile([0.0, 1.0], (len(X), 1))
 
     X = np.zeros((10, 1))
-    found = [make_coverage_scorer(0.8)(Fixed(), X, np.repeat([0.5, 2], [k, 10 - k])) for k in (7, 8, 10)]
+    found = [
+        make_coverage_scorer(0.8)(Fixed(), X, np.repeat([0.5, 2], [k, 10 - k])) for k in (7, 8, 10)
+    ]
     assert found == pytest.approx([-0.1, 0, -0.2], abs=1e-12)
 
 

@@ -56,12 +56,12 @@ class LightGBMLeaves:
         return f"LightGBMLeaves({self.booster.num_trees()} trees)"
 
     def _check_names(self, X: Any) -> None:
-        given = getattr(X, "column_names", getattr(X, "columns", None))
+        columns = getattr(X, "column_names", getattr(X, "columns", None))
         expected = self.booster.feature_name()
-        if given is None or expected == [f"Column_{j}" for j in range(len(expected))]:
+        if columns is None or expected == [f"Column_{j}" for j in range(len(expected))]:
             return  # of arrays
         # LightGBM puts underscores in place of white space in the names that it is given.
-        names = [str(name).replace(" ", "_") for name in given]
+        names = [str(name).replace(" ", "_") for name in columns]
         if names != expected:
             raise ValueError(
                 f"X must have the columns of LightGBM's fit in their order, {expected}, got {names}"

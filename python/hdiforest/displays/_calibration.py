@@ -191,9 +191,9 @@ class CalibrationDisplay(Display):
         require_matplotlib(cls)
         one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages)
-        found = out_of_bag_of(estimator, coverages, "hdi", output)
-        n = len(found.y)
-        realised_by_level = _realised(found.y, found.intervals, coverages)
+        training = out_of_bag_of(estimator, coverages, "hdi", output)
+        n = len(training.y)
+        realised_by_level = _realised(training.y, training.intervals, coverages)
         levels = sorted(realised_by_level)
         realised = {"HDI, out of bag": np.array([realised_by_level[level] for level in levels])}
         if calibration is not None:
@@ -250,7 +250,7 @@ class CalibrationDisplay(Display):
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
         points = {
-            name: _realised(y_true, given, coverages) for name, given in named.items()
+            name: _realised(y_true, curve, coverages) for name, curve in named.items()
         }  # {name: {coverage: realised}}
         levels = sorted({level for of_curve in points.values() for level in of_curve})
         display = cls(
@@ -315,9 +315,9 @@ class CalibrationDisplay(Display):
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
             known = np.isfinite(realised)
-            own = self.coverages[known]
-            drawn = realised[known] - own if difference else realised[known]
-            (self.lines_[name],) = ax.plot(100 * own, 100 * drawn, **look)
+            nominal = self.coverages[known]
+            drawn = realised[known] - nominal if difference else realised[known]
+            (self.lines_[name],) = ax.plot(100 * nominal, 100 * drawn, **look)
         ax.set_xlabel("nominal coverage (%)")
         ax.set_ylabel(
             "realised less nominal coverage (points)" if difference else "realised coverage (%)"
@@ -356,14 +356,14 @@ def _asked(
 
 
 def _realised(
-    y_true: ArrayLike, given: Any, coverages: Sequence[float] | Array | None
+    y_true: ArrayLike, curve: Any, coverages: Sequence[float] | Array | None
 ) -> dict[float, float]:
     """Return realised coverages by nominal ones, of one curve."""
-    if isinstance(given, Mapping):
-        levels = shares("coverages", list(given)).tolist()
-        by_level = dict(zip(levels, given.values(), strict=True))
+    if isinstance(curve, Mapping):
+        levels = shares("coverages", list(curve)).tolist()
+        by_level = dict(zip(levels, curve.values(), strict=True))
     else:
-        ends = reals("intervals", given)
+        ends = reals("intervals", curve)
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
             raise ValueError(

@@ -303,14 +303,14 @@ class DistributionDisplay(Display):
         inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
         return inside
 
-    def _draw_masses(self, ax: Any, n_bins: int, given: Style) -> None:
+    def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
         inside = self._inside()
         seen = self.masses > 0
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
                 look = styled(
-                    {"color": colour, "linewidth": 2}, given, "collections.LineCollection"
+                    {"color": colour, "linewidth": 2}, keywords, "collections.LineCollection"
                 )
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
             set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
@@ -321,7 +321,7 @@ class DistributionDisplay(Display):
         below = np.zeros(n_bins)
         for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
             masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
-            look = styled({"color": colour, "linewidth": 0}, given, "patches.Patch")
+            look = styled({"color": colour, "linewidth": 0}, keywords, "patches.Patch")
             self.bars_.append(
                 ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
             )
@@ -330,8 +330,8 @@ class DistributionDisplay(Display):
         set_limits(ax, "y", 0, 1.18 * highest)
         ax.set_ylabel(f"probability (%) in a bin of {significant(width, 2)}")
 
-    def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:
-        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, given,
+    def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> None:
+        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, keywords,
                       "lines.Line2D")  # fmt: skip
         heights = np.concatenate([[0], np.cumsum(self.masses), [1]])
         places = np.concatenate([[low], self.values, [high]])

@@ -127,6 +127,7 @@ class IntervalDisplay(Display):
         output: int | None = None,
         target_name: str | None = None,
         feature_name: str | None = None,
+        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and draw them.
@@ -153,6 +154,8 @@ class IntervalDisplay(Display):
             Which target, from 0 on; needed if the model has several.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
         **options
             As in `from_predictions`.
 
@@ -178,6 +181,7 @@ class IntervalDisplay(Display):
             sort_by=sort_by,
             target_name=target_label(y, target_name),
             feature_name=name if feature_name is None else feature_name,
+            ax=ax,
             **options,
         )
 
@@ -227,13 +231,13 @@ class IntervalDisplay(Display):
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        found = out_of_bag_of(estimator, coverage, kind, output)
+        training = out_of_bag_of(estimator, coverage, kind, output)
         return cls.from_predictions(
-            found.y,
-            found.intervals,
+            training.y,
+            training.intervals,
             coverage=coverage,
-            prediction=found.prediction,
-            feature=found.of_rows("feature", feature),
+            prediction=training.prediction,
+            feature=training.of_rows("feature", feature),
             sort_by=sort_by,
             **options,
         )
@@ -381,11 +385,13 @@ class IntervalDisplay(Display):
                 looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
             for rows, colour, label in looks:
                 usual = {"color": colour, "label": label}
-                own = ends[rows, :, level]
+                level_ends = ends[rows, :, level]
                 if as_bands:
-                    drawn = self._band(ax, own, usual, interval_kwargs)
+                    drawn = self._band(ax, level_ends, usual, interval_kwargs)
                 else:
-                    drawn = self._bars(ax, rows, own, usual, (k - at) ** 0.5, interval_kwargs)
+                    drawn = self._bars(
+                        ax, rows, level_ends, usual, (k - at) ** 0.5, interval_kwargs
+                    )
                 self.intervals_.append(drawn)
         self._draw_mean(ax, as_bands, line_kwargs)
         wide = (
@@ -443,10 +449,10 @@ class IntervalDisplay(Display):
             return f"interval, {held}"
         return f"{percent(self.coverages[level])} interval, {held}"
 
-    def _band(self, ax: Any, ends: Array, own: dict[str, Any], given: Style) -> Any:
+    def _band(self, ax: Any, ends: Array, base: dict[str, Any], keywords: Style) -> Any:
         by_rank = np.array_equal(self.position, np.arange(len(self.position)))
-        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **own}
-        look = styled(usual, given, "collections.PolyCollection")
+        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **base}
+        look = styled(usual, keywords, "collections.PolyCollection")
         return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
 
     def _bars(
@@ -454,27 +460,29 @@ class IntervalDisplay(Display):
         ax: Any,
         rows: NDArray[np.bool_],
         ends: Array,
-        own: dict[str, Any],
+        base: dict[str, Any],
         scale: float,
-        given: Style,
+        keywords: Style,
     ) -> Any:
         width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
-        usual = {"linewidth": scale * width, **own}
-        look = styled(usual, given, "collections.LineCollection")
+        usual = {"linewidth": scale * width, **base}
+        look = styled(usual, keywords, "collections.LineCollection")
         return ax.vlines(self.position[rows], ends[:, 0], ends[:, 1], **look)
 
-    def _draw_mean(self, ax: Any, as_bands: bool, given: Style) -> None:
+    def _draw_mean(self, ax: Any, as_bands: bool, keywords: Style) -> None:
         self.prediction_ = None
         if self.prediction is None:
             return
         usual = {"color": INK, "linewidth": 1, "label": "mean"}
         if not as_bands and (np.diff(self.prediction) < 0).any():  # a line would go up and down
             usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
-        look = styled(usual, given, "lines.Line2D")
+        look = styled(usual, keywords, "lines.Line2D")
         (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
 
-    def _dots(self, ax: Any, rows: NDArray[np.bool_], own: dict[str, Any], given: Style) -> Any:
-        look = styled({"linewidths": 0, "zorder": 3, **own}, given, "collections.PathCollection")
+    def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
+        look = styled(
+            {"linewidths": 0, "zorder": 3, **base}, keywords, "collections.PathCollection"
+        )
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
 
 

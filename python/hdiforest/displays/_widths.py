@@ -105,6 +105,7 @@ class WidthDisplay(Display):
         groups: int | ArrayLike = 3,
         output: int | None = None,
         target_name: str | None = None,
+        ax: Any = None,
         **options: Any,
     ) -> Self:
         """Predict intervals of rows and compare groups of them.
@@ -128,6 +129,8 @@ class WidthDisplay(Display):
             Which target, from 0 on; needed if the model has several.
         target_name : str, optional
             Name of the target in the label of widths, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
         **options
             As in `from_predictions`.
 
@@ -147,6 +150,7 @@ class WidthDisplay(Display):
             coverage=coverage,
             groups=groups,
             target_name=target_label(y, target_name),
+            ax=ax,
             **options,
         )
 
@@ -197,12 +201,12 @@ class WidthDisplay(Display):
         picture shows.
         """
         require_matplotlib(cls)
-        found = out_of_bag_of(estimator, [coverage], kind, output)
+        training = out_of_bag_of(estimator, [coverage], kind, output)
         return cls.from_predictions(
-            found.y,
-            found.intervals[..., 0],
+            training.y,
+            training.intervals[..., 0],
             coverage=coverage,
-            groups=found.of_rows("groups", groups),
+            groups=training.of_rows("groups", groups),
             **options,
         )
 
@@ -342,20 +346,27 @@ class WidthDisplay(Display):
         return self._drawn_on(ax)
 
     def _draw(
-        self, ax: Any, values: Array, low: Array, high: Array, colour: str, given: Style, label: str
+        self,
+        ax: Any,
+        values: Array,
+        low: Array,
+        high: Array,
+        colour: str,
+        keywords: Style,
+        label: str,
     ) -> None:
         usual = {"color": colour, "linewidth": 9, "label": label}
-        look = styled(usual, given, "collections.LineCollection")
+        look = styled(usual, keywords, "collections.LineCollection")
         self.ranges_ = ax.hlines(np.arange(len(values)), low, high, **look)
 
 
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        given = np.asarray(groups)
-        if given.shape != widths.shape:
-            raise ValueError(f"groups must have shape {widths.shape}, got {given.shape}")
-        labels, of_row = np.unique(given.astype(str) if given.dtype == object else given,
+        of_rows = np.asarray(groups)
+        if of_rows.shape != widths.shape:
+            raise ValueError(f"groups must have shape {widths.shape}, got {of_rows.shape}")
+        labels, of_row = np.unique(of_rows.astype(str) if of_rows.dtype == object else of_rows,
                                    return_inverse=True)  # fmt: skip
         categories = getattr(getattr(groups, "cat", groups), "categories", None)
         if categories is not None:

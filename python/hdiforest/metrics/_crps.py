@@ -93,14 +93,14 @@ _Blocks = Iterator[tuple[int, int, Array, Array, NDArray[np.int64]]]
 
 
 def _dense_blocks(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Blocks:
-    given = reals("weights", 1.0 if weights is None else weights)
-    sample = _checked_sample(values, given)
+    numbers = reals("weights", 1.0 if weights is None else weights)
+    sample = _checked_sample(values, numbers)
     if sample.ndim != 2 or len(sample) != n or sample.size == 0:
         raise ValueError(f"values must have shape ({n}, s) with s > 0, got {sample.shape}")
     s = sample.shape[1]
-    if weights is not None and given.shape not in ((s,), (n, s)):
-        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {given.shape}")
-    spread = np.broadcast_to(given, (n, s))
+    if weights is not None and numbers.shape not in ((s,), (n, s)):
+        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {numbers.shape}")
+    spread = np.broadcast_to(numbers, (n, s))
     step = max(1, _BLOCK_ENTRIES // s)
     for first in range(0, n, step):
         last = min(n, first + step)

@@ -267,11 +267,11 @@ def _unwrapped(score: Any) -> Score:
 
 
 def _checked_coverage(coverage: ArrayLike, shape: tuple[int, ...]) -> Array:
-    found = shares("coverage", coverage)
-    if found.shape != shape:
+    levels = shares("coverage", coverage)
+    if levels.shape != shape:
         wanted = f"{shape[0]} values, one per level," if shape else "one number"
         raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
-    return found
+    return levels
 
 
 def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:

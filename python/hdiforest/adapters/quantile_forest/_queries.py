@@ -26,9 +26,9 @@ from hdiforest.adapters.quantile_forest._answers import (
     ranks,
 )
 from hdiforest.adapters.quantile_forest._checks import (
-    asked_levels,
     checked_points,
     interpolation_name,
+    quantile_levels,
 )
 from hdiforest.adapters.quantile_forest._forest import Duplicates, SampledForest
 
@@ -140,8 +140,7 @@ class QuantileForest(SampledForest):
             If an argument is out of range or of the wrong shape.
         """
         samples = self._require_fitted()
-        given = self.default_quantiles if quantiles is None else quantiles
-        levels = asked_levels(given)
+        levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method = interpolation_name(interpolation)
         n_threads = self._n_threads()
         index = samples.index(
@@ -256,11 +255,11 @@ class QuantileForest(SampledForest):
         index = samples.index("samples", n_threads)
 
         def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
-            own = points[part]
+            targets = points[part]
             if aggregate_leaves_first:
-                return ranks(source, rows, own, kind, n_threads)
-            ask = partial(ranks, index, y=own, kind=kind, n_threads=n_threads)
-            return mean_rank_over_trees(ask, rows, own)
+                return ranks(source, rows, targets, kind, n_threads)
+            ask = partial(ranks, index, y=targets, kind=kind, n_threads=n_threads)
+            return mean_rank_over_trees(ask, rows, targets)
 
         by_leaf = not aggregate_leaves_first
         blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=by_leaf)
@@ -307,9 +306,9 @@ class QuantileForest(SampledForest):
         n_threads = self._n_threads()
         index = samples.index("rows", n_threads)
         blocks = self._blocks(X, index, oob_score, indices, duplicates)
-        found = (source.proximities(rows, n_threads=n_threads) for _, source, rows in blocks)
+        counts = (source.proximities(rows, n_threads=n_threads) for _, source, rows in blocks)
         return list(
-            chain.from_iterable(pairs(csr, max_proximities, return_sorted) for csr in found)
+            chain.from_iterable(pairs(csr, max_proximities, return_sorted) for csr in counts)
         )
 
     def score(
@@ -342,11 +341,11 @@ class QuantileForest(SampledForest):
         NotFittedError, ValueError
             As `predict`.
         """
-        levels = asked_levels(quantiles)
+        levels = quantile_levels(quantiles)
         if levels is not None and len(levels) != 1:
             raise ValueError(f"quantiles must be one level for a score, got {quantiles!r}")
         predicted = self.predict(X, "mean" if levels is None else levels)
-        found: float = r2_score(
+        score: float = r2_score(
             y, predicted, sample_weight=sample_weight, multioutput="variance_weighted"
         )
-        return found
+        return score
