@@ -124,7 +124,8 @@ def metrics() -> dict[str, Any]:
 
 def search_results(search: Any) -> dict[str, Any]:
     results = first_of(search, "results_", "cv_results_")
-    return {name: results[name] for name in ("width", "coverage", "audit", "interval_score")}
+    numbers = {name: results[name] for name in ("width", "coverage", "interval_score")}
+    return numbers | {"audit": results["audit" if "audit" in results else "cross_check"]}
 
 
 def calibration_numbers(calibration: Any) -> Iterator[tuple[str, Any]]:
@@ -136,7 +137,7 @@ def calibration_numbers(calibration: Any) -> Iterator[tuple[str, Any]]:
         yield f"range/{name}", getattr(finish, name)
     yield "range/lattice", None if finish.lattice is None else tuple(finish.lattice)
     for level in calibration.levels:
-        for name, value in level_numbers(level):
+        for name, value in level_numbers(level, calibration.n):
             yield f"{level.coverage:g}/{name}", value
     if hasattr(calibration, "scores"):
         yield "grouped", calibration.grouped
@@ -147,17 +148,19 @@ def calibration_numbers(calibration: Any) -> Iterator[tuple[str, Any]]:
         yield "weighted", calibration.weighted
 
 
-CHOICE = ("family", "kind", "level", "coverage", "mean_width", "interval_score", "realised", "n")
+CHOICE = ("family", "kind", "level", "coverage", "mean_width", "interval_score", "realised")
 AUDIT = ("coverage", "standard_error", "mean_width", "thirds", "worst_of_five")
 
 
-def level_numbers(level: Any) -> Iterator[tuple[str, Any]]:
+def level_numbers(level: Any, n: int) -> Iterator[tuple[str, Any]]:
     for name in ("mean_width", "realised"):
         yield name, getattr(level, name)
-    choice = getattr(level, "choice", None)
+    choice = getattr(level, "choice", level if hasattr(level, "base") else None)
     if choice is not None:
         for name in CHOICE:
-            yield f"choice/{name}", getattr(choice, name)
+            owner = choice if hasattr(choice, name) else choice.base
+            yield f"choice/{name}", getattr(owner, name)
+        yield "choice/n", getattr(choice, "n", n)
         yield "choice/pad", first_of(choice, "pad", "quantile", "q_hat")
     audit = first_of(level, "audit", "cross_check", "held_out")
     if audit is None:

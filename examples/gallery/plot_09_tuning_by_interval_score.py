@@ -2,8 +2,8 @@
 Tuning a forest for its intervals
 =================================
 
-The forest with the best mean need not have the best intervals. `interval_scorer` lets a search of
-scikit-learn choose by the interval score: the width, and a penalty for targets outside.
+The forest with the best mean need not have the best intervals. `make_interval_scorer` lets a
+search of scikit-learn choose by the interval score: the width, and a penalty for targets outside.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 
 from hdiforest import HDIForestRegressor
-from hdiforest.metrics import interval_scorer
+from hdiforest.metrics import make_interval_scorer
 
 rng = np.random.default_rng(0)
 X = rng.random((1200, 4))
@@ -26,7 +26,7 @@ sizes = [1, 2, 5, 10, 20, 50]
 search = GridSearchCV(
     HDIForestRegressor(RandomForestRegressor(60, random_state=0)),
     {"estimator__min_samples_leaf": sizes},
-    scoring={"interval": interval_scorer(0.9), "mean": "neg_root_mean_squared_error"},
+    scoring={"interval": make_interval_scorer(0.9), "mean": "neg_root_mean_squared_error"},
     refit="interval",
     cv=3,
 )

@@ -99,7 +99,7 @@ def test_what_cannot_be_viewed_is_refused(model, rows):
     with pytest.raises(ValueError, match=r"above 0 and below 1, got 90 \(did you mean 0.9\?\)"):
         quantile_views(model, 90)
     for level in (0, 1, "0.9", float("nan"), [0.9]):
-        with pytest.raises(ValueError, match="confidence_level must be above 0 and below 1, got"):
+        with pytest.raises(ValueError, match="coverage must be "):
             quantile_views(model, level)
     with pytest.raises(ValueError, match="kind must be 'equal_tailed', 'hdi' or 'smoothed_hdi'"):
         quantile_views(model, kind="calibrated")

@@ -187,7 +187,7 @@ def test_samples_are_kept_with_equal_chance():
     drawn = np.array([np.bincount(d, minlength=3) for d in fitted.estimators_samples_])
     twice = np.flatnonzero((drawn[:, 0] == 2) & (drawn[:, 1] == 1))
     kept = np.concatenate(
-        [counts[0] for _, counts in fitted._samples.kept(n_threads=1)]  # of row 0
+        [counts[0] for _, counts in fitted._samples.limited_counts(n_threads=1)]  # of row 0
     )
     assert len(twice) > 250
     assert abs(kept[twice].mean() - 2 / 3) < 0.1
@@ -382,7 +382,7 @@ def test_bad_parameters_are_refused(options, message):
         ("predict_interval", {"kind": "widest"}, "kind must"),
         ("quantile_ranks", {"y": Y, "kind": "rnk"}, "kind must be 'rank', .* got 'rnk'"),
         ("quantile_ranks", {"y": Y[:3]}, r"y must have the shape \(120,\), got \(3,\)"),
-        ("proximity_counts", {"max_proximities": 0}, "max_proximities must be a positive integer"),
+        ("proximity_counts", {"max_proximities": 0}, "max_proximities must be a whole number"),
         ("score", {"y": Y, "quantiles": [0.1, 0.9]}, "quantiles must be one level for a score"),
     ],
 )

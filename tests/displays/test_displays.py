@@ -278,7 +278,7 @@ def test_calibration_before_and_after(calibrated, rows, ax):
 def test_the_band_is_the_range_of_the_binomial_distribution(rows):
     y = np.arange(40.0)
     ends = np.stack([y, y], axis=1)
-    found = CalibrationDisplay.from_predictions(y, {0.8: ends, 0.5: ends}, confidence=0.9)
+    found = CalibrationDisplay.from_predictions(y, {0.8: ends, 0.5: ends}, band=0.9)
     drawn = np.random.default_rng(0).binomial(40, [0.5, 0.8], size=(20_000, 2)) / 40
     corners = found.band_.get_paths()[0].vertices
     for j, level in enumerate([50, 80]):
@@ -310,8 +310,8 @@ def test_forms_of_intervals_for_calibration(model, rows):
     ]:
         with pytest.raises(ValueError, match=message):
             CalibrationDisplay.from_predictions(y, wrong)
-    with pytest.raises(ValueError, match="confidence must be above 0 and below 1, got 95"):
-        CalibrationDisplay.from_predictions(y, by_level, confidence=95)
+    with pytest.raises(ValueError, match="band must be above 0 and below 1, got 95"):
+        CalibrationDisplay.from_predictions(y, by_level, band=95)
 
 
 def test_kinds_are_curves(model, rows):

@@ -24,10 +24,10 @@ from hdiforest import (
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.metrics import (
     coverage_score,
-    coverage_scorer,
     interval_score,
-    interval_scorer,
-    pinball_scorer,
+    make_coverage_scorer,
+    make_interval_scorer,
+    make_pinball_scorer,
 )
 from hdiforest.serving import BatchScorer
 
@@ -447,8 +447,8 @@ def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model
         lambda: model.scorer_.intervals(X_NEW, given),
         lambda: BatchScorer(tmp_path / "model.hdi", given),
         lambda: interval_score(Y_NEW, ends[..., 0], given),
-        lambda: interval_scorer(given),
-        lambda: coverage_scorer(given),
+        lambda: make_interval_scorer(given),
+        lambda: make_coverage_scorer(given),
         lambda: ForestSearchOOB(coverage=given).fit(X_TRAIN, Y_TRAIN),
         lambda: IntervalDisplay.from_estimator(model, X_NEW, Y_NEW, coverage=given),
         lambda: IntervalDisplay.from_predictions(Y_NEW, ends[..., 0], coverage=given),
@@ -471,7 +471,7 @@ def test_quantiles_are_numbers(model):
             lambda: model.predict_quantiles(X_NEW, given),  # noqa: B023
             lambda: model.oob_quantiles(given),  # noqa: B023
             lambda: leaves.predict_quantiles(X_NEW, given),  # noqa: B023
-            lambda: pinball_scorer(given),  # noqa: B023
+            lambda: make_pinball_scorer(given),  # noqa: B023
         ):
             with pytest.raises(ValueError, match="quantiles must "):
                 call()

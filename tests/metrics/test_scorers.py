@@ -19,16 +19,21 @@ from sklearn.preprocessing import StandardScaler
 from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest.metrics import (
     coverage_score,
-    coverage_scorer,
     crps_score,
-    crps_scorer,
-    interval_scorer,
-    pinball_scorer,
+    make_coverage_scorer,
+    make_crps_scorer,
+    make_interval_scorer,
+    make_pinball_scorer,
 )
 
 from ..oracle import run_python
 
-SCORERS = [interval_scorer(0.8), coverage_scorer(0.8), crps_scorer(), pinball_scorer([0.2, 0.7])]
+SCORERS = [
+    make_interval_scorer(0.8),
+    make_coverage_scorer(0.8),
+    make_crps_scorer(),
+    make_pinball_scorer([0.2, 0.7]),
+]
 names = pytest.mark.parametrize("scorer", SCORERS, ids=repr)
 
 
@@ -54,7 +59,7 @@ def test_the_interval_score_is_that_of_scoringrules(model, rows):
     X, y = rows[2:]
     lower, upper = model.predict_interval(X, 0.8).T
     expected = scoringrules.interval_score(y, lower, upper, 0.2)
-    assert interval_scorer(0.8)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
+    assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
 
 
 @pytest.mark.peers
@@ -63,9 +68,9 @@ def test_the_interval_score_is_that_of_mapie(model, rows):
     X, y = rows[2:]
     intervals = model.predict_interval(X, [0.8])
     expected = mapie.regression_mwi_score(y, intervals, 0.8)
-    assert interval_scorer(0.8)(model, X, y) == pytest.approx(-expected, rel=1e-12)
+    assert make_interval_scorer(0.8)(model, X, y) == pytest.approx(-expected, rel=1e-12)
     realised = mapie.regression_coverage_score(y, intervals)[0]
-    assert coverage_scorer(0.8)(model, X, y) == pytest.approx(-abs(realised - 0.8), abs=1e-12)
+    assert make_coverage_scorer(0.8)(model, X, y) == pytest.approx(-abs(realised - 0.8), abs=1e-12)
 
 
 def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
@@ -74,14 +79,16 @@ def test_the_coverage_scorer_is_greatest_where_coverage_is_nominal(rows):
             return np.tile([0.0, 1.0], (len(X), 1))
 
     X = np.zeros((10, 1))
-    found = [coverage_scorer(0.8)(Fixed(), X, np.repeat([0.5, 2], [k, 10 - k])) for k in (7, 8, 10)]
+    found = [
+        make_coverage_scorer(0.8)(Fixed(), X, np.repeat([0.5, 2], [k, 10 - k])) for k in (7, 8, 10)
+    ]
     assert found == pytest.approx([-0.1, 0, -0.2], abs=1e-12)
 
 
 def test_the_crps_is_that_of_the_weights(model, rows):
     _, y_train, X, y = rows
     expected = crps_score(y, y_train, model.predict_weights(X))
-    assert crps_scorer()(model, X, y) == pytest.approx(-expected, rel=1e-9)
+    assert make_crps_scorer()(model, X, y) == pytest.approx(-expected, rel=1e-9)
 
 
 @pytest.mark.peers
@@ -92,15 +99,15 @@ def test_the_crps_is_that_of_scoringrules(model, rows):
     expected = scoringrules.crps_ensemble(
         y, sample, ens_w=weights, estimator="nrg", backend="numpy"
     )
-    assert crps_scorer()(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-9)
+    assert make_crps_scorer()(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-9)
 
 
 def test_pinball_losses_are_averaged(model, rows):
     X, y = rows[2:]
     losses = [mean_pinball_loss(y, model.predict_quantiles(X, q), alpha=q) for q in (0.2, 0.7)]
-    found = pinball_scorer([0.2, 0.7])(model, X, y)
+    found = make_pinball_scorer([0.2, 0.7])(model, X, y)
     assert found == pytest.approx(-np.mean(losses), rel=1e-12)
-    assert pinball_scorer(0.2)(model, X, y) == pytest.approx(-losses[0], rel=1e-12)
+    assert make_pinball_scorer(0.2)(model, X, y) == pytest.approx(-losses[0], rel=1e-12)
 
 
 @pytest.mark.peers
@@ -108,7 +115,7 @@ def test_pinball_losses_are_those_of_scoringrules(model, rows):
     scoringrules = pytest.importorskip("scoringrules")
     X, y = rows[2:]
     expected = scoringrules.quantile_score(y, model.predict_quantiles(X, 0.2), 0.2)
-    assert pinball_scorer(0.2)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
+    assert make_pinball_scorer(0.2)(model, X, y) == pytest.approx(-np.mean(expected), rel=1e-12)
 
 
 @names
@@ -164,9 +171,9 @@ def test_cross_validation_scores_each_fold(rows, scorer):
 def test_a_search_chooses_by_the_scorer(rows):
     X, y = rows[:2]
     sizes = {"estimator__min_samples_leaf": [2, 60]}
-    search = GridSearchCV(new_model(), sizes, scoring=interval_scorer(), cv=2).fit(X, y)
+    search = GridSearchCV(new_model(), sizes, scoring=make_interval_scorer(), cv=2).fit(X, y)
     assert search.best_params_ == {"estimator__min_samples_leaf": 2}
-    assert clone(search).scoring.coverage == 0.9
+    assert clone(search).scoring._options["coverage"] == 0.9
 
 
 @names
@@ -182,7 +189,7 @@ def test_metadata_routing_passes_weights_that_were_asked_for(rows):
     X, y = rows[:2]
     weights = np.random.default_rng(0).integers(1, 5, len(y)).astype(float)
     with config_context(enable_metadata_routing=True):
-        scorer = interval_scorer(0.8).set_score_request(sample_weight=True)
+        scorer = make_interval_scorer(0.8).set_score_request(sample_weight=True)
         forest = RandomForestRegressor(10, random_state=0).set_fit_request(sample_weight=False)
         model = HDIForestRegressor(forest).set_fit_request(sample_weight=False)
         found = cross_val_score(
@@ -197,12 +204,12 @@ def test_metadata_routing_passes_weights_that_were_asked_for(rows):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: interval_scorer(90), r"coverage must be .* got 90 \(did you mean 0.9\?\)"),
-        (lambda: interval_scorer("most"), "coverage must be a number .* got 'most'"),
-        (lambda: interval_scorer(0.9, kind="upper"), "kind must be .* got 'upper'"),
-        (lambda: coverage_scorer(0.9, kind="shortest"), "kind must be .* got 'shortest'"),
-        (lambda: pinball_scorer([0.5, 1]), "quantiles must be above 0 and below 1, got 1"),
-        (lambda: pinball_scorer([]), "quantiles must be a number or a list"),
+        (lambda: make_interval_scorer(90), r"coverage must be .* got 90 \(did you mean 0.9\?\)"),
+        (lambda: make_interval_scorer("most"), "coverage must be one number .* got 'most'"),
+        (lambda: make_interval_scorer(0.9, kind="upper"), "kind must be .* got 'upper'"),
+        (lambda: make_coverage_scorer(0.9, kind="shortest"), "kind must be .* got 'shortest'"),
+        (lambda: make_pinball_scorer([0.5, 1]), "quantiles must be above 0 and below 1, got 1"),
+        (lambda: make_pinball_scorer([]), "quantiles must be a number or a list"),
     ],
 )
 def test_wrong_arguments_are_refused_when_the_scorer_is_made(make, message):
@@ -214,15 +221,15 @@ def test_other_estimators_and_several_targets_are_refused(model, rows):
     X, y = rows[2:]
     linear = LinearRegression().fit(X, y)
     with pytest.raises(ValueError, match=r"has predict_interval, .*, got LinearRegression"):
-        interval_scorer()(linear, X, y)
+        make_interval_scorer()(linear, X, y)
     with pytest.raises(ValueError, match=r"needs one target, y of shape \(n,\), got .* \(100, 2\)"):
-        crps_scorer()(model, X, np.stack([y, y], axis=1))
+        make_crps_scorer()(model, X, np.stack([y, y], axis=1))
 
 
 def test_coverage_of_one_sided_intervals(model, rows):
     X, y = rows[2:]
     realised = coverage_score(y, model.predict_interval(X, 0.8, kind="upper"))
-    assert coverage_scorer(0.8, kind="upper")(model, X, y) == -abs(realised - 0.8)
+    assert make_coverage_scorer(0.8, kind="upper")(model, X, y) == -abs(realised - 0.8)
 
 
 def test_importing_metrics_loads_no_scikit_learn(tmp_path):

@@ -32,7 +32,7 @@ from hdiforest import (
 from hdiforest._estimators import rows as rows_module
 from hdiforest._model.training_hint import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
-from hdiforest.metrics import interval_scorer
+from hdiforest.metrics import make_interval_scorer
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import run
@@ -185,7 +185,7 @@ def test_wrapped_models_hint(model):
     pipeline = make_pipeline(StandardScaler(), HDIForestRegressor(RandomForestRegressor(20)))
     pipeline.fit(X, Y)
     with hints(1):
-        interval_scorer(0.9)(pipeline, X, Y)
+        make_interval_scorer(0.9)(pipeline, X, Y)
     both = HDIForestRegressor(RandomForestRegressor(20)).fit(X, np.column_stack([Y, -Y]))
     with hints(1):
         both.predict_interval(X, [0.5, 0.9])
@@ -264,7 +264,7 @@ def test_a_search_with_training_scores_goes_on():
     search = GridSearchCV(
         HDIForestRegressor(RandomForestRegressor(10, random_state=0)),
         {"weights": ["all"]},
-        scoring=interval_scorer(0.9),
+        scoring=make_interval_scorer(0.9),
         return_train_score=True,
         cv=2,
     )

@@ -42,7 +42,7 @@ class TreeRows:
         return sums
 
 
-def disagreement(
+def find_mismatch(
     member: Any,
     leaf_nodes: NDArray[np.int32],
     rows: TreeRows,

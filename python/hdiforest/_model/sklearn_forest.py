@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Forest, LeafIndex
-from hdiforest._model.leaf_checks import CRITERIA, TreeRows, disagreement
+from hdiforest._model.leaf_checks import CRITERIA, TreeRows, find_mismatch
 from hdiforest._model.training_rows import (
     Bags,
     RedrawnBags,
@@ -139,7 +139,7 @@ def import_forest(
     ValueError
         If the estimator is not understood or not fitted, the number of rows is not that of its
         fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
-        sample_weight than those of the fit (see `hdiforest._model.leaf_checks.disagreement` for
+        sample_weight than those of the fit (see `hdiforest._model.leaf_checks.find_mismatch` for
         what statistics cannot tell). If `weights` is "oob", and every tree was fitted on all rows;
         or "monotonic", and the forest has no constraints, or none in the unit of y.
     """
@@ -429,7 +429,7 @@ class _LeafCheck:
             weights = weights.astype(np.float32).astype(np.float64)
         tree_rows = TreeRows(leaf, weights, self._targets)
         below_parents = partial(self._forest.sums_below_parents, t)
-        difference = disagreement(self._members[t], self._nodes[t], tree_rows, below_parents)
+        difference = find_mismatch(self._members[t], self._nodes[t], tree_rows, below_parents)
         if difference == "weights":
             without = self._rows.sample_weight is None
             given = "without sample_weight" if without else "with sample_weight"

@@ -6,90 +6,90 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdiforest._utils.typing import Array
 
 
-def check_names(argument: str, given: Sequence[str], known: Collection[str]) -> None:
+def check_names(name: str, value: Sequence[str], known: Collection[str]) -> None:
     """Raise ValueError unless the names are known, distinct, and at least one."""
-    names = [name for name in given if isinstance(name, str) and name in known]
-    if not names or len(names) != len(given) or len(set(names)) != len(names):
-        raise ValueError(f"{argument} must be some of {', '.join(known)}, got {given!r}")
+    names = [word for word in value if isinstance(word, str) and word in known]
+    if not names or len(names) != len(value) or len(set(names)) != len(names):
+        raise ValueError(f"{name} must be some of {', '.join(known)}, got {value!r}")
 
 
-def check_choice(argument: str, given: object, known: Iterable[str | None]) -> None:
+def check_choice(name: str, value: object, known: Iterable[str | None]) -> None:
     """Raise ValueError unless it is one of the words, or None where that is among them."""
     words = tuple(known)
-    if not (given is None or isinstance(given, str)) or given not in words:
-        raise ValueError(f"{argument} must be {alternatives(map(repr, words))}, got {given!r}")
+    if not (value is None or isinstance(value, str)) or value not in words:
+        raise ValueError(f"{name} must be {alternatives(map(repr, words))}, got {value!r}")
 
 
-def check_flag(argument: str, given: object) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise ValueError unless it is True or False."""
-    if not isinstance(given, bool | np.bool_):
-        raise ValueError(f"{argument} must be True or False, got {given!r}")
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
-def reals(name: str, given: ArrayLike) -> Array:
+def reals(name: str, value: ArrayLike) -> Array:
     """Return the argument `name` as float64."""
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
-def shares(name: str, given: Any, *, one: bool = False) -> Array:
+def shares(name: str, value: Any, *, one: bool = False) -> Array:
     """Return coverages or levels as float64, of the shape given.
 
     Parameters
     ----------
     name : str
         Of the argument.
-    given : number or array
+    value : number or array
         Above 0 and below 1. Texts and booleans, which numpy casts, are refused.
     one : bool, default=False
         Whether 1 is allowed.
     """
     try:
-        found = np.asarray(given)
+        numbers = np.asarray(value)
     except ValueError:  # lists of several lengths
-        found = np.array(None)
-    if found.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a number or a list of numbers, got {given!r}")
-    for share in found.flat:
+        numbers = np.array(None)
+    if numbers.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}")
+    for share in numbers.flat:
         if not (0 < share < 1 or (one and share == 1)):
             hint = percentage_hint(share, lambda level: level < 1)
             wanted = "at most 1" if one else "below 1"
             raise ValueError(f"{name} must be above 0 and {wanted}, got {share:g}{hint}")
-    return found.astype(np.float64)
+    return numbers.astype(np.float64)
 
 
-def one_share(name: str, given: Any) -> float:
+def one_share(name: str, value: Any) -> float:
     """Return one coverage above 0 and below 1."""
-    if np.ndim(given) > 0 or isinstance(given, str | bool | None):
-        raise ValueError(f"{name} must be one number above 0 and below 1, got {given!r}")
-    return float(shares(name, given))
+    if np.ndim(value) > 0 or isinstance(value, str | bool | None):
+        raise ValueError(f"{name} must be one number above 0 and below 1, got {value!r}")
+    return float(shares(name, value))
 
 
-def checked_coverages(given: Any) -> tuple[float, ...]:
+def checked_coverages(value: Any) -> tuple[float, ...]:
     """Return distinct coverages, ascending, at least one, of a number or a list of numbers."""
-    coverages = np.sort(shares("coverage", given).reshape(-1))
+    coverages = np.sort(shares("coverage", value).reshape(-1))
     if len(coverages) == 0 or (np.diff(coverages) == 0).any():
-        raise ValueError(f"coverage must be one or more distinct numbers, got {given!r}")
+        raise ValueError(f"coverage must be one or more distinct numbers, got {value!r}")
     return tuple(coverages.tolist())
 
 
-def check_whole_number(name: str, given: object, least: int = 1) -> int:
+def check_whole_number(name: str, value: object, least: int = 1) -> int:
     """Return a whole number from the least on; True and False are none."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} must be a whole number from {least} on, got {given!r}")
-    return int(given)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+    return int(value)
 
 
-def check_targets(name: str, given: ArrayLike) -> Array:
+def check_targets(name: str, value: ArrayLike) -> Array:
     """Return finite targets, (n,), at least one."""
-    y = reals(name, given)
+    y = reals(name, value)
     if y.ndim != 1 or len(y) == 0:
         raise ValueError(f"{name} must have shape (n,) with n > 0, got {y.shape}")
     if not np.isfinite(y).all():
@@ -97,9 +97,9 @@ def check_targets(name: str, given: ArrayLike) -> Array:
     return y
 
 
-def check_weights(name: str, given: ArrayLike, n: int, *, positive: bool = False) -> Array:
+def check_weights(name: str, value: ArrayLike, n: int, *, positive: bool = False) -> Array:
     """Return weights of n rows, (n,): finite, not negative and not all zero, or all positive."""
-    weights = reals(name, given)
+    weights = reals(name, value)
     if weights.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weights.shape}")
     finite = np.isfinite(weights).all()
@@ -110,17 +110,7 @@ def check_weights(name: str, given: ArrayLike, n: int, *, positive: bool = False
     return weights
 
 
-def require_columns(what: str, names: Collection[str], wanted: Iterable[str]) -> None:
-    """Raise ValueError unless the names of columns hold all that are wanted."""
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise ValueError(
-            f"{what} has no column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; it has "
-            f"{', '.join(names)}"
-        )
-
-
-def count_rows(bad: NDArray[np.bool_]) -> str:
+def count_rows(bad: Any) -> str:
     """Say how many of the rows are bad."""
     return f"{int(bad.sum())} of {len(bad)} rows"
 

@@ -10,7 +10,7 @@ class MissingPackageError(ImportError):
     """An optional package is not installed; the message says how to get it."""
 
 
-def need(module: str, who: str = "this command", extra: str = "cli") -> ModuleType:
+def need(module: str, who: str = "this command", extra: str | None = "cli") -> ModuleType:
     """Import a module of an optional package.
 
     Parameters
@@ -18,8 +18,8 @@ def need(module: str, who: str = "this command", extra: str = "cli") -> ModuleTy
     module : str
     who : str
         What needs it.
-    extra : str
-        The extra of this package that installs it.
+    extra : str or None
+        The extra of this package that installs it; None: the package is installed by its name.
 
     Raises
     ------
@@ -32,6 +32,7 @@ def need(module: str, who: str = "this command", extra: str = "cli") -> ModuleTy
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
+        wanted = package if extra is None else f"'hdicore[{extra}]'"
         raise MissingPackageError(
-            f"{who} needs {package}: pip install 'hdicore[{extra}]'", name=package
+            f"{who} needs {package}: pip install {wanted}", name=package
         ) from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.leaf_model import LeafModel
+from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 
 
@@ -36,7 +35,7 @@ class LightGBMLeaves:
     """
 
     def __init__(self, booster: Any) -> None:
-        lightgbm = _library("lightgbm")
+        lightgbm = need("lightgbm", "hdiforest.from_lightgbm", extra=None)
         self.n_threads: int | None = None
         if isinstance(booster, lightgbm.LGBMModel):
             if booster.n_jobs is not None:
@@ -57,12 +56,12 @@ class LightGBMLeaves:
         return f"LightGBMLeaves({self.booster.num_trees()} trees)"
 
     def _check_names(self, X: Any) -> None:
-        given = getattr(X, "column_names", getattr(X, "columns", None))
+        columns = getattr(X, "column_names", getattr(X, "columns", None))
         expected = self.booster.feature_name()
-        if given is None or expected == [f"Column_{j}" for j in range(len(expected))]:
+        if columns is None or expected == [f"Column_{j}" for j in range(len(expected))]:
             return  # of arrays
         # LightGBM puts underscores in place of white space in the names that it is given.
-        names = [str(name).replace(" ", "_") for name in given]
+        names = [str(name).replace(" ", "_") for name in columns]
         if names != expected:
             raise ValueError(
                 f"X must have the columns of LightGBM's fit in their order, {expected}, got {names}"
@@ -93,7 +92,7 @@ class XGBoostLeaves:
     """
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:
-        xgboost = _library("xgboost")
+        xgboost = need("xgboost", "hdiforest.from_xgboost", extra=None)
         self.n_threads: int | None = None
         self.missing = missing
         if isinstance(booster, xgboost.XGBModel):
@@ -165,7 +164,7 @@ class CatBoostLeaves:
     """
 
     def __init__(self, booster: Any) -> None:
-        catboost = _library("catboost")
+        catboost = need("catboost", "hdiforest.from_catboost", extra=None)
         if not isinstance(booster, catboost.CatBoost):
             raise ValueError(f"booster must be a catboost.CatBoost, got {booster!r}")
         if not booster.is_fitted():
@@ -259,13 +258,11 @@ def from_xgboost(
         Training rows, or any others whose targets are to be shown. Columns of pandas categories are
         read as XGBoost does.
     y : (n,) or (n, n_outputs) array
-        Their targets. Every row counts in each of its leaves (the paper's definition).
+        Their targets.
     missing : float, default=nan
         What stands for a missing value, if the booster is a xgboost.Booster.
-    sample_weight : (n,) array, optional
-        What rows weigh in their leaves.
-    n_jobs : int, default=None
-        Threads for the intervals; see `from_lightgbm`.
+    sample_weight, n_jobs : optional
+        As in `from_lightgbm`.
 
     Returns
     -------
@@ -275,11 +272,8 @@ def from_xgboost(
 
     Raises
     ------
-    ImportError
-        If XGBoost is not installed.
-    ValueError
-        If the model is not one of XGBoost or not fitted, has leaf ids that float32 does not hold,
-        or as `from_leaves`.
+    ImportError, ValueError
+        As `from_lightgbm`, or if float32 does not hold a leaf id.
 
     See Also
     --------
@@ -307,11 +301,9 @@ def from_catboost(
         Training rows, or any others whose targets are to be shown. Columns of categories are read
         as CatBoost does.
     y : (n,) or (n, n_outputs) array
-        Their targets. Every row counts in each of its leaves (the paper's definition).
-    sample_weight : (n,) array, optional
-        What rows weigh in their leaves.
-    n_jobs : int, default=None
-        Threads for the intervals; see `from_lightgbm`.
+        Their targets.
+    sample_weight, n_jobs : optional
+        As in `from_lightgbm`.
 
     Returns
     -------
@@ -321,10 +313,8 @@ def from_catboost(
 
     Raises
     ------
-    ImportError
-        If CatBoost is not installed.
-    ValueError
-        If the model is not one of CatBoost or not fitted, or as `from_leaves`.
+    ImportError, ValueError
+        As `from_lightgbm`.
 
     See Also
     --------
@@ -344,15 +334,6 @@ def _leaf_model(
 ) -> LeafModel:
     model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
     return model.fit(X, y, sample_weight=sample_weight)
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ImportError(f"hdiforest.from_{name} needs {name}: pip install {name}") from None
 
 
 def _fitted(model: Any, part: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
-from hdiforest._utils.checks import check_choice, percentage_hint
+from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.warnings import Instead, hints_of
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
@@ -56,7 +55,7 @@ class _View(RegressorMixin, BaseEstimator):
 
 def quantile_views(
     model: HDIForestRegressor | LeafModel,
-    confidence_level: float = 0.9,
+    coverage: float = 0.9,
     *,
     kind: Literal["equal_tailed", "hdi", "smoothed_hdi"] = "equal_tailed",
 ) -> list[Any]:
@@ -67,8 +66,9 @@ def quantile_views(
     model : HDIForestRegressor or LeafModel
         Fitted, with one target. It is neither fitted again nor copied; if it is calibrated, that
         is not used.
-    confidence_level : float, default=0.9
-        Above 0 and below 1. The same as that of MAPIE's regressor, which does not check it.
+    coverage : float, default=0.9
+        Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
+        check it.
     kind : {"equal_tailed", "hdi", "smoothed_hdi"}, default="equal_tailed"
         The interval whose ends are the lower and the upper one: between the two quantiles that
         MAPIE names, or the shortest. With a shortest interval the median may lie outside.
@@ -103,7 +103,7 @@ def quantile_views(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
     >>> model = HDIForestRegressor.from_forest(forest, X, y)
-    >>> lower, upper, median = quantile_views(model, confidence_level=0.8)
+    >>> lower, upper, median = quantile_views(model, coverage=0.8)
     >>> bool((lower.predict(X[:9]) <= median.predict(X[:9])).all())
     True
     """
@@ -116,12 +116,7 @@ def quantile_views(
     if model.n_outputs_ > 1:
         raise ValueError(f"model must have one target, got one with {model.n_outputs_}")
     check_choice("kind", kind, KINDS)
-    is_number = isinstance(confidence_level, Real)
-    if not is_number or not 0 < confidence_level < 1:
-        hint = percentage_hint(confidence_level, lambda level: level < 1) if is_number else ""
-        raise ValueError(
-            f"confidence_level must be above 0 and below 1, got {confidence_level!r}{hint}"
-        )
+    coverage = one_share("coverage", coverage)
     hints = [Instead()]  # one, because MAPIE asks all three for the same rows
     ends = ("lower", "upper", "median")
-    return [_View(model, end, confidence_level, kind, hints) for end in ends]
+    return [_View(model, end, coverage, kind, hints) for end in ends]

@@ -134,7 +134,7 @@ class PostProcess:
         lattice. If one given interval contains another with the same midpoint, so do the results.
         """
         shape = np.shape(lower)
-        low, high = (np.array(given, dtype=np.float64, ndmin=1) for given in (lower, upper))
+        low, high = (np.array(ends, dtype=np.float64, ndmin=1) for ends in (lower, upper))
         crossed = low > high
         low[crossed] = high[crossed] = low[crossed] / 2 + high[crossed] / 2
         self._clip(low, high)

@@ -74,8 +74,8 @@ def weight_needed(weights: Array, coverage: float, test_weight: float | None = N
     It is their share of the total weight, that of the row to predict included: `test_weight`, by
     default the largest of the `weights` of the calibration rows.
     """
-    own = weights.max() if test_weight is None else test_weight
-    return float(coverage * (weights.sum() + own) - _ROUNDING * weights.mean())
+    weight = weights.max() if test_weight is None else test_weight
+    return float(coverage * (weights.sum() + weight) - _ROUNDING * weights.mean())
 
 
 def conformal_quantile(
@@ -168,17 +168,17 @@ def kth_shifted(
     no more steps than a float has bits. O(n K) if each f has one score.
     """
     if weights is None:
-        weights = [np.ones(len(own)) for own in scores]
+        weights = [np.ones(len(fold)) for fold in scores]
     together, weigh = np.concatenate(scores), np.concatenate(weights)
     if k > weigh.sum():
         return np.full(shifts.shape[1], np.inf)
     middle = _weighted_quantile(together[:, np.newaxis], weigh, k)[0]
     rounding = 4 * np.finfo(np.float64).eps * (np.abs(shifts).max(axis=0) + np.abs(middle))
-    if all(len(own) == 1 for own in scores):
+    if all(len(fold) == 1 for fold in scores):
         return np.asarray(_weighted_quantile(shifts + together[:, np.newaxis], weigh, k) + rounding)
     lower = shifts.min(axis=0) + middle - rounding
     upper = shifts.max(axis=0) + middle + rounding
-    reached_at = [np.concatenate([[0], np.cumsum(own)]) for own in weights]
+    reached_at = [np.concatenate([[0], np.cumsum(fold)]) for fold in weights]
     # A step halves the difference, which begins below 2^54 times that at which it is small enough.
     for _ in range(54):
         # Each column stops by itself, so that no result depends on the others.
@@ -186,8 +186,8 @@ def kth_shifted(
             break
         centre = lower / 2 + upper / 2
         reached = sum(
-            total[np.searchsorted(own, centre - shift, side="right")]
-            for own, shift, total in zip(scores, shifts, reached_at, strict=True)
+            total[np.searchsorted(fold, centre - shift, side="right")]
+            for fold, shift, total in zip(scores, shifts, reached_at, strict=True)
         )
         lower = np.where(unsure & (reached < k), centre, lower)
         upper = np.where(unsure & (reached >= k), centre, upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from hdiforest.displays._common import (
     CURVES,
     GREY,
     MIST,
+    Display,
     Style,
     axes_for,
     chance_range,
@@ -26,16 +28,17 @@ from hdiforest.displays._common import (
     styled,
     target_of,
 )
-from hdiforest.metrics import coverage_score
+from hdiforest.metrics._intervals import coverage_score
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-class CalibrationDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class CalibrationDisplay(Display):
     """Realised coverage of intervals against the nominal one.
 
     Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
-    stored as attributes.
+    stored as attributes. Without matplotlib all of these raise ImportError.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ class CalibrationDisplay:
         The realised coverage of each curve; NaN where a curve has no point.
     n_rows : int
         Number of rows that it was measured on.
-    confidence : float, default=0.95
+    band : float
         Probability with which intervals of exactly the nominal coverage lie in the band, each level
         by itself: the central range of the binomial distribution.
 
@@ -72,18 +75,10 @@ class CalibrationDisplay:
     [0.5, 0.75]
     """
 
-    def __init__(
-        self,
-        *,
-        coverages: Array,
-        realised: Mapping[str, Array],
-        n_rows: int,
-        confidence: float = 0.95,
-    ) -> None:
-        self.coverages = coverages
-        self.realised = realised
-        self.n_rows = n_rows
-        self.confidence = confidence
+    coverages: Array
+    realised: Mapping[str, Array]
+    n_rows: int
+    band: float
 
     @classmethod
     def from_estimator(
@@ -95,7 +90,7 @@ class CalibrationDisplay:
         coverages: Sequence[float] | None = None,
         kind: str | Sequence[str] | None = None,
         output: int | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -116,7 +111,7 @@ class CalibrationDisplay:
             "hdi", and "calibrated" too after a calibration.
         output : int, optional
             Which target, from 0 on; needed if the model has several.
-        confidence : float, default=0.95
+        band : float, default=0.95
             See the class.
         ax : matplotlib Axes, optional
             By default those of a new figure.
@@ -129,13 +124,11 @@ class CalibrationDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
-        one_share("confidence", confidence)
+        one_share("band", band)
         calibration, coverages = _asked(estimator, "predict_interval", coverages)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
@@ -147,7 +140,7 @@ class CalibrationDisplay:
             target_of(y, output),
             curves,
             coverages=coverages,
-            confidence=confidence,
+            band=band,
             ax=ax,
             **options,
         )
@@ -159,7 +152,7 @@ class CalibrationDisplay:
         *,
         coverages: Sequence[float] | None = None,
         output: int | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         **options: Any,
     ) -> Self:
         """Compare coverages of the training rows, before and after the calibration.
@@ -168,11 +161,9 @@ class CalibrationDisplay:
         ----------
         estimator : fitted estimator
             See `IntervalDisplay.from_out_of_bag`.
-        coverages : sequence of floats, optional
+        coverages, output : optional
             As in `from_estimator`.
-        output : int, optional
-            As in `from_estimator`.
-        confidence : float, default=0.95
+        band : float, default=0.95
             See the class.
         **options
             See `plot`.
@@ -183,8 +174,6 @@ class CalibrationDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             As `HDIForestRegressor.oob_interval` and `from_estimator`.
 
@@ -200,11 +189,11 @@ class CalibrationDisplay:
         the intervals of the calibration rows themselves have the nominal coverage.
         """
         require_matplotlib(cls)
-        one_share("confidence", confidence)
+        one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages)
-        found = out_of_bag_of(estimator, coverages, "hdi", output)
-        n = len(found.y)
-        realised_by_level = _realised(found.y, found.intervals, coverages)
+        training = out_of_bag_of(estimator, coverages, "hdi", output)
+        n = len(training.y)
+        realised_by_level = _realised(training.y, training.intervals, coverages)
         levels = sorted(realised_by_level)
         realised = {"HDI, out of bag": np.array([realised_by_level[level] for level in levels])}
         if calibration is not None:
@@ -215,9 +204,7 @@ class CalibrationDisplay:
                 [np.nan if check is None else check.coverage for check in checks]
             )
             n = min(n, calibration.n)
-        display = cls(
-            coverages=np.array(levels), realised=realised, n_rows=n, confidence=confidence
-        )
+        display = cls(coverages=np.array(levels), realised=realised, n_rows=n, band=band)
         return display.plot(**options)
 
     @classmethod
@@ -227,7 +214,7 @@ class CalibrationDisplay:
         intervals: Any,
         *,
         coverages: Sequence[float] | Array | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -242,7 +229,7 @@ class CalibrationDisplay:
             each name, such as before and after a calibration.
         coverages : sequence of k floats, optional
             What the levels of arrays were meant to hold, above 0 and below 1.
-        confidence : float, default=0.95
+        band : float, default=0.95
             See the class.
         ax : matplotlib Axes, optional
             By default those of a new figure.
@@ -255,17 +242,15 @@ class CalibrationDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
-        one_share("confidence", confidence)
+        one_share("band", band)
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
         points = {
-            name: _realised(y_true, given, coverages) for name, given in named.items()
+            name: _realised(y_true, curve, coverages) for name, curve in named.items()
         }  # {name: {coverage: realised}}
         levels = sorted({level for of_curve in points.values() for level in of_curve})
         display = cls(
@@ -275,7 +260,7 @@ class CalibrationDisplay:
                 for name, of_curve in points.items()
             },
             n_rows=len(np.asarray(y_true)),
-            confidence=confidence,
+            band=band,
         )
         return display.plot(ax, **options)
 
@@ -303,15 +288,10 @@ class CalibrationDisplay:
         -------
         CalibrationDisplay
             The display itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         ax = axes_for(self, ax)
         # Drawn from level to level: between them it would jump, because rows are whole.
-        lower, upper = chance_range(self.coverages, self.n_rows, self.confidence)
+        lower, upper = chance_range(self.coverages, self.n_rows, self.band)
         base = self.coverages if difference else 0.0 * self.coverages
         places, spread = self.coverages, (lower - base, upper - base)
         if len(places) == 1:
@@ -320,7 +300,7 @@ class CalibrationDisplay:
         usual = {
             "color": MIST,
             "linewidth": 0,
-            "label": f"{percent(self.confidence)} range of chance, {self.n_rows:,} rows",
+            "label": f"{percent(self.band)} range of chance, {self.n_rows:,} rows",
         }
         look = styled(usual, band_kwargs, "collections.PolyCollection")
         self.band_ = ax.fill_between(100 * places, 100 * spread[0], 100 * spread[1], **look)
@@ -335,9 +315,9 @@ class CalibrationDisplay:
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
             known = np.isfinite(realised)
-            own = self.coverages[known]
-            drawn = realised[known] - own if difference else realised[known]
-            (self.lines_[name],) = ax.plot(100 * own, 100 * drawn, **look)
+            nominal = self.coverages[known]
+            drawn = realised[known] - nominal if difference else realised[known]
+            (self.lines_[name],) = ax.plot(100 * nominal, 100 * drawn, **look)
         ax.set_xlabel("nominal coverage (%)")
         ax.set_ylabel(
             "realised less nominal coverage (points)" if difference else "realised coverage (%)"
@@ -351,8 +331,7 @@ class CalibrationDisplay:
         else:
             ax.set(xlim=(low, 101), ylim=(low, 101), aspect="equal")
         ax.legend(loc="upper left", frameon=False, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 # What curves of `from_estimator` are called.
@@ -377,14 +356,14 @@ def _asked(
 
 
 def _realised(
-    y_true: ArrayLike, given: Any, coverages: Sequence[float] | Array | None
+    y_true: ArrayLike, curve: Any, coverages: Sequence[float] | Array | None
 ) -> dict[float, float]:
     """Return realised coverages by nominal ones, of one curve."""
-    if isinstance(given, Mapping):
-        levels = shares("coverages", list(given)).tolist()
-        by_level = dict(zip(levels, given.values(), strict=True))
+    if isinstance(curve, Mapping):
+        levels = shares("coverages", list(curve)).tolist()
+        by_level = dict(zip(levels, curve.values(), strict=True))
     else:
-        ends = reals("intervals", given)
+        ends = reals("intervals", curve)
         levels = [] if coverages is None else shares("coverages", coverages).tolist()
         if ends.ndim != 3 or ends.shape[2] != len(levels):
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +15,12 @@ from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
 from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-
-
 ORANGE, SKY = "#E69F00", "#56B4E9"
-
-
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
-
-
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
 
 
@@ -34,6 +29,32 @@ CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, 
 
 
 Style = Mapping[str, Any] | None
+
+
+class Display:
+    """A picture of intervals or of a distribution, on axes that it keeps."""
+
+    ax_: Any
+    figure_: Any
+
+    @classmethod
+    def _predict_intervals(
+        cls,
+        estimator: Any,
+        X: Any,
+        coverages: float | Sequence[float],
+        kind: str | None,
+        output: int | None,
+    ) -> Array:
+        """Return intervals (n, 2, k); a warning on the rows of the fit names what to call."""
+        require_matplotlib(cls)
+        call = f"{cls.__name__}.from_out_of_bag(model"
+        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
+            return intervals_of(estimator, X, coverages, kind, output)
+
+    def _drawn_on(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def axes_for(display: object, ax: Any) -> Any:
@@ -58,11 +79,11 @@ def require_matplotlib(display: type) -> None:
     need("matplotlib", display.__name__, "plots")
 
 
-def styled(usual: Mapping[str, Any], given: Style, artist: str) -> dict[str, Any]:
-    """Return keywords for an artist such as "lines.Line2D": those given, the usual for the rest."""
+def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, Any]:
+    """Return keywords for an artist such as "lines.Line2D": these, the usual for the rest."""
     module, _, name = artist.partition(".")
     kind = getattr(need(f"matplotlib.{module}"), name)
-    named: dict[str, Any] = need("matplotlib.cbook").normalize_kwargs(given, kind)
+    named: dict[str, Any] = need("matplotlib.cbook").normalize_kwargs(keywords, kind)
     return {**usual, **named}
 
 
@@ -157,8 +178,8 @@ def intervals_of(
     position = checked_output(model, output)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
     levels = np.atleast_1d(shares("coverage", coverages, one=True)).tolist()
-    found: Array = model.predict_interval(rows, levels, output="numpy", **options)
-    return found if found.ndim == 3 else found[:, position]
+    ends: Array = model.predict_interval(rows, levels, output="numpy", **options)
+    return ends if ends.ndim == 3 else ends[:, position]
 
 
 class OutOfBag(NamedTuple):
@@ -178,8 +199,8 @@ class OutOfBag(NamedTuple):
             raise ValueError(
                 f"{name} must have shape ({self.n_training_rows},), got {np.shape(values)}"
             )
-        own = np.asarray(values) if isinstance(values, list | tuple) else values
-        return frame_of(own).rows(self.rows)
+        column = np.asarray(values) if isinstance(values, list | tuple) else values
+        return frame_of(column).rows(self.rows)
 
 
 def out_of_bag_of(
@@ -216,8 +237,8 @@ def predictions_of(estimator: Any, X: Any, output: int | None) -> Array:
     """Return means (n,) of one target."""
     model, rows = model_and_rows(estimator, X, "predict_interval")
     position = checked_output(model, output)
-    found: Array = model.predict(rows, output="numpy")
-    return found if found.ndim == 1 else found[:, position]
+    means: Array = model.predict(rows, output="numpy")
+    return means if means.ndim == 1 else means[:, position]
 
 
 def checked_output(model: Any, output: int | None) -> int:
@@ -244,17 +265,17 @@ def target_of(y: ArrayLike, output: int | None) -> Any:
     return values[:, column]
 
 
-def target_label(y: Any, given: str | None) -> str:
+def target_label(y: Any, label: str | None) -> str:
     """Return the label of targets: the given one, the name of a series, or "target"."""
-    if given is not None:
-        return given
+    if label is not None:
+        return label
     name = getattr(y, "name", None)
     return plain(name) if isinstance(name, str) and name else "target"
 
 
-def one_per_row(name: str, given: ArrayLike, n: int) -> Array:
+def one_per_row(name: str, array: ArrayLike, n: int) -> Array:
     """Return the argument `name` as float64, (n,)."""
-    values = reals(name, given)
+    values = reals(name, array)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {values.shape}")
     return values

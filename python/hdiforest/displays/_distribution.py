@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.checks import check_choice, reals, significant
+from hdiforest._utils.checks import (
+    check_choice,
+    check_weights,
+    check_whole_number,
+    reals,
+    significant,
+)
 from hdiforest._utils.meta_estimators import model_and_rows
 from hdiforest._utils.typing import Array
 from hdiforest.displays._common import (
     BLUE,
     GREY,
     VERMILLION,
+    Display,
     Style,
     axes_for,
     checked_output,
@@ -37,10 +45,12 @@ _MAX_LINES = 60  # atoms that are drawn each by itself
 _N_BINS = 40
 
 
-class DistributionDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class DistributionDisplay(Display):
     """The distribution of one row: its mass function or its distribution function.
 
     Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
+    Without matplotlib these raise ImportError.
 
     Parameters
     ----------
@@ -80,22 +90,12 @@ class DistributionDisplay:
     ([1.0, 2.0, 5.0], [0.25, 0.5, 0.25])
     """
 
-    def __init__(
-        self,
-        *,
-        values: Array,
-        masses: Array,
-        y_true: float | None,
-        interval: Array | None,
-        coverage: float | None,
-        target_name: str,
-    ) -> None:
-        self.values = values
-        self.masses = masses
-        self.y_true = y_true
-        self.interval = interval
-        self.coverage = coverage
-        self.target_name = target_name
+    values: Array
+    masses: Array
+    y_true: float | None
+    interval: Array | None
+    coverage: float | None
+    target_name: str
 
     @classmethod
     def from_estimator(
@@ -144,14 +144,12 @@ class DistributionDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
 
         Notes
         -----
-        A calibrated interval is padded, and its ends need not be values of the distribution.
+        A calibrated interval is widened, and its ends need not be values of the distribution.
         """
         require_matplotlib(cls)
         one = _one_row(X, row)
@@ -197,9 +195,7 @@ class DistributionDisplay:
             Lower and upper end; infinite ones are drawn to the border.
         coverage : float, optional
             What the interval was meant to hold; named in the legend.
-        target_name : str, optional
-            As in `from_estimator`.
-        ax : matplotlib Axes, optional
+        target_name, ax : optional
             As in `from_estimator`.
         **options
             As in `from_estimator`.
@@ -210,8 +206,6 @@ class DistributionDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
@@ -262,16 +256,12 @@ class DistributionDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range.
         """
         check_choice("what", what, WHAT)
-        if bins is not None and (
-            isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 0
-        ):
-            raise ValueError(f"bins must be a whole number from 0 on, got {bins!r}")
+        if bins is not None:
+            check_whole_number("bins", bins, 0)
         ax = axes_for(self, ax)
         seen = self.masses > 0
         shown = self.values[seen]
@@ -304,8 +294,7 @@ class DistributionDisplay:
         if ax.get_legend_handles_labels()[0]:
             place = "upper right" if what == "mass" else "best"
             ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _inside(self) -> NDArray[np.bool_]:
         if self.interval is None:
@@ -314,14 +303,14 @@ class DistributionDisplay:
         inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
         return inside
 
-    def _draw_masses(self, ax: Any, n_bins: int, given: Style) -> None:
+    def _draw_masses(self, ax: Any, n_bins: int, keywords: Style) -> None:
         inside = self._inside()
         seen = self.masses > 0
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
                 look = styled(
-                    {"color": colour, "linewidth": 2}, given, "collections.LineCollection"
+                    {"color": colour, "linewidth": 2}, keywords, "collections.LineCollection"
                 )
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
             set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
@@ -332,7 +321,7 @@ class DistributionDisplay:
         below = np.zeros(n_bins)
         for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
             masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
-            look = styled({"color": colour, "linewidth": 0}, given, "patches.Patch")
+            look = styled({"color": colour, "linewidth": 0}, keywords, "patches.Patch")
             self.bars_.append(
                 ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
             )
@@ -341,8 +330,8 @@ class DistributionDisplay:
         set_limits(ax, "y", 0, 1.18 * highest)
         ax.set_ylabel(f"probability (%) in a bin of {significant(width, 2)}")
 
-    def _draw_cdf(self, ax: Any, low: float, high: float, given: Style) -> None:
-        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, given,
+    def _draw_cdf(self, ax: Any, low: float, high: float, keywords: Style) -> None:
+        look = styled({"color": BLUE, "linewidth": 1.8, "drawstyle": "steps-post"}, keywords,
                       "lines.Line2D")  # fmt: skip
         heights = np.concatenate([[0], np.cumsum(self.masses), [1]])
         places = np.concatenate([[low], self.values, [high]])
@@ -380,11 +369,8 @@ def _checked_sample(values: ArrayLike, weights: ArrayLike | None) -> tuple[Array
     sample = reals("values", values)
     if sample.ndim != 1 or len(sample) == 0 or not np.isfinite(sample).all():
         raise ValueError(f"values must be finite and of shape (m,) with m > 0, got {sample.shape}")
-    given = np.ones(len(sample)) if weights is None else reals("weights", weights)
-    if given.shape != sample.shape:
-        raise ValueError(f"weights must have shape {sample.shape}, got {given.shape}")
-    if not (np.isfinite(given).all() and (given >= 0).all() and (given > 0).any()):
-        raise ValueError("weights must be finite, not negative, and not all zero")
+    if weights is not None:
+        weights = check_weights("weights", weights, len(sample))
     atoms, which = np.unique(sample, return_inverse=True)
-    masses = np.bincount(which, weights=given, minlength=len(atoms))
+    masses = np.bincount(which, weights=weights, minlength=len(atoms))
     return atoms, masses / masses.sum()

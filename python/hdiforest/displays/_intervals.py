@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,19 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays._common import (
     BLUE,
     INK,
     PALE_BLUE,
     PALE_VERMILLION,
     VERMILLION,
+    Display,
     Style,
     axes_for,
     checked_feature,
     drawn_rows,
     feature_of,
-    intervals_of,
     one_per_row,
     out_of_bag_of,
     percent,
@@ -35,8 +35,7 @@ from hdiforest.displays._common import (
     target_label,
     target_of,
 )
-from hdiforest.metrics import coverage_score
-from hdiforest.metrics._checks import checked
+from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
 
@@ -47,11 +46,12 @@ ORDERS = ("prediction", "target", "width")
 SHAPES = ("auto", "bars", "bands")
 
 
-class IntervalDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class IntervalDisplay(Display):
     """Targets and their prediction intervals.
 
     Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
-    stored as attributes.
+    stored as attributes. Without matplotlib all of these raise ImportError.
 
     Parameters
     ----------
@@ -103,28 +103,15 @@ class IntervalDisplay:
     'rows, sorted by target'
     """
 
-    def __init__(
-        self,
-        *,
-        y_true: Array,
-        intervals: Array,
-        coverages: Array | None,
-        realised: Array,
-        n_rows: int,
-        prediction: Array | None,
-        position: NDArray[Any],
-        position_name: str,
-        target_name: str,
-    ) -> None:
-        self.y_true = y_true
-        self.intervals = intervals
-        self.coverages = coverages
-        self.realised = realised
-        self.n_rows = n_rows
-        self.prediction = prediction
-        self.position = position
-        self.position_name = position_name
-        self.target_name = target_name
+    y_true: Array
+    intervals: Array
+    coverages: Array | None
+    realised: Array
+    n_rows: int
+    prediction: Array | None
+    position: NDArray[Any]
+    position_name: str
+    target_name: str
 
     @classmethod
     def from_estimator(
@@ -138,8 +125,6 @@ class IntervalDisplay:
         feature: int | str | ArrayLike | None = None,
         sort_by: Order = "prediction",
         output: int | None = None,
-        subsample: float | int | None = 300,
-        random_state: int | np.random.RandomState | None = None,
         target_name: str | None = None,
         feature_name: str | None = None,
         ax: Any = None,
@@ -167,17 +152,12 @@ class IntervalDisplay:
             The width is that of the highest coverage.
         output : int, optional
             Which target, from 0 on; needed if the model has several.
-        subsample : float, int or None, default=300
-            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-            The coverage in the legend is that of all rows.
-        random_state : int, RandomState or None, default=None
-            Seed of the choice of these rows; None means 0, so that a picture repeats.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
         ax : matplotlib Axes, optional
             By default those of a new figure.
         **options
-            See `plot`.
+            As in `from_predictions`.
 
         Returns
         -------
@@ -185,17 +165,13 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
         values, name = feature_of(X, feature)
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            intervals = intervals_of(estimator, X, coverage, kind, output)
+        intervals = cls._predict_intervals(estimator, X, coverage, kind, output)
         return cls.from_predictions(
             target_of(y, output),
             intervals,
@@ -203,8 +179,6 @@ class IntervalDisplay:
             prediction=predictions_of(estimator, X, output),
             feature=values,
             sort_by=sort_by,
-            subsample=subsample,
-            random_state=random_state,
             target_name=target_label(y, target_name),
             feature_name=name if feature_name is None else feature_name,
             ax=ax,
@@ -236,9 +210,7 @@ class IntervalDisplay:
             See `HDIForestRegressor.oob_interval`.
         feature : (n_training_rows,) array, optional
             Numbers or dates to draw against.
-        sort_by : {"prediction", "target", "width"}, default="prediction"
-            As in `from_estimator`.
-        output : int, optional
+        sort_by, output : optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -249,8 +221,6 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             As `HDIForestRegressor.oob_interval` and `from_estimator`.
 
@@ -261,13 +231,13 @@ class IntervalDisplay:
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        found = out_of_bag_of(estimator, coverage, kind, output)
+        training = out_of_bag_of(estimator, coverage, kind, output)
         return cls.from_predictions(
-            found.y,
-            found.intervals,
+            training.y,
+            training.intervals,
             coverage=coverage,
-            prediction=found.prediction,
-            feature=found.of_rows("feature", feature),
+            prediction=training.prediction,
+            feature=training.of_rows("feature", feature),
             sort_by=sort_by,
             **options,
         )
@@ -307,17 +277,16 @@ class IntervalDisplay:
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
         subsample : float, int or None, default=300
-            As in `from_estimator`.
+            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
+            The coverage in the legend is that of all rows.
         random_state : int, RandomState or None, default=None
-            As in `from_estimator`.
-        target_name : str, optional
-            As in `from_estimator`.
-        feature_name : str, optional
+            Seed of the choice of these rows; None means 0, so that a picture repeats.
+        target_name, feature_name : str, optional
             As in `from_estimator`.
         ax : matplotlib Axes, optional
-            As in `from_estimator`.
+            By default those of a new figure.
         **options
-            As in `from_estimator`.
+            See `plot`.
 
         Returns
         -------
@@ -325,14 +294,12 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
         label = target_label(y_true, target_name)
-        y, lower, upper = checked(y_true, intervals)
+        y, lower, upper = check_intervals(y_true, intervals)
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
@@ -397,8 +364,6 @@ class IntervalDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If style is not known.
         """
@@ -420,11 +385,13 @@ class IntervalDisplay:
                 looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
             for rows, colour, label in looks:
                 usual = {"color": colour, "label": label}
-                own = ends[rows, :, level]
+                level_ends = ends[rows, :, level]
                 if as_bands:
-                    drawn = self._band(ax, own, usual, interval_kwargs)
+                    drawn = self._band(ax, level_ends, usual, interval_kwargs)
                 else:
-                    drawn = self._bars(ax, rows, own, usual, (k - at) ** 0.5, interval_kwargs)
+                    drawn = self._bars(
+                        ax, rows, level_ends, usual, (k - at) ** 0.5, interval_kwargs
+                    )
                 self.intervals_.append(drawn)
         self._draw_mean(ax, as_bands, line_kwargs)
         wide = (
@@ -442,8 +409,7 @@ class IntervalDisplay:
         low, high = self._limits(ax)
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         set_limits(ax, "y", low, low + (high - low) * (1 + room))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     @property
     def _levels(self) -> list[int]:
@@ -483,10 +449,10 @@ class IntervalDisplay:
             return f"interval, {held}"
         return f"{percent(self.coverages[level])} interval, {held}"
 
-    def _band(self, ax: Any, ends: Array, own: dict[str, Any], given: Style) -> Any:
+    def _band(self, ax: Any, ends: Array, base: dict[str, Any], keywords: Style) -> Any:
         by_rank = np.array_equal(self.position, np.arange(len(self.position)))
-        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **own}
-        look = styled(usual, given, "collections.PolyCollection")
+        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **base}
+        look = styled(usual, keywords, "collections.PolyCollection")
         return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
 
     def _bars(
@@ -494,27 +460,29 @@ class IntervalDisplay:
         ax: Any,
         rows: NDArray[np.bool_],
         ends: Array,
-        own: dict[str, Any],
+        base: dict[str, Any],
         scale: float,
-        given: Style,
+        keywords: Style,
     ) -> Any:
         width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
-        usual = {"linewidth": scale * width, **own}
-        look = styled(usual, given, "collections.LineCollection")
+        usual = {"linewidth": scale * width, **base}
+        look = styled(usual, keywords, "collections.LineCollection")
         return ax.vlines(self.position[rows], ends[:, 0], ends[:, 1], **look)
 
-    def _draw_mean(self, ax: Any, as_bands: bool, given: Style) -> None:
+    def _draw_mean(self, ax: Any, as_bands: bool, keywords: Style) -> None:
         self.prediction_ = None
         if self.prediction is None:
             return
         usual = {"color": INK, "linewidth": 1, "label": "mean"}
         if not as_bands and (np.diff(self.prediction) < 0).any():  # a line would go up and down
             usual |= {"linestyle": "none", "marker": "_", "markersize": 5}
-        look = styled(usual, given, "lines.Line2D")
+        look = styled(usual, keywords, "lines.Line2D")
         (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
 
-    def _dots(self, ax: Any, rows: NDArray[np.bool_], own: dict[str, Any], given: Style) -> Any:
-        look = styled({"linewidths": 0, "zorder": 3, **own}, given, "collections.PathCollection")
+    def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
+        look = styled(
+            {"linewidths": 0, "zorder": 3, **base}, keywords, "collections.PathCollection"
+        )
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,17 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import check_choice, one_share
 from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays._common import (
     BLUE,
     GREY,
     MIST,
     PALE_BLUE,
     VERMILLION,
+    Display,
     Style,
     axes_for,
     chance_range,
-    intervals_of,
     out_of_bag_of,
     percent,
     plain,
@@ -29,18 +29,18 @@ from hdiforest.displays._common import (
     target_label,
     target_of,
 )
-from hdiforest.metrics._checks import checked
-from hdiforest.metrics._intervals import strata_by_width
+from hdiforest.metrics._intervals import check_intervals, strata_by_width
 
 WHAT = ("coverage", "width")
 
 
-class WidthDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class WidthDisplay(Display):
     """Coverage and width of intervals by group, such as thirds of their width.
 
     Intervals that hold the wanted share on average may hold too little in some group. Make it by
     `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are stored as
-    attributes.
+    attributes. Without matplotlib all of these raise ImportError.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class WidthDisplay:
         Nominal coverage.
     target_name : str
         Name of the target, with the unit.
-    confidence : float, default=0.95
+    band : float
         Probability with which a group of exactly the nominal coverage lies in its grey range.
 
     Attributes
@@ -84,26 +84,14 @@ class WidthDisplay:
     ([0.5, 1.0], [1.0, 4.5])
     """
 
-    def __init__(
-        self,
-        *,
-        groups: list[str],
-        counts: NDArray[np.int64],
-        realised: Array,
-        mean_width: Array,
-        width_range: Array,
-        coverage: float,
-        target_name: str,
-        confidence: float = 0.95,
-    ) -> None:
-        self.groups = groups
-        self.counts = counts
-        self.realised = realised
-        self.mean_width = mean_width
-        self.width_range = width_range
-        self.coverage = coverage
-        self.target_name = target_name
-        self.confidence = confidence
+    groups: list[str]
+    counts: NDArray[np.int64]
+    realised: Array
+    mean_width: Array
+    width_range: Array
+    coverage: float
+    target_name: str
+    band: float
 
     @classmethod
     def from_estimator(
@@ -117,7 +105,6 @@ class WidthDisplay:
         groups: int | ArrayLike = 3,
         output: int | None = None,
         target_name: str | None = None,
-        confidence: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -142,12 +129,10 @@ class WidthDisplay:
             Which target, from 0 on; needed if the model has several.
         target_name : str, optional
             Name of the target in the label of widths, with the unit.
-        confidence : float, default=0.95
-            See the class.
         ax : matplotlib Axes, optional
             By default those of a new figure.
         **options
-            See `plot`.
+            As in `from_predictions`.
 
         Returns
         -------
@@ -155,22 +140,16 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, or the model has several targets and `output` is None.
         """
-        require_matplotlib(cls)
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            interval = intervals_of(estimator, X, [coverage], kind, output)[..., 0]
+        interval = cls._predict_intervals(estimator, X, [coverage], kind, output)[..., 0]
         return cls.from_predictions(
             target_of(y, output),
             interval,
             coverage=coverage,
             groups=groups,
             target_name=target_label(y, target_name),
-            confidence=confidence,
             ax=ax,
             **options,
         )
@@ -196,9 +175,7 @@ class WidthDisplay:
             What the intervals are meant to hold.
         kind : str, optional
             See `HDIForestRegressor.oob_interval`.
-        groups : int or (n_training_rows,) array, default=3
-            As in `from_estimator`.
-        output : int, optional
+        groups, output : optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -209,8 +186,6 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             As `HDIForestRegressor.oob_interval` and `from_estimator`.
 
@@ -221,16 +196,17 @@ class WidthDisplay:
 
         Notes
         -----
-        Calibrated intervals have pads from these rows, which makes the coverage of all groups
-        together the nominal one; how it differs between groups is what the picture shows.
+        The conformal quantiles of calibrated intervals come from these rows, which makes the
+        coverage of all groups together the nominal one; how it differs between groups is what the
+        picture shows.
         """
         require_matplotlib(cls)
-        found = out_of_bag_of(estimator, [coverage], kind, output)
+        training = out_of_bag_of(estimator, [coverage], kind, output)
         return cls.from_predictions(
-            found.y,
-            found.intervals[..., 0],
+            training.y,
+            training.intervals[..., 0],
             coverage=coverage,
-            groups=found.of_rows("groups", groups),
+            groups=training.of_rows("groups", groups),
             **options,
         )
 
@@ -243,7 +219,7 @@ class WidthDisplay:
         coverage: float = 0.9,
         groups: int | ArrayLike = 3,
         target_name: str | None = None,
-        confidence: float = 0.95,
+        band: float = 0.95,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -257,16 +233,14 @@ class WidthDisplay:
             Lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
-        groups : int or (n,) array, default=3
+        groups, target_name : optional
             As in `from_estimator`.
-        target_name : str, optional
-            As in `from_estimator`.
-        confidence : float, default=0.95
-            As in `from_estimator`.
+        band : float, default=0.95
+            See the class.
         ax : matplotlib Axes, optional
-            As in `from_estimator`.
+            By default those of a new figure.
         **options
-            As in `from_estimator`.
+            See `plot`.
 
         Returns
         -------
@@ -274,15 +248,13 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
-        one_share("confidence", confidence)
+        one_share("band", band)
         coverage = one_share("coverage", coverage)
-        y, lower, upper = checked(y_true, interval)
+        y, lower, upper = check_intervals(y_true, interval)
         if lower.ndim != 1:
             raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
         widths, inside = upper - lower, (lower <= y) & (y <= upper)
@@ -299,7 +271,7 @@ class WidthDisplay:
             ),
             coverage=coverage,
             target_name=target_label(y_true, target_name),
-            confidence=confidence,
+            band=band,
         )
         return display.plot(ax, **options)
 
@@ -330,8 +302,6 @@ class WidthDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If `what` is not known.
         """
@@ -339,10 +309,10 @@ class WidthDisplay:
         ax = axes_for(self, ax)
         place = np.arange(len(self.groups))
         if what == "coverage":
-            low, high = chance_range(self.coverage, self.counts, self.confidence)
+            low, high = chance_range(self.coverage, self.counts, self.band)
             outside = (self.realised < low) | (self.realised > high)
             self._draw(ax, 100 * self.realised, 100 * low, 100 * high, MIST, range_kwargs,
-                       f"{percent(self.confidence)} range of chance")  # fmt: skip
+                       f"{percent(self.band)} range of chance")  # fmt: skip
             ax.vlines(100 * self.coverage, -0.5, len(place) - 0.5, color=GREY, linewidth=1,
                       linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
             ax.set_xlabel("realised coverage (%)")
@@ -373,24 +343,30 @@ class WidthDisplay:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
         ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _draw(
-        self, ax: Any, values: Array, low: Array, high: Array, colour: str, given: Style, label: str
+        self,
+        ax: Any,
+        values: Array,
+        low: Array,
+        high: Array,
+        colour: str,
+        keywords: Style,
+        label: str,
     ) -> None:
         usual = {"color": colour, "linewidth": 9, "label": label}
-        look = styled(usual, given, "collections.LineCollection")
+        look = styled(usual, keywords, "collections.LineCollection")
         self.ranges_ = ax.hlines(np.arange(len(values)), low, high, **look)
 
 
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return names of groups that have rows, and the group of each row."""
     if np.ndim(groups) > 0:
-        given = np.asarray(groups)
-        if given.shape != widths.shape:
-            raise ValueError(f"groups must have shape {widths.shape}, got {given.shape}")
-        labels, of_row = np.unique(given.astype(str) if given.dtype == object else given,
+        of_rows = np.asarray(groups)
+        if of_rows.shape != widths.shape:
+            raise ValueError(f"groups must have shape {widths.shape}, got {of_rows.shape}")
+        labels, of_row = np.unique(of_rows.astype(str) if of_rows.dtype == object else of_rows,
                                    return_inverse=True)  # fmt: skip
         categories = getattr(getattr(groups, "cat", groups), "categories", None)
         if categories is not None:

@@ -8,17 +8,22 @@ from hdiforest.metrics._intervals import (
     interval_score,
     mean_width_score,
 )
-from hdiforest.metrics._scorers import coverage_scorer, crps_scorer, interval_scorer, pinball_scorer
+from hdiforest.metrics._scorers import (
+    make_coverage_scorer,
+    make_crps_scorer,
+    make_interval_scorer,
+    make_pinball_scorer,
+)
 
 __all__ = [
     "WidthStrata",
     "coverage_by_width",
     "coverage_score",
-    "coverage_scorer",
     "crps_score",
-    "crps_scorer",
     "interval_score",
-    "interval_scorer",
+    "make_coverage_scorer",
+    "make_crps_scorer",
+    "make_interval_scorer",
+    "make_pinball_scorer",
     "mean_width_score",
-    "pinball_scorer",
 ]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils.checks import reals
+from hdiforest._utils.checks import check_targets, count_rows, reals
 from hdiforest._utils.typing import Array
-from hdiforest.metrics._checks import checked_targets, count, weighted_mean
+from hdiforest.metrics._intervals import weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
 _BLOCK_ENTRIES = 1 << 20
@@ -50,7 +50,7 @@ def crps_score(
 
     See Also
     --------
-    crps_scorer : The same for `cross_val_score` and searches.
+    make_crps_scorer : The same for `cross_val_score` and searches.
     interval_score : A score of intervals.
 
     Notes
@@ -66,7 +66,7 @@ def crps_score(
     0.5
     """
     return float(
-        weighted_mean(crps_of_rows(checked_targets(y_true), values, weights), sample_weight)
+        weighted_mean(crps_of_rows(check_targets("y_true", y_true), values, weights), sample_weight)
     )
 
 
@@ -93,14 +93,14 @@ _Blocks = Iterator[tuple[int, int, Array, Array, NDArray[np.int64]]]
 
 
 def _dense_blocks(n: int, values: ArrayLike, weights: ArrayLike | None) -> _Blocks:
-    given = reals("weights", 1.0 if weights is None else weights)
-    sample = _checked_sample(values, given)
+    numbers = reals("weights", 1.0 if weights is None else weights)
+    sample = _checked_sample(values, numbers)
     if sample.ndim != 2 or len(sample) != n or sample.size == 0:
         raise ValueError(f"values must have shape ({n}, s) with s > 0, got {sample.shape}")
     s = sample.shape[1]
-    if weights is not None and given.shape not in ((s,), (n, s)):
-        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {given.shape}")
-    spread = np.broadcast_to(given, (n, s))
+    if weights is not None and numbers.shape not in ((s,), (n, s)):
+        raise ValueError(f"weights must have shape ({s},) or ({n}, {s}), got {numbers.shape}")
+    spread = np.broadcast_to(numbers, (n, s))
     step = max(1, _BLOCK_ENTRIES // s)
     for first in range(0, n, step):
         last = min(n, first + step)
@@ -134,7 +134,9 @@ def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int
     row = np.repeat(np.arange(len(y)), counts)
     total = np.bincount(row, weights=weights, minlength=len(y))
     if not (total > 0).all():
-        raise ValueError(f"weights must have a positive sum in every row, got {count(total <= 0)}")
+        raise ValueError(
+            f"weights must have a positive sum in every row, got {count_rows(total <= 0)}"
+        )
     order = np.lexsort((values, row))
     z, w = values[order], weights[order] / total[row]
     running = np.cumsum(w)

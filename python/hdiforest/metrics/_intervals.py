@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils.checks import shares
+from hdiforest._utils.checks import (
+    check_targets,
+    check_weights,
+    check_whole_number,
+    count_rows,
+    reals,
+    shares,
+)
 from hdiforest._utils.typing import Array
-from hdiforest.metrics._checks import checked, checked_ends, checked_sample_weight, weighted_mean
 
 Score = float | Array
 
@@ -75,7 +81,7 @@ def coverage_score(
     >>> coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [2, 5], [3, 9]])
     0.75
     """
-    y, lower, upper = checked(y_true, interval)
+    y, lower, upper = check_intervals(y_true, interval)
     return _unwrapped(weighted_mean(_inside(y, lower, upper), sample_weight))
 
 
@@ -108,7 +114,7 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
     >>> mean_width_score([[0, 1], [2, 5]])
     2.0
     """
-    lower, upper = checked_ends(interval)
+    lower, upper = check_ends(interval)
     return _unwrapped(weighted_mean(upper - lower, sample_weight))
 
 
@@ -144,7 +150,7 @@ def interval_score(
 
     See Also
     --------
-    interval_scorer : The same for `cross_val_score` and searches.
+    make_interval_scorer : The same for `cross_val_score` and searches.
     crps_score : A score of the whole distribution.
 
     Notes
@@ -159,7 +165,7 @@ def interval_score(
     >>> interval_score([1, 5], [[0, 2], [0, 4]], coverage=0.5)
     5.0
     """
-    y, lower, upper = checked(y_true, interval)
+    y, lower, upper = check_intervals(y_true, interval)
     alpha = 1 - _checked_coverage(coverage, lower.shape[1:])
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
     return _unwrapped(weighted_mean(upper - lower + 2 / alpha * missed, sample_weight))
@@ -210,13 +216,13 @@ def coverage_by_width(
     prediction", 2021, section 3.1). Equal widths share a stratum, so the order of the rows does
     not matter.
     """
-    _check_number("n_strata", n_strata)
-    y, lower, upper = checked(y_true, interval)
+    check_whole_number("n_strata", n_strata)
+    y, lower, upper = check_intervals(y_true, interval)
     inside = _inside(y, lower, upper)
     width = upper - lower
     weights = np.ones(len(y))
     if sample_weight is not None:
-        weights = checked_sample_weight(sample_weight, len(y))
+        weights = check_weights("sample_weight", sample_weight, len(y))
     if width.ndim == 1:
         return _strata(width, inside, weights, int(n_strata))
     levels = [_strata(w, c, weights, int(n_strata)) for w, c in zip(width.T, inside.T, strict=True)]
@@ -228,7 +234,7 @@ def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDAr
 
     `name` is that of the argument `n_strata` in errors.
     """
-    _check_number(name, n_strata)
+    check_whole_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
     if wide.any():
@@ -236,11 +242,6 @@ def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDAr
         edges = np.quantile(width[wide], shares, method="inverted_cdf")
         stratum[wide] = 1 + np.searchsorted(edges, width[wide])
     return stratum
-
-
-def _check_number(name: str, n_strata: object) -> None:
-    if isinstance(n_strata, bool) or not isinstance(n_strata, int | np.integer) or n_strata < 1:
-        raise ValueError(f"{name} must be a whole number from 1 on, got {n_strata!r}")
 
 
 def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: int) -> WidthStrata:
@@ -266,8 +267,43 @@ def _unwrapped(score: Any) -> Score:
 
 
 def _checked_coverage(coverage: ArrayLike, shape: tuple[int, ...]) -> Array:
-    found = shares("coverage", coverage)
-    if found.shape != shape:
+    levels = shares("coverage", coverage)
+    if levels.shape != shape:
         wanted = f"{shape[0]} values, one per level," if shape else "one number"
         raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
-    return found
+    return levels
+
+
+def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return targets, (n,) or (n, 1), and lower and upper ends of as many rows."""
+    y = check_targets("y_true", y_true)
+    lower, upper = check_ends(interval)
+    if len(lower) != len(y):
+        raise ValueError(f"interval must have as many rows as y_true, {len(y)}, got {len(lower)}")
+    return (y if lower.ndim == 1 else y[:, None]), lower, upper
+
+
+def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
+    """Return lower and upper ends, (n,) or (n, k), in order and without NaN."""
+    ends = reals("interval", interval)
+    if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
+        raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
+    if np.isnan(ends).any():
+        with_nan = np.isnan(ends).reshape(len(ends), -1).any(axis=1)
+        raise ValueError(
+            f"interval must not hold NaN, got {count_rows(with_nan)} with it; leave them out"
+        )
+    lower, upper = ends[:, 0], ends[:, 1]
+    if (lower > upper).any():
+        crossed = (lower > upper).reshape(len(ends), -1).any(axis=1)
+        raise ValueError(f"interval must have lower <= upper, got {count_rows(crossed)} that cross")
+    return lower, upper
+
+
+def weighted_mean(values: NDArray[Any], sample_weight: ArrayLike | None) -> Any:
+    """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
+    if sample_weight is None:
+        return values.mean(axis=0)
+    weights = check_weights("sample_weight", sample_weight, len(values))
+    counts = weights > 0
+    return np.average(values[counts], axis=0, weights=weights[counts])

@@ -2,51 +2,64 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import alternatives, one_share, reals, shares
+from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest._utils.typing import Array
-from hdiforest.metrics._checks import weighted_mean
 from hdiforest.metrics._crps import crps_of_rows
-from hdiforest.metrics._intervals import coverage_score, interval_score
+from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
 
-_KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated")
-
-
+_KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
 
+# Of a model, rows as it takes them, targets and weights.
+_Score = Callable[..., float]
 
-class _Scorer(ABC):
-    """A callable that scikit-learn takes for `scoring`."""
 
-    _name: str
+class _Scorer:
+    """A callable that scikit-learn takes for `scoring`.
+
+    Parameters
+    ----------
+    name : str
+        Of the function that made it.
+    method : str
+        What a model must have.
+    score : callable
+        Takes the model, rows, targets, weights and the options.
+    **options
+        Arguments of the function that made it.
+    """
+
     _sample_weight: bool | str | None = None  # what metadata routing shall pass
+
+    def __init__(self, name: str, method: str, score: _Score, **options: Any) -> None:
+        self._name = name
+        self._method = method
+        self._score = score
+        self._options = options
 
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Score a fitted estimator on rows X with targets y."""
+        from hdiforest._utils.meta_estimators import model_and_rows
+
         targets = reals("y", y)
         if targets.ndim != 1:
             raise ValueError(
                 f"{self._name} needs one target, y of shape (n,), got shape {targets.shape}"
             )
-        return self._score(estimator, X, targets, sample_weight)
-
-    @abstractmethod
-    def _score(
-        self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None
-    ) -> float: ...
+        model, rows = model_and_rows(estimator, X, self._method)
+        return float(self._score(model, rows, targets, sample_weight, **self._options))
 
     def __repr__(self) -> str:
-        given = ", ".join(
-            f"{name}={value!r}" for name, value in vars(self).items() if name[0] != "_"
-        )
-        return f"{self._name}({given})"
+        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"{self._name}({options})"
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
         """Say whether metadata routing shall pass sample_weight; see scikit-learn's user guide."""
@@ -62,64 +75,7 @@ class _Scorer(ABC):
         return request
 
 
-class _IntervalScorer(_Scorer):
-    _name = "interval_scorer"
-
-    def __init__(self, coverage: float, kind: str | None) -> None:
-        self.coverage = coverage
-        self.kind = kind
-
-    def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-        ends = _intervals(estimator, X, self.coverage, self.kind)
-        return -float(interval_score(y, ends, self.coverage, sample_weight=sample_weight))
-
-
-class _CoverageScorer(_Scorer):
-    _name = "coverage_scorer"
-
-    def __init__(self, coverage: float, kind: str | None) -> None:
-        self.coverage = coverage
-        self.kind = kind
-
-    def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-        ends = _intervals(estimator, X, self.coverage, self.kind)
-        realised = float(coverage_score(y, ends, sample_weight=sample_weight))
-        return -abs(realised - self.coverage)
-
-
-class _PinballScorer(_Scorer):
-    _name = "pinball_scorer"
-
-    def __init__(self, quantiles: float | tuple[float, ...]) -> None:
-        self.quantiles = quantiles
-
-    def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-        from sklearn.metrics import mean_pinball_loss
-
-        from hdiforest._utils.meta_estimators import model_and_rows
-
-        levels = np.atleast_1d(self.quantiles)
-        model, rows = model_and_rows(estimator, X, "predict_quantiles")
-        found = model.predict_quantiles(rows, levels.tolist(), output="numpy")
-        losses = [
-            mean_pinball_loss(y, quantile, sample_weight=sample_weight, alpha=level)
-            for quantile, level in zip(np.reshape(found, (len(y), -1)).T, levels, strict=True)
-        ]
-        return -float(np.mean(losses))
-
-
-class _CRPSScorer(_Scorer):
-    _name = "crps_scorer"
-
-    def _score(self, estimator: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-        from hdiforest._utils.meta_estimators import model_and_rows
-
-        model, rows = model_and_rows(estimator, X, "_query")
-        scores = model._query(rows, _crps, per_row=y)
-        return -float(weighted_mean(scores, sample_weight))
-
-
-def interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
+def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     """Return a scorer of intervals: minus the mean interval score.
 
     Parameters
@@ -146,7 +102,7 @@ def interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     See Also
     --------
     interval_score : The score itself.
-    coverage_scorer : Coverage alone.
+    make_coverage_scorer : Coverage alone.
 
     Notes
     -----
@@ -162,14 +118,18 @@ def interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     >>> X, y = make_regression(n_samples=200, n_features=4, noise=10, random_state=0)
     >>> model = HDIForestRegressor(RandomForestRegressor(20, random_state=0))
     >>> sizes = {"estimator__min_samples_leaf": [1, 50]}
-    >>> search = GridSearchCV(model, sizes, scoring=interval_scorer(0.8), cv=3).fit(X, y)
+    >>> search = GridSearchCV(model, sizes, scoring=make_interval_scorer(0.8), cv=3).fit(X, y)
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    return _IntervalScorer(one_share("coverage", coverage), _checked_kind(kind, _TWO_SIDED))
+    check_choice("kind", kind, _TWO_SIDED)
+    coverage = one_share("coverage", coverage)
+    return _Scorer(
+        "make_interval_scorer", "predict_interval", _interval, coverage=coverage, kind=kind
+    )
 
 
-def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
+def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     """Return a scorer of coverage: minus the distance of the realised from the nominal one.
 
     Parameters
@@ -177,12 +137,12 @@ def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     coverage : float, default=0.9
         Above 0 and below 1.
     kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-        As in `interval_scorer`.
+        As in `make_interval_scorer`.
 
     Returns
     -------
     callable
-        As of `interval_scorer`; from -1 to 0.
+        As of `make_interval_scorer`; from -1 to 0.
 
     Raises
     ------
@@ -197,23 +157,27 @@ def coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
     -----
     The greatest coverage is that of infinite intervals, so the scorer is not greatest there but
     where the coverage is nominal: 0. It says nothing of width, and of few rows it mostly says what
-    chance did: look at it beside `interval_scorer`, and choose by the latter.
+    chance did: look at it beside `make_interval_scorer`, and choose by the latter.
 
     Examples
     --------
-    >>> coverage_scorer(0.8, kind="hdi")
-    coverage_scorer(coverage=0.8, kind='hdi')
+    >>> make_coverage_scorer(0.8, kind="hdi")
+    make_coverage_scorer(coverage=0.8, kind='hdi')
     """
-    return _CoverageScorer(one_share("coverage", coverage), _checked_kind(kind, _KINDS))
+    check_choice("kind", kind, _KINDS)
+    coverage = one_share("coverage", coverage)
+    return _Scorer(
+        "make_coverage_scorer", "predict_interval", _coverage, coverage=coverage, kind=kind
+    )
 
 
-def crps_scorer() -> _Scorer:
+def make_crps_scorer() -> _Scorer:
     """Return a scorer of whole distributions: minus the mean CRPS.
 
     Returns
     -------
     callable
-        As of `interval_scorer`. The estimator is, or ends in, an `HDIForestRegressor` or a
+        As of `make_interval_scorer`. The estimator is, or ends in, an `HDIForestRegressor` or a
         `LeafModel`. The distributions are the leaves' own; a calibration does not change them.
 
     See Also
@@ -222,13 +186,13 @@ def crps_scorer() -> _Scorer:
 
     Examples
     --------
-    >>> crps_scorer()
-    crps_scorer()
+    >>> make_crps_scorer()
+    make_crps_scorer()
     """
-    return _CRPSScorer()
+    return _Scorer("make_crps_scorer", "_query", _crps)
 
 
-def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
+def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     """Return a scorer of quantiles: minus the mean pinball loss.
 
     Parameters
@@ -239,7 +203,7 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     Returns
     -------
     callable
-        As of `interval_scorer`. The estimator has `predict_quantiles`.
+        As of `make_interval_scorer`. The estimator has `predict_quantiles`.
 
     Raises
     ------
@@ -248,31 +212,70 @@ def pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
 
     See Also
     --------
-    interval_scorer : Scores intervals.
-    crps_scorer : Scores whole distributions.
+    make_interval_scorer : Scores intervals.
+    make_crps_scorer : Scores whole distributions.
 
     Examples
     --------
-    >>> pinball_scorer([0.1, 0.9])
-    pinball_scorer(quantiles=(0.1, 0.9))
+    >>> make_pinball_scorer([0.1, 0.9])
+    make_pinball_scorer(quantiles=(0.1, 0.9))
     """
     levels = shares("quantiles", quantiles)
     if levels.ndim > 1 or levels.size == 0:
         raise ValueError(f"quantiles must be a number or a list of numbers, got {quantiles!r}")
-    return _PinballScorer(float(levels) if levels.ndim == 0 else tuple(levels.tolist()))
+    numbers = float(levels) if levels.ndim == 0 else tuple(levels.tolist())
+    return _Scorer("make_pinball_scorer", "predict_quantiles", _pinball, quantiles=numbers)
 
 
-def _intervals(estimator: Any, X: Any, coverage: float, kind: str | None) -> NDArray[np.float64]:
-    from hdiforest._utils.meta_estimators import model_and_rows
+def _interval(
+    model: Any,
+    rows: Any,
+    y: Array,
+    sample_weight: ArrayLike | None,
+    coverage: float,
+    kind: str | None,
+) -> float:
+    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
+    return -float(interval_score(y, ends, coverage, sample_weight=sample_weight))
 
-    model, rows = model_and_rows(estimator, X, "predict_interval")
-    ends: NDArray[np.float64] = model.predict_interval(rows, coverage, kind=kind, output="numpy")
-    return ends
+
+def _coverage(
+    model: Any,
+    rows: Any,
+    y: Array,
+    sample_weight: ArrayLike | None,
+    coverage: float,
+    kind: str | None,
+) -> float:
+    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
+    return -abs(float(coverage_score(y, ends, sample_weight=sample_weight)) - coverage)
 
 
-def _crps(
+def _pinball(
+    model: Any,
+    rows: Any,
+    y: Array,
+    sample_weight: ArrayLike | None,
+    quantiles: float | tuple[float, ...],
+) -> float:
+    from sklearn.metrics import mean_pinball_loss
+
+    levels = np.atleast_1d(quantiles).tolist()
+    answers = model.predict_quantiles(rows, levels, output="numpy")
+    losses = [
+        mean_pinball_loss(y, quantile, sample_weight=sample_weight, alpha=level)
+        for quantile, level in zip(np.reshape(answers, (len(y), -1)).T, levels, strict=True)
+    ]
+    return -float(np.mean(losses))
+
+
+def _crps(model: Any, rows: Any, y: Array, sample_weight: ArrayLike | None) -> float:
+    return -float(weighted_mean(model._query(rows, _crps_by_leaf, per_row=y), sample_weight))
+
+
+def _crps_by_leaf(
     source: Any, rows: Any, y: Array, *, n_threads: int, out: Array | None = None
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the CRPS of rows by a `Scorer`, or of leaves by a `LeafIndex`."""
     from scipy.sparse import csr_array
 
@@ -282,10 +285,3 @@ def _crps(
     if out is not None:
         out[:] = scores
     return scores
-
-
-def _checked_kind(kind: str | None, allowed: tuple[str, ...]) -> str | None:
-    if kind is not None and kind not in allowed:
-        words = alternatives([*(repr(word) for word in allowed), "None"])
-        raise ValueError(f"kind must be {words}, got {kind!r}")
-    return kind

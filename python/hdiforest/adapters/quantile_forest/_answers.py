@@ -42,8 +42,8 @@ def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_thread
         return mean
     # The mean rank of tied values, counted from 1, lies half an observation higher.
     half = 0.5 / np.maximum(source.n_samples(rows, n_threads=n_threads), 1)
-    found: Array = mean + ((weak > strict).T * half).T
-    return found
+    rank: Array = mean + ((weak > strict).T * half).T
+    return rank
 
 
 def mean_over_trees(
@@ -55,10 +55,10 @@ def mean_over_trees(
     """
     n, n_trees = leaves.shape
     first = np.concatenate([[0], np.cumsum(n_leaves)[:-1]])  # leaf of each tree, over all trees
-    asked = leaves >= 0
-    number = np.where(asked, leaves + first, 0)
+    is_asked = leaves >= 0
+    number = np.where(is_asked, leaves + first, 0)
     wanted = np.zeros(int(np.sum(n_leaves)), dtype=bool)
-    wanted[number[asked]] = True
+    wanted[number[is_asked]] = True
     place = np.cumsum(wanted) - 1  # of a leaf among the wanted ones
     leaf = np.flatnonzero(wanted)
     tree = np.searchsorted(first, leaf, side="right") - 1
@@ -70,10 +70,10 @@ def mean_over_trees(
     answers = np.concatenate(parts)
     total, count = np.zeros((n, *answers.shape[1:])), np.zeros((n, *answers.shape[1:]))
     for t in range(n_trees):
-        rows = np.flatnonzero(asked[:, t])
-        own = answers[place[number[rows, t]]]
-        count[rows] += ~np.isnan(own)
-        total[rows] += np.nan_to_num(own, copy=False)
+        rows = np.flatnonzero(is_asked[:, t])
+        answer = answers[place[number[rows, t]]]
+        count[rows] += ~np.isnan(answer)
+        total[rows] += np.nan_to_num(answer, copy=False)
     return _divided(total, count)
 
 
@@ -86,9 +86,9 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
     for t in range(leaves.shape[1]):
         alone = np.full_like(leaves, -1)
         alone[:, t] = leaves[:, t]
-        own = ask(alone)
-        count += ~np.isnan(own)
-        total += np.nan_to_num(own, copy=False)
+        answer = ask(alone)
+        count += ~np.isnan(answer)
+        total += np.nan_to_num(answer, copy=False)
     return _divided(total, count)
 
 
@@ -111,8 +111,8 @@ def pairs(
         if not by_count:
             order = order[np.lexsort((columns[order], row[order]))]
         columns, counts = columns[order], counts[order]
-    found = list(zip(columns.tolist(), counts.tolist(), strict=True))
-    return [found[begin:end] for begin, end in pairwise(indptr.tolist())]
+    entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
+    return [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
 
 
 def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leaves:
@@ -123,5 +123,5 @@ def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leav
 
 
 def _divided(total: Array, count: Array) -> Array:
-    found: Array = np.full(total.shape, np.nan)
-    return np.divide(total, count, where=count > 0, out=found)
+    result: Array = np.full(total.shape, np.nan)
+    return np.divide(total, count, where=count > 0, out=result)

@@ -10,20 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._utils.checks import alternatives
+from hdiforest._utils.checks import check_choice
 from hdiforest._utils.typing import Interpolation
 from hdiforest._utils.warnings import callers_level
 
 INTEGERS = (int, np.integer)
-
-
 NUMBERS = (int, float, np.integer, np.floating)
-
-
 INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
 
 
-def asked_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
+def quantile_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
     """Return levels in [0, 1]; None: the mean.
 
     Raises
@@ -41,47 +37,10 @@ def asked_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
 
 
 def interpolation_name(interpolation: Any) -> Any:
-    """Return the name of an interpolation, which may come as bytes.
-
-    Raises
-    ------
-    ValueError
-        If there is no such interpolation.
-    """
-    return one_of(
-        interpolation.decode() if isinstance(interpolation, bytes) else interpolation,
-        "interpolation",
-        INTERPOLATIONS,
-    )
-
-
-def one_of(given: Any, name: str, known: Iterable[str]) -> Any:
-    """Return an argument that must be one of some words.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    known = tuple(known)
-    if given not in known:
-        raise ValueError(f"{name} must be {alternatives(map(repr, known))}, got {given!r}")
-    return given
-
-
-def positive_or_none(given: Any, name: str) -> int | None:
-    """Return an argument that must be a positive integer or None.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if given is None:
-        return None
-    if isinstance(given, INTEGERS) and given > 0:
-        return int(given)
-    raise ValueError(f"{name} must be a positive integer or None, got {given!r}")
+    """Return the name of an interpolation, which may come as bytes, or raise ValueError."""
+    name = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
+    check_choice("interpolation", name, INTERPOLATIONS)
+    return name
 
 
 def checked_points(y: ArrayLike, n: int, n_outputs: int) -> NDArray[np.float64]:
@@ -99,7 +58,7 @@ def checked_points(y: ArrayLike, n: int, n_outputs: int) -> NDArray[np.float64]:
     return points.reshape(wanted)
 
 
-def trees_out_of_bag(
+def out_of_bag_mask(
     rows: TrainingRows, duplicates: Iterable[Sequence[int]] | None
 ) -> NDArray[np.bool_]:
     """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
@@ -114,15 +73,15 @@ def trees_out_of_bag(
             "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
             "so fit it with bootstrap=True"
         )
-    found: NDArray[np.bool_] = rows.bags.matrix() == 0
-    found[~rows.has_weight] = True
+    mask: NDArray[np.bool_] = rows.bags.matrix() == 0
+    mask[~rows.has_weight] = True
     for group in duplicates or ():
-        alike = _positions(group, "duplicates", 0, len(found))
-        found[alike] = found[alike].all(axis=0)
-    return found
+        alike = _positions(group, "duplicates", 0, len(mask))
+        mask[alike] = mask[alike].all(axis=0)
+    return mask
 
 
-def trees_to_ask(
+def tree_mask(
     rows: TrainingRows,
     n: int,
     indices: ArrayLike | None,
@@ -135,39 +94,39 @@ def trees_to_ask(
     Raises
     ------
     ValueError
-        As `trees_out_of_bag`, or if `indices` does not name n rows.
+        As `out_of_bag_mask`, or if `indices` does not name n rows.
     """
-    asked = trees_out_of_bag(rows, duplicates)
+    mask = out_of_bag_mask(rows, duplicates)
     if indices is None:
-        if n != len(asked):
+        if n != len(mask):
             raise ValueError(
-                f"X must have the {len(asked)} rows of the fit if oob_score=True comes without "
+                f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
                 f"indices, got {n} rows"
             )
     else:
-        position = _positions(indices, "indices", -1, len(asked))
+        position = _positions(indices, "indices", -1, len(mask))
         if position.shape != (n,):
             raise ValueError(
                 f"indices must name a training row for each of the {n} rows of X, got shape "
                 f"{position.shape}"
             )
-        asked = asked[position] | (position == -1)[:, None]
-    if not asked.any(axis=1).all():
+        mask = mask[position] | (position == -1)[:, None]
+    if not mask.any(axis=1).all():
         warnings.warn(
             "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
             "trees.",
             stacklevel=callers_level(),
         )
-    return asked
+    return mask
 
 
-def _positions(given: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
+def _positions(rows: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
     """Return row numbers, which may be whole numbers of any type, after checking them."""
-    numbers = np.asarray(given)
+    numbers = np.asarray(rows)
     if numbers.size == 0:
         return numbers.astype(np.intp)
     if numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any():
-        raise ValueError(f"{name} must hold whole numbers, got {given!r}")
+        raise ValueError(f"{name} must hold whole numbers, got {rows!r}")
     if numbers.min() < lowest or numbers.max() >= n:
         outside = numbers[(numbers < lowest) | (numbers >= n)][0]
         raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside}")

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
-from numpy.random import RandomState
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from hdiforest.adapters.quantile_forest._queries import QuantileForest, Quantiles
+from hdiforest.adapters.quantile_forest._queries import QuantileForest
 
-Criterion = Literal["squared_error", "absolute_error", "friedman_mse", "poisson"]
+Function = TypeVar("Function")
+
+
+def with_defaults(function: Function, **defaults: Any) -> Function:
+    """Return a copy of a function with other defaults of keyword-only arguments.
+
+    scikit-learn reads the parameters of an estimator from the signature of its constructor.
+    """
+    old = cast("FunctionType", function)
+    new = FunctionType(
+        old.__code__, old.__globals__, old.__name__, old.__defaults__, old.__closure__
+    )
+    new.__kwdefaults__ = {**(old.__kwdefaults__ or {}), **defaults}
+    new.__annotations__ = dict(old.__annotations__)
+    return cast("Function", new)
 
 
 class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
@@ -73,53 +86,6 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        default_quantiles: Quantiles = 0.5,
-        max_samples_leaf: float | None = 1,
-        criterion: Criterion = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | Literal["sqrt", "log2"] | None = 1.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        max_samples: float | None = None,
-        bootstrap: bool = True,
-        oob_score: bool | Callable[..., float] = False,
-        n_jobs: int | None = None,
-        random_state: int | RandomState | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        monotonic_cst: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            ccp_alpha=ccp_alpha,
-            max_samples=max_samples,
-            bootstrap=bootstrap,
-            oob_score=oob_score,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            monotonic_cst=monotonic_cst,
-        )
-        self.default_quantiles = default_quantiles
-        self.max_samples_leaf = max_samples_leaf
-
 
 class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     """Extremely randomised trees that predict quantiles and shortest intervals.
@@ -130,24 +96,16 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    default_quantiles : float, list of floats or "mean", default=0.5
-        What `predict` returns if it is not told.
-    max_samples_leaf : int, float or None, default=1
-        How many samples of a leaf are kept, chosen at random: a number, a share of the training
-        rows, or None for all. A sample is a draw of a row by a tree.
+    n_estimators, default_quantiles, max_samples_leaf : optional
+        As in `RandomForestQuantileRegressor`.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
         As in `sklearn.ensemble.ExtraTreesRegressor`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, max_samples : optional
         As in `sklearn.ensemble.ExtraTreesRegressor`.
     bootstrap : bool, default=False
         Whether trees draw their rows. Out-of-bag answers need it.
-    oob_score, n_jobs, random_state, verbose, warm_start : optional
-        As in `sklearn.ensemble.ExtraTreesRegressor`. Answers use `n_jobs` threads, and do not
-        depend on it.
-    monotonic_cst : (n_features,) array of -1, 0 and 1, default=None
-        As in `sklearn.ensemble.ExtraTreesRegressor`; needs ``max_samples_leaf=1``.
+    oob_score, n_jobs, random_state, verbose, warm_start, monotonic_cst : optional
+        As in `RandomForestQuantileRegressor`.
 
     Attributes
     ----------
@@ -163,10 +121,7 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
 
     Notes
     -----
-    The forest grown is scikit-learn's with the same parameters, and quantile-forest's. With
-    ``max_samples_leaf=None`` its answers are quantile-forest's too; otherwise other samples of a
-    leaf may be kept, as they are drawn by other random numbers. Missing values are accepted where
-    scikit-learn's forest accepts them.
+    As of `RandomForestQuantileRegressor`.
 
     Examples
     --------
@@ -181,49 +136,4 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        default_quantiles: Quantiles = 0.5,
-        max_samples_leaf: float | None = 1,
-        criterion: Criterion = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | Literal["sqrt", "log2"] | None = 1.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        max_samples: float | None = None,
-        bootstrap: bool = False,
-        oob_score: bool | Callable[..., float] = False,
-        n_jobs: int | None = None,
-        random_state: int | RandomState | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        monotonic_cst: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            ccp_alpha=ccp_alpha,
-            max_samples=max_samples,
-            bootstrap=bootstrap,
-            oob_score=oob_score,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            monotonic_cst=monotonic_cst,
-        )
-        self.default_quantiles = default_quantiles
-        self.max_samples_leaf = max_samples_leaf
+    __init__ = with_defaults(QuantileForest.__init__, bootstrap=False)

@@ -20,7 +20,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest.adapters.quantile_forest._answers import Source
-from hdiforest.adapters.quantile_forest._checks import asked_levels, trees_to_ask
+from hdiforest.adapters.quantile_forest._checks import quantile_levels, tree_mask
 from hdiforest.adapters.quantile_forest._leaf_samples import LeafSamples, leaf_limit
 from hdiforest.serving._pickling import State, index_from_state, index_state
 
@@ -68,7 +68,7 @@ class SampledForest(ForestRegressor):
             If an argument or parameter is out of range, or ``monotonic_cst`` is given and leaves
             may keep more than one sample.
         """
-        asked_levels(self.default_quantiles, "default_quantiles")
+        quantile_levels(self.default_quantiles, "default_quantiles")
         limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
         if self.monotonic_cst is not None and limit != 1:
             raise ValueError(
@@ -98,8 +98,8 @@ class SampledForest(ForestRegressor):
         if self.monotonic_cst is not None:
             nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
             bounds = [
-                leaf_bounds(tree.tree_, self.monotonic_cst, own)
-                for tree, own in zip(self.estimators_, nodes, strict=True)
+                leaf_bounds(tree.tree_, self.monotonic_cst, leaves)
+                for tree, leaves in zip(self.estimators_, nodes, strict=True)
             ]
         seeds = [tree.random_state for tree in self.estimators_]
         rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
@@ -122,20 +122,20 @@ class SampledForest(ForestRegressor):
         """
         samples, n_threads = self._samples, self._n_threads()
         rows = self._validate_X_predict(X)
-        asked = None
+        mask = None
         if oob_score:
-            asked = trees_to_ask(samples.rows, rows.shape[0], indices, duplicates)
+            mask = tree_mask(samples.rows, rows.shape[0], indices, duplicates)
         scorer = Scorer(samples.forest, index)
 
         def blocks() -> Iterator[tuple[slice, Source, NDArray[Any]]]:
             widest = max(samples.forest.n_trees, samples.forest.n_features)
             for part, block in frame_of(rows).blocks(max(1, BLOCK_IDS // widest)):
                 dense = block.native.toarray() if issparse(rows) else block.native
-                if asked is None and not by_leaf:
+                if mask is None and not by_leaf:
                     yield part, scorer, dense
                     continue
                 leaves = samples.forest.leaves(dense, n_threads=n_threads)
-                yield part, index, leaves if asked is None else np.where(asked[part], leaves, -1)
+                yield part, index, leaves if mask is None else np.where(mask[part], leaves, -1)
 
         return blocks()
 

@@ -71,17 +71,17 @@ class LeafSamples:
             y = np.arange(len(y), dtype=np.float64)
         elif self.bounds is not None:
             return clipped_index(
-                self.forest, y, self.kept(n_threads), self.bounds, n_threads, pooled=True
+                self.forest, y, self.limited_counts(n_threads), self.bounds, n_threads, pooled=True
             )
 
         def blocks() -> Iterator[tuple[NDArray[np.int32], Counts]]:
-            return ((block.leaves, counts) for block, counts in self.kept(n_threads))
+            return ((block.leaves, counts) for block, counts in self.limited_counts(n_threads))
 
         return LeafIndex.from_blocks(
             blocks, y, self.forest.n_leaves, pooled=weighing == "samples", n_threads=n_threads
         )
 
-    def kept(self, n_threads: int) -> Iterator[tuple[TreeBlock, Counts]]:
+    def limited_counts(self, n_threads: int) -> Iterator[tuple[TreeBlock, Counts]]:
         """Yield some trees at a time, and how often their leaves keep each row, (n, k).
 
         The same at every call.
@@ -90,14 +90,16 @@ class LeafSamples:
             counts = self.rows.drawn(block)
             if self.limit is not None:
                 seeds = self.seeds[block.first :]
-                counts = _limited(block.leaves, counts, self.limit, seeds)
+                counts = _limit_counts(block.leaves, counts, self.limit, seeds)
             yield block, counts
 
 
-def _limited(leaves: NDArray[np.int32], counts: Counts, limit: int, seeds: list[int]) -> Counts:
+def _limit_counts(
+    leaves: NDArray[np.int32], counts: Counts, limit: int, seeds: list[int]
+) -> Counts:
     """Choose at random which samples of each leaf are kept, as many as the limit allows."""
     n = len(leaves)
-    kept = np.empty_like(counts)
+    limited = np.empty_like(counts)
     for k in range(counts.shape[1]):
         samples = np.repeat(np.arange(n), counts[:, k])
         np.random.default_rng(seeds[k]).shuffle(samples)
@@ -106,5 +108,5 @@ def _limited(leaves: NDArray[np.int32], counts: Counts, limit: int, seeds: list[
         leaf = leaf[order]
         begins = np.flatnonzero(np.diff(leaf, prepend=-1))  # of each leaf
         place = np.arange(len(leaf)) - np.repeat(begins, np.diff(begins, append=len(leaf)))
-        kept[:, k] = np.bincount(samples[order[place < limit]], minlength=n)
-    return kept
+        limited[:, k] = np.bincount(samples[order[place < limit]], minlength=n)
+    return limited

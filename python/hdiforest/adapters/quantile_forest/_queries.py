@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples
 
 from hdiforest._estimators.rows import concatenated
+from hdiforest._utils.checks import check_choice, check_whole_number
 from hdiforest._utils.typing import Array, Interpolation, Kind
 from hdiforest.adapters.quantile_forest._answers import (
     KINDS,
@@ -24,15 +26,14 @@ from hdiforest.adapters.quantile_forest._answers import (
     ranks,
 )
 from hdiforest.adapters.quantile_forest._checks import (
-    asked_levels,
     checked_points,
     interpolation_name,
-    one_of,
-    positive_or_none,
+    quantile_levels,
 )
 from hdiforest.adapters.quantile_forest._forest import Duplicates, SampledForest
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
+Criterion = Literal["squared_error", "absolute_error", "friedman_mse", "poisson"]
 
 
 class QuantileForest(SampledForest):
@@ -40,6 +41,53 @@ class QuantileForest(SampledForest):
 
     Stands before a forest of scikit-learn among the bases of a class.
     """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        default_quantiles: Quantiles = 0.5,
+        max_samples_leaf: float | None = 1,
+        criterion: Criterion = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | Literal["sqrt", "log2"] | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        max_samples: float | None = None,
+        bootstrap: bool = True,
+        oob_score: bool | Callable[..., float] = False,
+        n_jobs: int | None = None,
+        random_state: int | RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        monotonic_cst: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            criterion=criterion,
+            max_depth=max_depth,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
+            max_features=max_features,
+            max_leaf_nodes=max_leaf_nodes,
+            min_impurity_decrease=min_impurity_decrease,
+            ccp_alpha=ccp_alpha,
+            max_samples=max_samples,
+            bootstrap=bootstrap,
+            oob_score=oob_score,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            warm_start=warm_start,
+            monotonic_cst=monotonic_cst,
+        )
+        self.default_quantiles = default_quantiles
+        self.max_samples_leaf = max_samples_leaf
 
     def predict(
         self,
@@ -92,8 +140,7 @@ class QuantileForest(SampledForest):
             If an argument is out of range or of the wrong shape.
         """
         samples = self._require_fitted()
-        given = self.default_quantiles if quantiles is None else quantiles
-        levels = asked_levels(given)
+        levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
         method = interpolation_name(interpolation)
         n_threads = self._n_threads()
         index = samples.index(
@@ -135,13 +182,7 @@ class QuantileForest(SampledForest):
         kind : {"hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, default="hdi"
             "hdi" is the shortest interval between two targets; see `HDIForestRegressor` for the
             others.
-        weighted_leaves : bool, default=False
-            As in `predict`.
-        oob_score : bool, default=False
-            As in `predict`.
-        indices : (n,) int array, optional
-            As in `predict`.
-        duplicates : list of lists of int, optional
+        weighted_leaves, oob_score, indices, duplicates : optional
             As in `predict`.
 
         Returns
@@ -151,10 +192,8 @@ class QuantileForest(SampledForest):
 
         Raises
         ------
-        NotFittedError
-            If the forest is not fitted.
-        ValueError
-            If an argument is out of range or of the wrong shape.
+        NotFittedError, ValueError
+            As `predict`.
 
         Notes
         -----
@@ -196,11 +235,7 @@ class QuantileForest(SampledForest):
         aggregate_leaves_first : bool, default=True
             Whether the samples of all leaves are pooled. False gives the mean over trees of the
             ranks in each leaf.
-        oob_score : bool, default=False
-            As in `predict`.
-        indices : (n,) int array, optional
-            As in `predict`.
-        duplicates : list of lists of int, optional
+        oob_score, indices, duplicates : optional
             As in `predict`.
 
         Returns
@@ -210,23 +245,21 @@ class QuantileForest(SampledForest):
 
         Raises
         ------
-        NotFittedError
-            If the forest is not fitted.
-        ValueError
-            If an argument is out of range or of the wrong shape.
+        NotFittedError, ValueError
+            As `predict`.
         """
         samples = self._require_fitted()
-        one_of(kind, "kind", KINDS)
+        check_choice("kind", kind, KINDS)
         points = checked_points(y, _num_samples(X), self.n_outputs_)
         n_threads = self._n_threads()
         index = samples.index("samples", n_threads)
 
         def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
-            own = points[part]
+            targets = points[part]
             if aggregate_leaves_first:
-                return ranks(source, rows, own, kind, n_threads)
-            ask = partial(ranks, index, y=own, kind=kind, n_threads=n_threads)
-            return mean_rank_over_trees(ask, rows, own)
+                return ranks(source, rows, targets, kind, n_threads)
+            ask = partial(ranks, index, y=targets, kind=kind, n_threads=n_threads)
+            return mean_rank_over_trees(ask, rows, targets)
 
         by_leaf = not aggregate_leaves_first
         blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=by_leaf)
@@ -254,11 +287,7 @@ class QuantileForest(SampledForest):
             all.
         return_sorted : bool, default=True
             Whether those of a row stand by count, the highest first; else by their number.
-        oob_score : bool, default=False
-            As in `predict`.
-        indices : (n,) int array, optional
-            As in `predict`.
-        duplicates : list of lists of int, optional
+        oob_score, indices, duplicates : optional
             As in `predict`.
 
         Returns
@@ -268,18 +297,19 @@ class QuantileForest(SampledForest):
 
         Raises
         ------
-        NotFittedError
-            If the forest is not fitted.
-        ValueError
-            If an argument is out of range or of the wrong shape.
+        NotFittedError, ValueError
+            As `predict`.
         """
         samples = self._require_fitted()
-        most = positive_or_none(max_proximities, "max_proximities")
+        if max_proximities is not None:
+            check_whole_number("max_proximities", max_proximities)
         n_threads = self._n_threads()
         index = samples.index("rows", n_threads)
         blocks = self._blocks(X, index, oob_score, indices, duplicates)
-        found = (source.proximities(rows, n_threads=n_threads) for _, source, rows in blocks)
-        return list(chain.from_iterable(pairs(csr, most, return_sorted) for csr in found))
+        counts = (source.proximities(rows, n_threads=n_threads) for _, source, rows in blocks)
+        return list(
+            chain.from_iterable(pairs(csr, max_proximities, return_sorted) for csr in counts)
+        )
 
     def score(
         self,
@@ -308,16 +338,14 @@ class QuantileForest(SampledForest):
 
         Raises
         ------
-        NotFittedError
-            If the forest is not fitted.
-        ValueError
-            If an argument is out of range or of the wrong shape.
+        NotFittedError, ValueError
+            As `predict`.
         """
-        levels = asked_levels(quantiles)
+        levels = quantile_levels(quantiles)
         if levels is not None and len(levels) != 1:
             raise ValueError(f"quantiles must be one level for a score, got {quantiles!r}")
         predicted = self.predict(X, "mean" if levels is None else levels)
-        found: float = r2_score(
+        score: float = r2_score(
             y, predicted, sample_weight=sample_weight, multioutput="variance_weighted"
         )
-        return found
+        return score

@@ -9,14 +9,14 @@ import warnings
 import numpy as np
 
 from hdiforest.adapters import quantile_forest
-from hdiforest.adapters.quantile_forest._checks import trees_out_of_bag, trees_to_ask
+from hdiforest.adapters.quantile_forest._checks import out_of_bag_mask, tree_mask
 from hdiforest.adapters.quantile_forest._leaf_samples import leaf_limit
 
 
 class Internals:
     def _oob_samples(self, X, indices=None, duplicates=None):
         """Leaves of rows in all trees, and which trees did not draw the row."""
-        asked = trees_to_ask(self._samples.rows, len(X), indices, duplicates)
+        asked = tree_mask(self._samples.rows, len(X), indices, duplicates)
         return self.apply(X), asked
 
     def _get_unsampled_indices(self, estimator, duplicates=None):
@@ -24,7 +24,7 @@ class Internals:
         if not self.bootstrap:
             warnings.warn("without bootstrap every row is in every bag", stacklevel=2)
             return np.empty(0, dtype=np.intp)
-        left_out = trees_out_of_bag(self._samples.rows, duplicates)
+        left_out = out_of_bag_mask(self._samples.rows, duplicates)
         return np.flatnonzero(left_out[:, self.estimators_.index(estimator)])
 
     def _get_y_train_leaves(self, X, y):
@@ -32,7 +32,7 @@ class Internals:
         leaf_limit(self.max_samples_leaf, len(X))
         forest, tables = self._samples.forest, []
         nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-        for block, counts in self._samples.kept(n_threads=1):
+        for block, counts in self._samples.limited_counts(n_threads=1):
             for leaves, kept in zip(block.leaves.T, counts.T, strict=True):
                 rows = np.repeat(np.arange(len(kept)), kept)
                 rows = rows[np.argsort(leaves[rows], kind="stable")]
