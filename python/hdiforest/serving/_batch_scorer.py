@@ -20,7 +20,7 @@ from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_i
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
-from hdiforest._tables.names import ENDS, interval_names, require_distinct
+from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import alternatives, check_flag, shares
 from hdiforest.serving import _model_file as model_file
@@ -58,23 +58,25 @@ def results_schema(keep: Sequence[str], types: Mapping[str, Any], results: Seque
     return pa.schema([*kept, *(pa.field(name, pa.float64()) for name in results)])
 
 
-def empty_frame(schema: Any) -> Any:
-    """Return a pandas.DataFrame without rows."""
-    return schema.empty_table().to_pandas()
-
-
-def spark_ddl(schema: Any) -> str:
-    """Return a pyarrow.Schema as Spark's DDL.
-
-    Raises
-    ------
-    ValueError
-        If Spark has no type for a column.
-    """
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in schema)
+# Names of types in Spark by those in pyarrow.
+_SPARK_TYPES = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "large_string": "STRING",
+    "binary": "BINARY",
+    "large_binary": "BINARY",
+    "date32[day]": "DATE",
+}
 
 
 def _spark_type(field: Any) -> str:
+    """Return the type of a column in Spark's DDL; ValueError if it has none."""
     from pyarrow import types
 
     kind = field.type
@@ -82,25 +84,11 @@ def _spark_type(field: Any) -> str:
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     if types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
-    for test, name in (
-        (types.is_boolean, "BOOLEAN"),
-        (types.is_int8, "TINYINT"),
-        (types.is_int16, "SMALLINT"),
-        (types.is_int32, "INT"),
-        (types.is_int64, "BIGINT"),
-        (types.is_float32, "FLOAT"),
-        (types.is_float64, "DOUBLE"),
-        (types.is_string, "STRING"),
-        (types.is_large_string, "STRING"),
-        (types.is_binary, "BINARY"),
-        (types.is_large_binary, "BINARY"),
-        (types.is_date32, "DATE"),
-    ):
-        if test(kind):
-            return name
-    raise ValueError(
-        f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
-    )
+    if str(kind) not in _SPARK_TYPES:
+        raise ValueError(
+            f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
+        )
+    return _SPARK_TYPES[str(kind)]
 
 
 class _Identity(NamedTuple):
@@ -193,8 +181,9 @@ class BatchScorer:
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.
-    n_threads : int, default=1
-        Threads for one batch. Results do not depend on it.
+    n_jobs : int or None, default=1
+        Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
+        processors of the process that scores. Results do not depend on it.
     mapped : bool, default=True
         Whether to map the file. If not, a copy of it is read into memory and checked whole, and
         nothing that happens to the file later matters to this scorer in this process.
@@ -254,20 +243,23 @@ class BatchScorer:
         *,
         kind: AnyKind | None = None,
         keep: Sequence[str] | Mapping[str, Any] = (),
-        n_threads: int = 1,
+        n_jobs: int | None = 1,
         mapped: bool = True,
     ) -> None:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None and kind not in ENDS:
             raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
-        if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-            raise ValueError(f"n_threads must be a whole number from 1 on, got {n_threads!r}")
+        is_whole = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
+        if n_jobs is not None and (not is_whole or n_jobs == 0):
+            raise ValueError(f"n_jobs must be a whole number but 0, or None, got {n_jobs!r}")
         check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
-        self.n_threads, self.mapped = n_threads, mapped
+        self.n_jobs, self.mapped = n_jobs, mapped
         model = opened(self.path, mapped=mapped)
-        self.kind, self.coverage = _checked(self.path, model.fitted, kind, coverage, n_threads)
+        self.kind, self.coverage = _checked(
+            self.path, model.fitted, kind, coverage, self._n_threads
+        )
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
@@ -282,8 +274,9 @@ class BatchScorer:
 
     def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
         keep = self._types if self._types else self.keep
-        given = self.path, self.coverage, self.kind, keep, self.n_threads, self.digest, self.mapped
-        return _restored, given
+        return _restored, (
+            *(self.path, self.coverage, self.kind, keep, self.n_jobs, self.digest, self.mapped),
+        )
 
     def __repr__(self) -> str:
         keep = f", keep={list(self.keep)}" if self.keep else ""
@@ -357,12 +350,14 @@ class BatchScorer:
     @property
     def ddl(self) -> str:
         """What comes out, as Spark writes it, such as ``prediction DOUBLE``; see `schema`."""
-        return spark_ddl(self.schema)
+        return ", ".join(
+            f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in self.schema
+        )
 
     @property
     def meta(self) -> Any:
         """What comes out, as a pandas.DataFrame without rows; see `schema`."""
-        return empty_frame(self.schema)
+        return self.schema.empty_table().to_pandas()
 
     @property
     def model(self) -> Opened:
@@ -438,27 +433,25 @@ class BatchScorer:
             By the names of `results`.
         """
         fitted = self.model.fitted
-        mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
+        mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self._n_threads())
         ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]
         columns = map(np.ascontiguousarray, (mean, *ends))
         return dict(zip(self.results, columns, strict=True))
+
+    def _n_threads(self) -> int:
+        if self.n_jobs == 1:
+            return 1
+        from hdiforest._utils.threads import thread_count  # which loads joblib
+
+        return thread_count(self.n_jobs)
 
     @property
     def _ends(self) -> tuple[tuple[str, int], ...]:
         return ENDS[self.kind]
 
     def _require(self, batch: Table) -> None:
-        counts = Counter(batch.names)
-        features = self.features or ()
-        missing = [f"'{name}'" for name in (*features, *self.keep) if name not in counts]
-        repeated = [name for name in (*features, *self.keep) if counts[name] > 1]
-        if missing:
-            raise ValueError(
-                f"the batch has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}, "
-                f"which {self} needs; it has {', '.join(batch.names[:12]) or 'none'}"
-            )
-        if repeated:
-            raise ValueError(f"the batch has {counts[repeated[0]]} columns '{repeated[0]}'")
+        needed = [*(self.features or ()), *self.keep]
+        require_columns("the batch", batch.names, needed, f", which {self} needs")
 
     def _features_of(self, batch: Table) -> list[str]:
         features = self.features
@@ -479,7 +472,7 @@ def _restored(
     coverage: Sequence[float],
     kind: AnyKind,
     keep: Sequence[str] | Mapping[str, Any],
-    n_threads: int,
+    n_jobs: int | None,
     digest: str,
     mapped: bool = True,
 ) -> BatchScorer:
@@ -487,7 +480,7 @@ def _restored(
     scorer = BatchScorer.__new__(BatchScorer)
     scorer.path, scorer.coverage, scorer.kind = path, list(coverage), kind
     scorer.keep, scorer._types = tuple(keep), dict(keep) if isinstance(keep, Mapping) else {}
-    scorer.n_threads, scorer.digest, scorer.mapped = n_threads, digest, mapped
+    scorer.n_jobs, scorer.digest, scorer.mapped = n_jobs, digest, mapped
     scorer._start()
     return scorer
 
@@ -497,7 +490,7 @@ def _checked(
     fitted: FittedForest,
     kind: AnyKind | None,
     coverage: float | Sequence[float] | None,
-    n_threads: int,
+    n_threads: Callable[[], int],
 ) -> tuple[AnyKind, list[float]]:
     """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
     if fitted.n_outputs != 1:
@@ -510,6 +503,6 @@ def _checked(
         if not levels:
             raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
     try:
-        return chosen_kind_and_levels(fitted, kind, levels, lambda: n_threads)
+        return chosen_kind_and_levels(fitted, kind, levels, n_threads)
     except ValueError as error:
         raise ValueError(f"{error} (model {path})") from None
