@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.checks import alternatives, check_flag, shares
-from hdiforest.serving import _model_file as model_file
+from hdiforest._utils.checks import alternatives, check_flag
+
+if TYPE_CHECKING:
+    from hdiforest._model.predict import AnyKind
+    from hdiforest.serving._open_model import OpenModel
+
+
+def _open(path: str, mapped: bool, digest: str | None = None) -> OpenModel:
+    # The code of models is loaded with the first one.
+    from hdiforest.serving._open_model import open_model
+
+    return open_model(path, mapped=mapped, digest=digest)
 
 
 def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,76 +93,6 @@ def _spark_type(field: Any) -> str:
             f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
         )
     return _SPARK_TYPES[str(kind)]
-
-
-class _Identity(NamedTuple):
-    """What changes when a file is replaced or written to."""
-
-    n_bytes: int
-    changed: int  # in nanoseconds
-    device: int
-    inode: int
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A model, the digest of its file, and what the file was like when it was read."""
-
-    fitted: FittedForest
-    digest: str  # SHA-256 that stands for everything in the file
-    identity: _Identity
-
-
-# By absolute path. A copy is freed with the last scorer that holds it.
-_mapped: dict[str, Opened] = {}
-
-
-_copies: WeakValueDictionary[str, Opened] = WeakValueDictionary()
-
-
-_lock = threading.Lock()
-
-
-def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Opened:
-    """Return the model at `path`; it is read once, and again if the file has changed.
-
-    If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
-    is returned whatever the file is now, as long as something else holds it.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not a model, is damaged, or comes from a newer version.
-    """
-    path = os.path.abspath(path)
-    held: MutableMapping[str, Opened] = _mapped if mapped else _copies
-    known = held.get(path)
-    if known is not None and not mapped and known.digest == digest:
-        return known
-    identity = _identity(path)
-    if known is not None and known.identity == identity:
-        return known
-    with _lock:
-        known = held.get(path)  # another thread may have read it
-        if known is not None and known.identity == identity:
-            return known
-        held.pop(path, None)
-        loaded = model_file.load(Path(path), mapped=mapped)
-        model = Opened(loaded.content, loaded.digest, identity)
-        if _identity(path) != identity:
-            raise ValueError(f"{path} was replaced while it was read")
-        held[path] = model
-        return model
-
-
-def _identity(path: str) -> _Identity:
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"there is no model file {path}") from None
-    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
 
 
 class BatchScorer:
@@ -234,7 +168,7 @@ class BatchScorer:
     ['prediction', 'lower_0.9', 'upper_0.9']
     """
 
-    _copy: Opened | None = None  # of a model that is not mapped
+    _copy: OpenModel | None = None  # of a model that is not mapped
 
     def __init__(
         self,
@@ -256,10 +190,11 @@ class BatchScorer:
         check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
         self.n_jobs, self.mapped = n_jobs, mapped
-        model = opened(self.path, mapped=mapped)
-        self.kind, self.coverage = _checked(
-            self.path, model.fitted, kind, coverage, self._n_threads
-        )
+        model = _open(self.path, mapped)
+        try:
+            self.kind, self.coverage = model.kind_and_levels(kind, coverage, self._n_threads)
+        except ValueError as error:
+            raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
@@ -360,7 +295,7 @@ class BatchScorer:
         return self.schema.empty_table().to_pandas()
 
     @property
-    def model(self) -> Opened:
+    def model(self) -> OpenModel:
         """The model in this process, opened if it is not yet.
 
         Raises
@@ -372,7 +307,7 @@ class BatchScorer:
         if self._copy is not None:
             return self._copy
         try:
-            model = opened(self.path, mapped=self.mapped, digest=self.digest)
+            model = _open(self.path, self.mapped, self.digest)
         except (OSError, ValueError) as error:
             raise type(error)(f"{error} (on host {platform.node()})") from None
         if model.digest != self.digest:
@@ -432,8 +367,9 @@ class BatchScorer:
         dict of (n,) float64 arrays
             By the names of `results`.
         """
-        fitted = self.model.fitted
-        mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self._n_threads())
+        mean, intervals = self.model.mean_and_intervals(
+            X, self.coverage, self.kind, self._n_threads()
+        )
         ends = [intervals[:, end, j] for j in range(len(self.coverage)) for _, end in self._ends]
         columns = map(np.ascontiguousarray, (mean, *ends))
         return dict(zip(self.results, columns, strict=True))
@@ -483,26 +419,3 @@ def _restored(
     scorer.n_jobs, scorer.digest, scorer.mapped = n_jobs, digest, mapped
     scorer._start()
     return scorer
-
-
-def _checked(
-    path: str,
-    fitted: FittedForest,
-    kind: AnyKind | None,
-    coverage: float | Sequence[float] | None,
-    n_threads: Callable[[], int],
-) -> tuple[AnyKind, list[float]]:
-    """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
-    if fitted.n_outputs != 1:
-        raise ValueError(
-            f"the model has {fitted.n_outputs} targets; tables are scored for one (model {path})"
-        )
-    levels = None
-    if coverage is not None:
-        levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
-        if not levels:
-            raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
-    try:
-        return chosen_kind_and_levels(fitted, kind, levels, n_threads)
-    except ValueError as error:
-        raise ValueError(f"{error} (model {path})") from None
