@@ -69,7 +69,13 @@ def checked_blocks(
     n: int | None
     blocks: Iterable[Block]
     if model._steps is None and fitted.coding is None:
-        rows = X if is_plain(X, model, fitted) else _validated_rows(model, X, fitted)
+        rows = (
+            X
+            if is_plain(X, model, fitted)
+            else _validated(
+                model, rows_for_sklearn(X), fitted.allow_nan, reset=False, ensure_min_samples=0
+            )
+        )
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
@@ -78,16 +84,14 @@ def checked_blocks(
         elif fitted.coding is not None:
             frame = frame_of(frame.arrow(fitted.coding.columns))
         n, blocks = frame.n_rows, _encoded_blocks(model, frame, fitted, per_row)
-    seen = TrainingRowsHint(fitted, n if hint else None)
+    # As many rows as those of the fit may be these.
+    seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
     for block in blocks:
-        seen.see(block.rows)
+        if seen is not None:
+            seen.see(block.rows)
         yield block
-    seen.give()
-
-
-def _validated_rows(model: Any, X: Any, fitted: FittedForest) -> Any:
-    options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
-    return _validated(model, rows_for_sklearn(X), allow_nan=fitted.allow_nan, **options)
+    if seen is not None:
+        seen.give()
 
 
 def _encoded_blocks(
@@ -181,9 +185,7 @@ def checked_training_rows(
     X : (n, n_features) float32
     y : (n,) or (n, n_outputs) float64
     """
-    rows, targets = _validated(
-        model, X, y, allow_nan=allow_nan, multi_output=True, y_numeric=True, copy=True
-    )
+    rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
 
 
@@ -239,11 +241,13 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
     )
 
 
-def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
+def _validated(
+    model: Any, X: Any, allow_nan: bool, y: Any = "no_validation", **options: Any
+) -> Any:
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
-        return validate_data(model, X, *y, **options)
+        return validate_data(model, X, y, **options)
     except (TypeError, ValueError) as error:
         columns = frame_of(X).columns()
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)

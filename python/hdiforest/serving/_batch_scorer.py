@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,26 +40,6 @@ def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
                 f"keep must map '{name}' to a type such as pyarrow.int64(), got {kind!r}"
             )
     return dict(keep)
-
-
-def results_schema(keep: Sequence[str], types: Mapping[str, Any], results: Sequence[str]) -> Any:
-    """Return the pyarrow.Schema of kept columns and results.
-
-    Raises
-    ------
-    ValueError
-        If the type of a kept column is not known.
-    """
-    import pyarrow as pa
-
-    for name in keep:
-        if name not in types:
-            raise ValueError(
-                f"the type of the kept column '{name}' is not known before there is a batch; give "
-                f"it, as in keep={{{name!r}: pyarrow.int64()}}"
-            )
-    kept = [pa.field(name, types[name]) for name in keep]
-    return pa.schema([*kept, *(pa.field(name, pa.float64()) for name in results)])
 
 
 # Names of types in Spark by those in pyarrow.
@@ -198,20 +178,18 @@ class BatchScorer:
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
-        self._start()
+        self.counts = RowCounts()
         if not mapped:
             self._copy = model
         require_distinct([*self.keep, *self.results])
 
-    def _start(self) -> None:
-        """Set what pickles do not hold."""
-        self.counts = RowCounts()
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments and the digest; the model is opened when the first batch comes."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("counts", "_copy")}
 
-    def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
-        keep = self._types if self._types else self.keep
-        return _restored, (
-            *(self.path, self.coverage, self.kind, keep, self.n_jobs, self.digest, self.mapped),
-        )
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.counts = RowCounts()
 
     def __repr__(self) -> str:
         keep = f", keep={list(self.keep)}" if self.keep else ""
@@ -280,7 +258,16 @@ class BatchScorer:
     @property
     def schema(self) -> Any:
         """What comes out, as a pyarrow.Schema. ValueError if columns are kept without types."""
-        return results_schema(self.keep, self._types, self.results)
+        import pyarrow as pa
+
+        for name in self.keep:
+            if name not in self._types:
+                raise ValueError(
+                    f"the type of the kept column '{name}' is not known before there is a batch; "
+                    f"give it, as in keep={{{name!r}: pyarrow.int64()}}"
+                )
+        results = dict.fromkeys(self.results, pa.float64())
+        return pa.schema([(name, kind) for name, kind in (self._types | results).items()])
 
     @property
     def ddl(self) -> str:
@@ -401,21 +388,3 @@ class BatchScorer:
                 f"columns in their order; the batch has {len(rest)} that keep does not name"
             )
         return rest
-
-
-def _restored(
-    path: str,
-    coverage: Sequence[float],
-    kind: AnyKind,
-    keep: Sequence[str] | Mapping[str, Any],
-    n_jobs: int | None,
-    digest: str,
-    mapped: bool = True,
-) -> BatchScorer:
-    """Return a scorer that was pickled; its model is opened when the first batch comes."""
-    scorer = BatchScorer.__new__(BatchScorer)
-    scorer.path, scorer.coverage, scorer.kind = path, list(coverage), kind
-    scorer.keep, scorer._types = tuple(keep), dict(keep) if isinstance(keep, Mapping) else {}
-    scorer.n_jobs, scorer.digest, scorer.mapped = n_jobs, digest, mapped
-    scorer._start()
-    return scorer
