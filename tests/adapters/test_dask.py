@@ -135,5 +135,5 @@ def test_refusals_come_with_the_graph(path, model, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="has 2 columns 'a'"):
         predict_interval(model, twice)
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    with pytest.raises(ImportError, match=r"needs Dask: pip install 'hdicore\[dask\]'"):
+    with pytest.raises(ImportError, match=r"needs dask: pip install 'hdicore\[dask\]'"):
         predict_interval(model, rows)

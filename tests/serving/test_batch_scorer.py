@@ -55,9 +55,9 @@ def scorer(folder):
 
 
 @pytest.mark.parametrize("kind", ["calibrated", "hdi", "equal_tailed", "lower", "upper"])
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_numbers_are_the_estimators(folder, kind, n_threads):
-    scorer = BatchScorer(folder / "calibrated.hdi", [0.9, 0.5], kind=kind, n_threads=n_threads)
+@pytest.mark.parametrize("n_jobs", [1, 3, -1, None])
+def test_numbers_are_the_estimators(folder, kind, n_jobs):
+    scorer = BatchScorer(folder / "calibrated.hdi", [0.9, 0.5], kind=kind, n_jobs=n_jobs)
     scored = scorer(ROWS)
     model = HDIForestRegressor.load(folder / "calibrated.hdi")
     expected = model.predict_interval(ROWS[NAMES], [0.9, 0.5], kind=kind)
@@ -312,7 +312,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
         ({"keep": ["prediction"]}, "two columns 'prediction'"),
         ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
         ({"mapped": "no"}, "mapped must be True or False, got 'no'"),
-        ({"n_threads": 0}, "n_threads must be a whole number from 1 on, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number but 0, or None, got 0"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(folder, options, message):

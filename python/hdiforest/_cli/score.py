@@ -26,7 +26,8 @@ from hdiforest._tables.read import TableError, listed
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
-from hdiforest.serving._batch_scorer import BatchScorer, opened
+from hdiforest.serving._batch_scorer import BatchScorer
+from hdiforest.serving._open_model import open_model
 
 KEY = b"hdiforest"
 
@@ -387,7 +388,7 @@ def _inputs(options: Any) -> Inputs:
 
 def _scorer(options: Any, n_threads: int) -> BatchScorer:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
-    model = opened(str(options.model), mapped=False)  # held, so that the scorer gets the same
+    model = open_model(str(options.model), mapped=False)  # held, so that the scorer gets the same
     kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage, lambda: n_threads)
     return BatchScorer(options.model, levels, kind=kind, mapped=False)
 

@@ -29,7 +29,7 @@ class Block(NamedTuple):
     """Some of the rows to score."""
 
     rows: Rows  # checked
-    given: Frame  # the same rows as the steps before the forest read them
+    given: Any  # the same rows before the steps, as these read them
     per_row: tuple[Any, ...]  # other values of the same rows
 
 
@@ -66,31 +66,44 @@ def checked_blocks(
     `per_row`, values for each row to score, are checked to be as many. With `hint` the last block
     is followed by a warning if the rows are those of the fit.
     """
-    frame = _frame_to_encode(model, X, fitted)
+    n: int | None
+    blocks: Iterable[Block]
+    if model._steps is None and fitted.coding is None:
+        rows = (
+            X
+            if is_plain(X, model, fitted)
+            else _validated(
+                model, rows_for_sklearn(X), fitted.allow_nan, reset=False, ensure_min_samples=0
+            )
+        )
+        n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
+    else:
+        frame = frame_of(X)
+        if model._steps is not None:
+            frame = frame.sliceable()
+        elif fitted.coding is not None:
+            frame = frame_of(frame.arrow(fitted.coding.columns))
+        n, blocks = frame.n_rows, _encoded_blocks(model, frame, fitted, per_row)
+    # As many rows as those of the fit may be these.
+    seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
+    for block in blocks:
+        if seen is not None:
+            seen.see(block.rows)
+        yield block
+    if seen is not None:
+        seen.give()
+
+
+def _encoded_blocks(
+    model: Any, frame: Frame, fitted: FittedForest, per_row: ArrayLike | None
+) -> Iterator[Block]:
     n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
-    seen = TrainingRowsHint(fitted, n if hint else None)
-    is_checked = model._steps is None and fitted.coding is None
-    block_rows = n or 1 if is_checked else max(1, BLOCK_CELLS // fitted.n_features)
-    for part, block in frame.blocks(block_rows):
-        rows = block.native if is_checked else _encode(model, block, fitted, part.start or 0)
-        seen.see(rows)
-        yield Block(rows, block, tuple(each[part] for each in values))
-    seen.give()
-
-
-def _frame_to_encode(model: Any, X: Any, fitted: FittedForest) -> Frame:
-    """Return rows that can be cut in blocks; those that are not encoded are checked already."""
-    if model._steps is not None:
-        return frame_of(X).sliceable()
-    if fitted.coding is not None:
-        return frame_of(frame_of(X).arrow(fitted.coding.columns))
-    if is_plain(X, model, fitted):
-        return frame_of(X)
-    options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
-    return frame_of(_validated(model, rows_for_sklearn(X), allow_nan=fitted.allow_nan, **options))
+    for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
+        rows = _encode(model, given, fitted, part.start or 0)
+        yield Block(rows, given, tuple(each[part] for each in values))
 
 
 def _encode(model: Any, block: Frame, fitted: FittedForest, first_row: int) -> Rows:
@@ -169,9 +182,7 @@ def checked_training_rows(
     X : (n, n_features) float32
     y : (n,) or (n, n_outputs) float64
     """
-    rows, targets = _validated(
-        model, X, y, allow_nan=allow_nan, multi_output=True, y_numeric=True, copy=True
-    )
+    rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
 
 
@@ -227,11 +238,13 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
     )
 
 
-def _validated(model: Any, X: Any, *y: Any, allow_nan: bool, **options: Any) -> Any:
+def _validated(
+    model: Any, X: Any, allow_nan: bool, y: Any = "no_validation", **options: Any
+) -> Any:
     finite: bool | str = "allow-nan" if allow_nan else True
     options |= {"dtype": np.float32, "order": "C", "ensure_all_finite": finite}
     try:
-        return validate_data(model, X, *y, **options)
+        return validate_data(model, X, y, **options)
     except (TypeError, ValueError) as error:
         columns = frame_of(X).columns()
         bad = next(((name, cells) for name, cells in columns if not _are_numbers(cells)), None)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import CodingError, is_number
-from hdiforest._utils.checks import alternatives
+from hdiforest._utils.checks import check_choice
 from hdiforest._utils.typing import Array
 
 Output = Literal["numpy", "pandas", "polars", "pyarrow"]
@@ -151,11 +151,11 @@ class Table(Frame):
     @property
     def names(self) -> list[str]:
         """See `Frame.names`."""
-        return list(self.native)
+        return [str(name) for name in getattr(self.native, "columns", self.native)]
 
-    def column(self, position: int) -> NDArray[Any]:
-        """See `Frame.column`."""
-        return np.asarray(self.native[self.names[position]])
+    def columns(self) -> Iterator[tuple[Any, Any]]:
+        """See `Frame.columns`."""
+        yield from self.native.items() if hasattr(self.native, "items") else ()
 
     def numbers(self) -> Any:
         """See `Frame.numbers`."""
@@ -255,13 +255,6 @@ class _Series(Frame):
 
 
 class _Pandas(_Series, Table):
-    @property
-    def names(self) -> list[str]:
-        return [str(name) for name in self.native.columns]
-
-    def columns(self) -> Iterator[tuple[Any, Any]]:
-        yield from self.native.items()
-
     def column(self, position: int) -> NDArray[Any]:
         return np.asarray(self.native.iloc[:, position])
 
@@ -298,13 +291,11 @@ class _Pandas(_Series, Table):
 class _Polars(Table):
     library = "polars"
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.native.columns)
-
     def arrow(self, columns: Collection[str] | None = None) -> Any:
-        wanted = columns is None or [name for name in self.names if name in set(columns)]
-        table = self.native if wanted is True else self.native.select(wanted)
+        table = self.native
+        if columns is not None:
+            wanted = set(columns)
+            table = table.select([name for name in self.names if name in wanted])
         return self._read(lambda pa: pa.table(table))
 
     def in_library(self, library: Library | None) -> Any:
@@ -377,9 +368,8 @@ class _Dict(Table):
         return _Arrow(self.arrow(), self.argument)
 
     def arrow(self, columns: Collection[str] | None = None) -> Any:
-        part = {
-            name: self.native[name] for name in self.names if columns is None or name in columns
-        }
+        items = self.native.items()
+        part = {name: cells for name, cells in items if columns is None or name in columns}
 
         def read(pa: Any) -> Any:
             # NaN in a list of texts is a missing cell.
@@ -538,8 +528,7 @@ def arrow_array(values: Array) -> Any:
 
 def require_library(output: str) -> None:
     """Raise ImportError if the library of an output is not installed, ValueError if it is none."""
-    if output not in OUTPUTS:
-        raise ValueError(f"output must be {alternatives(map(repr, OUTPUTS))}, got {output!r}")
+    check_choice("output", output, OUTPUTS)
     try:
         import_module(output)
     except ModuleNotFoundError as error:

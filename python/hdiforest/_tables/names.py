@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +48,32 @@ def require_distinct(names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ValueError(f"the output would have two columns '{name}'")
+
+
+def require_columns(table: str, names: Sequence[Any], needed: Iterable[Any], who: str = "") -> None:
+    """Raise ValueError if columns that are needed are not in a table, or twice.
+
+    Parameters
+    ----------
+    table : str
+        What the message calls it.
+    names : sequence of str
+        Of the columns that are there.
+    needed : iterable of str
+    who : str
+        What the message says of the columns.
+    """
+    counts = Counter(names)
+    needed = list(dict.fromkeys(needed))
+    missing = [repr(name) for name in needed if name not in counts]
+    if missing:
+        raise ValueError(
+            f"{table} has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}{who}; "
+            f"it has {', '.join(map(str, names[:12])) or 'none'}"
+        )
+    for name in needed:
+        if counts[name] > 1:
+            raise ValueError(f"{table} has {counts[name]} columns {name!r}")
 
 
 def _flat(levels: ArrayLike) -> list[float]:

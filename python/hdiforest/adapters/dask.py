@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hdiforest._model.predict import AnyKind
-from hdiforest._tables.names import ENDS, require_distinct
+from hdiforest._tables.names import ENDS, require_columns, require_distinct
+from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
 from hdiforest.serving._batch_scorer import BatchScorer
 
@@ -24,7 +25,7 @@ def predict_interval(
     *,
     kind: AnyKind | None = None,
     keep: Sequence[str] = (),
-    n_threads: int = 1,
+    n_jobs: int | None = 1,
 ) -> Any:
     """Return prediction intervals as a Dask collection like X. Nothing is computed.
 
@@ -43,9 +44,9 @@ def predict_interval(
         By default "calibrated" if the model is, else "hdi".
     keep : sequence of str, default=()
         Columns of a DataFrame to repeat in front of the results.
-    n_threads : int, default=1
+    n_jobs : int or None, default=1
         Threads for one partition, of a model file; workers run a task in each of their own threads.
-        A model in memory has its `n_jobs`.
+        A model in memory has its own `n_jobs`.
 
     Returns
     -------
@@ -67,11 +68,12 @@ def predict_interval(
     --------
     hdiforest.serving.BatchScorer : Scores batches for any other engine.
     """
-    dataframe, array = _collections()
+    who = "hdiforest.adapters.dask"
+    dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")
     is_path = isinstance(model, str | os.PathLike)
     if isinstance(X, dataframe.DataFrame):
         if is_path:
-            scorer = BatchScorer(model, coverage, kind=kind, keep=keep, n_threads=n_threads)
+            scorer = BatchScorer(model, coverage, kind=kind, keep=keep, n_jobs=n_jobs)
             return X.map_partitions(scorer, meta=scorer(X._meta))
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
@@ -85,7 +87,7 @@ def predict_interval(
     if len(keep) > 0:
         raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
     if is_path:
-        scorer = BatchScorer(model, coverage, kind=kind, n_threads=n_threads)
+        scorer = BatchScorer(model, coverage, kind=kind, n_jobs=n_jobs)
         return _mapped(_array_of_file, X, scorer, scorer, coverage)
     return _mapped(_array_of_model, X, model, _shared(model), coverage, kind)
 
@@ -110,15 +112,8 @@ def _mapped(
 
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:
     """Return kept columns and results of a pandas DataFrame by a model in memory."""
-    given = list(rows.columns)
-    names = getattr(model, "feature_names_in_", [name for name in given if name not in keep])
-    wanted = dict.fromkeys([*names, *keep])
-    missing = [repr(name) for name in wanted if name not in given]
-    if missing:
-        raise ValueError(f"X has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
-    for name in wanted:
-        if given.count(name) > 1:
-            raise ValueError(f"X has {given.count(name)} columns {name!r}")
+    names = getattr(model, "feature_names_in_", [name for name in rows if name not in keep])
+    require_columns("X", list(rows), [*names, *keep])
     features = rows[list(names)]
     if hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_"):
         features = features.to_numpy()  # in their order, without a warning of scikit-learn
@@ -159,13 +154,3 @@ def _shared(model: Any) -> Any:
     else:
         shared = client.scatter(model, hash=False)
     return import_module("dask").delayed(shared, traverse=False, pure=False)
-
-
-def _collections() -> tuple[Any, Any]:
-    """Return the modules of Dask's collections."""
-    try:
-        return import_module("dask.dataframe"), import_module("dask.array")
-    except ImportError as error:
-        raise ImportError(
-            f"hdiforest.adapters.dask needs Dask: pip install 'hdicore[dask]' ({error})"
-        ) from None

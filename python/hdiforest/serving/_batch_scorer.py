@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, chosen_kind_and_levels, mean_and_intervals
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
-from hdiforest._tables.names import ENDS, interval_names, require_distinct
+from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.checks import alternatives, check_flag, shares
-from hdiforest.serving import _model_file as model_file
+from hdiforest._utils.checks import alternatives, check_flag
+
+if TYPE_CHECKING:
+    from hdiforest._model.predict import AnyKind
+    from hdiforest.serving._open_model import OpenModel
+
+
+def _open(path: str, mapped: bool, digest: str | None = None) -> OpenModel:
+    # The code of models is loaded with the first one.
+    from hdiforest.serving._open_model import open_model
+
+    return open_model(path, mapped=mapped, digest=digest)
 
 
 def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,43 +41,25 @@ def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
     return dict(keep)
 
 
-def results_schema(keep: Sequence[str], types: Mapping[str, Any], results: Sequence[str]) -> Any:
-    """Return the pyarrow.Schema of kept columns and results.
-
-    Raises
-    ------
-    ValueError
-        If the type of a kept column is not known.
-    """
-    import pyarrow as pa
-
-    for name in keep:
-        if name not in types:
-            raise ValueError(
-                f"the type of the kept column '{name}' is not known before there is a batch; give "
-                f"it, as in keep={{{name!r}: pyarrow.int64()}}"
-            )
-    kept = [pa.field(name, types[name]) for name in keep]
-    return pa.schema([*kept, *(pa.field(name, pa.float64()) for name in results)])
-
-
-def empty_frame(schema: Any) -> Any:
-    """Return a pandas.DataFrame without rows."""
-    return schema.empty_table().to_pandas()
-
-
-def spark_ddl(schema: Any) -> str:
-    """Return a pyarrow.Schema as Spark's DDL.
-
-    Raises
-    ------
-    ValueError
-        If Spark has no type for a column.
-    """
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in schema)
+# Names of types in Spark by those in pyarrow.
+_SPARK_TYPES = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "large_string": "STRING",
+    "binary": "BINARY",
+    "large_binary": "BINARY",
+    "date32[day]": "DATE",
+}
 
 
 def _spark_type(field: Any) -> str:
+    """Return the type of a column in Spark's DDL; ValueError if it has none."""
     from pyarrow import types
 
     kind = field.type
@@ -81,95 +67,11 @@ def _spark_type(field: Any) -> str:
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     if types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
-    for test, name in (
-        (types.is_boolean, "BOOLEAN"),
-        (types.is_int8, "TINYINT"),
-        (types.is_int16, "SMALLINT"),
-        (types.is_int32, "INT"),
-        (types.is_int64, "BIGINT"),
-        (types.is_float32, "FLOAT"),
-        (types.is_float64, "DOUBLE"),
-        (types.is_string, "STRING"),
-        (types.is_large_string, "STRING"),
-        (types.is_binary, "BINARY"),
-        (types.is_large_binary, "BINARY"),
-        (types.is_date32, "DATE"),
-    ):
-        if test(kind):
-            return name
-    raise ValueError(
-        f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
-    )
-
-
-class _Identity(NamedTuple):
-    """What changes when a file is replaced or written to."""
-
-    n_bytes: int
-    changed: int  # in nanoseconds
-    device: int
-    inode: int
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A model, the digest of its file, and what the file was like when it was read."""
-
-    fitted: FittedForest
-    digest: str  # SHA-256 that stands for everything in the file
-    identity: _Identity
-
-
-# By absolute path. A copy is freed with the last scorer that holds it.
-_mapped: dict[str, Opened] = {}
-
-
-_copies: WeakValueDictionary[str, Opened] = WeakValueDictionary()
-
-
-_lock = threading.Lock()
-
-
-def opened(path: str, *, mapped: bool = True, digest: str | None = None) -> Opened:
-    """Return the model at `path`; it is read once, and again if the file has changed.
-
-    If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
-    is returned whatever the file is now, as long as something else holds it.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not a model, is damaged, or comes from a newer version.
-    """
-    path = os.path.abspath(path)
-    held: MutableMapping[str, Opened] = _mapped if mapped else _copies
-    known = held.get(path)
-    if known is not None and not mapped and known.digest == digest:
-        return known
-    identity = _identity(path)
-    if known is not None and known.identity == identity:
-        return known
-    with _lock:
-        known = held.get(path)  # another thread may have read it
-        if known is not None and known.identity == identity:
-            return known
-        held.pop(path, None)
-        loaded = model_file.load(Path(path), mapped=mapped)
-        model = Opened(loaded.content, loaded.digest, identity)
-        if _identity(path) != identity:
-            raise ValueError(f"{path} was replaced while it was read")
-        held[path] = model
-        return model
-
-
-def _identity(path: str) -> _Identity:
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"there is no model file {path}") from None
-    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+    if str(kind) not in _SPARK_TYPES:
+        raise ValueError(
+            f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
+        )
+    return _SPARK_TYPES[str(kind)]
 
 
 class BatchScorer:
@@ -192,8 +94,9 @@ class BatchScorer:
     keep : sequence of str, or mapping from str to pyarrow.DataType, default=()
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.
-    n_threads : int, default=1
-        Threads for one batch. Results do not depend on it.
+    n_jobs : int or None, default=1
+        Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
+        processors of the process that scores. Results do not depend on it.
     mapped : bool, default=True
         Whether to map the file. If not, a copy of it is read into memory and checked whole, and
         nothing that happens to the file later matters to this scorer in this process.
@@ -244,7 +147,7 @@ class BatchScorer:
     ['prediction', 'lower_0.9', 'upper_0.9']
     """
 
-    _copy: Opened | None = None  # of a model that is not mapped
+    _copy: OpenModel | None = None  # of a model that is not mapped
 
     def __init__(
         self,
@@ -253,36 +156,39 @@ class BatchScorer:
         *,
         kind: AnyKind | None = None,
         keep: Sequence[str] | Mapping[str, Any] = (),
-        n_threads: int = 1,
+        n_jobs: int | None = 1,
         mapped: bool = True,
     ) -> None:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None and kind not in ENDS:
             raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
-        if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-            raise ValueError(f"n_threads must be a whole number from 1 on, got {n_threads!r}")
+        is_whole = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
+        if n_jobs is not None and (not is_whole or n_jobs == 0):
+            raise ValueError(f"n_jobs must be a whole number but 0, or None, got {n_jobs!r}")
         check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
-        self.n_threads, self.mapped = n_threads, mapped
-        model = opened(self.path, mapped=mapped)
-        self.kind, self.coverage = _checked(self.path, model.fitted, kind, coverage, n_threads)
+        self.n_jobs, self.mapped = n_jobs, mapped
+        model = _open(self.path, mapped)
+        try:
+            self.kind, self.coverage = model.kind_and_levels(kind, coverage, self._n_threads)
+        except ValueError as error:
+            raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
-        self._start()
+        self.counts = RowCounts()
         if not mapped:
             self._copy = model
         require_distinct([*self.keep, *self.results])
 
-    def _start(self) -> None:
-        """Set what pickles do not hold."""
-        self.counts = RowCounts()
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments and the digest; the model is opened when the first batch comes."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("counts", "_copy")}
 
-    def __reduce__(self) -> tuple[Callable[..., BatchScorer], tuple[Any, ...]]:
-        keep = self._types if self._types else self.keep
-        given = self.path, self.coverage, self.kind, keep, self.n_threads, self.digest, self.mapped
-        return _restored, given
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.counts = RowCounts()
 
     def __repr__(self) -> str:
         keep = f", keep={list(self.keep)}" if self.keep else ""
@@ -353,20 +259,31 @@ class BatchScorer:
     @property
     def schema(self) -> Any:
         """What comes out, as a pyarrow.Schema. ValueError if columns are kept without types."""
-        return results_schema(self.keep, self._types, self.results)
+        import pyarrow as pa
+
+        for name in self.keep:
+            if name not in self._types:
+                raise ValueError(
+                    f"the type of the kept column '{name}' is not known before there is a batch; "
+                    f"give it, as in keep={{{name!r}: pyarrow.int64()}}"
+                )
+        results = dict.fromkeys(self.results, pa.float64())
+        return pa.schema([(name, kind) for name, kind in (self._types | results).items()])
 
     @property
     def ddl(self) -> str:
         """What comes out, as Spark writes it, such as ``prediction DOUBLE``; see `schema`."""
-        return spark_ddl(self.schema)
+        return ", ".join(
+            f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in self.schema
+        )
 
     @property
     def meta(self) -> Any:
         """What comes out, as a pandas.DataFrame without rows; see `schema`."""
-        return empty_frame(self.schema)
+        return self.schema.empty_table().to_pandas()
 
     @property
-    def model(self) -> Opened:
+    def model(self) -> OpenModel:
         """The model in this process, opened if it is not yet.
 
         Raises
@@ -378,7 +295,7 @@ class BatchScorer:
         if self._copy is not None:
             return self._copy
         try:
-            model = opened(self.path, mapped=self.mapped, digest=self.digest)
+            model = _open(self.path, self.mapped, self.digest)
         except (OSError, ValueError) as error:
             raise type(error)(f"{error} (on host {platform.node()})") from None
         if model.digest != self.digest:
@@ -419,64 +336,22 @@ class BatchScorer:
 
     def _results_of(self, X: NDArray[np.float32]) -> Results:
         """Return the columns of results of features, (n, n_features)."""
-        fitted = self.model.fitted
-        mean, intervals = mean_and_intervals(fitted, X, self.coverage, self.kind, self.n_threads)
+        mean, intervals = self.model.mean_and_intervals(
+            X, self.coverage, self.kind, self._n_threads()
+        )
         ends = [
             intervals[:, end, j] for j in range(len(self.coverage)) for _, end in ENDS[self.kind]
         ]
         columns = map(np.ascontiguousarray, (mean, *ends))
         return dict(zip(self.results, columns, strict=True))
 
+    def _n_threads(self) -> int:
+        if self.n_jobs == 1:
+            return 1
+        from hdiforest._utils.threads import thread_count  # which loads joblib
+
+        return thread_count(self.n_jobs)
+
     def _require(self, batch: Table) -> None:
-        counts = Counter(batch.names)
-        features = self.features or ()
-        missing = [f"'{name}'" for name in (*features, *self.keep) if name not in counts]
-        repeated = [name for name in (*features, *self.keep) if counts[name] > 1]
-        if missing:
-            raise ValueError(
-                f"the batch has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}, "
-                f"which {self} needs; it has {', '.join(batch.names[:12]) or 'none'}"
-            )
-        if repeated:
-            raise ValueError(f"the batch has {counts[repeated[0]]} columns '{repeated[0]}'")
-
-
-def _restored(
-    path: str,
-    coverage: Sequence[float],
-    kind: AnyKind,
-    keep: Sequence[str] | Mapping[str, Any],
-    n_threads: int,
-    digest: str,
-    mapped: bool = True,
-) -> BatchScorer:
-    """Return a scorer that was pickled; its model is opened when the first batch comes."""
-    scorer = BatchScorer.__new__(BatchScorer)
-    scorer.path, scorer.coverage, scorer.kind = path, list(coverage), kind
-    scorer.keep, scorer._types = tuple(keep), dict(keep) if isinstance(keep, Mapping) else {}
-    scorer.n_threads, scorer.digest, scorer.mapped = n_threads, digest, mapped
-    scorer._start()
-    return scorer
-
-
-def _checked(
-    path: str,
-    fitted: FittedForest,
-    kind: AnyKind | None,
-    coverage: float | Sequence[float] | None,
-    n_threads: int,
-) -> tuple[AnyKind, list[float]]:
-    """Return the kind and the levels of a model, or raise ValueError if they do not fit it."""
-    if fitted.n_outputs != 1:
-        raise ValueError(
-            f"the model has {fitted.n_outputs} targets; tables are scored for one (model {path})"
-        )
-    levels = None
-    if coverage is not None:
-        levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
-        if not levels:
-            raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
-    try:
-        return chosen_kind_and_levels(fitted, kind, levels, lambda: n_threads)
-    except ValueError as error:
-        raise ValueError(f"{error} (model {path})") from None
+        needed = [*(self.features or ()), *self.keep]
+        require_columns("the batch", batch.names, needed, f", which {self} needs")
