@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ..cli.calls import failure, run
+from .matrix import numbers
 
 pa = pytest.importorskip("pyarrow")
 pa_csv = pytest.importorskip("pyarrow.csv")
@@ -21,8 +22,6 @@ pytest.importorskip("safetensors")
 from hdiforest._tables import formats  # noqa: E402
 from hdiforest._tables.formats import (  # noqa: E402
     FORMATS,
-    checked_features,
-    numbers,
     open_table,
     write_table,
 )
@@ -264,7 +263,6 @@ def test_csv_numbers_missing_cells_and_text_kept_as_it_is(csv_file):
     expected = [[2, 1.5], [-300, np.nan], [0.1, np.nan]]
     np.testing.assert_array_equal(numbers(table, 2), expected)
     assert table["id"].to_pylist() == ["007", 'x,"y"', "zoë"]
-    assert numbers(table, 2).flags.c_contiguous
 
 
 def test_gzip_and_endings_in_capitals(tmp_path):
@@ -435,12 +433,3 @@ def test_missing_file_and_folder(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OSError, match=r"folder\.csv"):
         open_table(tmp_path / "folder.csv")
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-def test_features_must_fit_into_float32(value):
-    X = np.array([[1, np.nan], [2, value]])
-    with pytest.raises(TableError, match=r"t.csv: column 'b' .* in row 12") as e:
-        checked_features(X, ["a", "b"], Path("t.csv"), first_row=10)
-    assert e.value.columns == ["b"]
-    assert checked_features(X[:1], ["a", "b"], Path("t.csv")) is not None
