@@ -16,7 +16,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 import hdicore
 from hdiforest import HDIForestRegressor
-from hdiforest._cli import report, score
+from hdiforest._cli import console, score
 from hdiforest._tables.formats import FORMATS, open_table, write_table
 from hdiforest._utils import optional
 from hdiforest._utils.checks import significant
@@ -711,7 +711,7 @@ def test_progress_is_shown_on_a_terminal_alone(capsys, monkeypatch, model_path, 
     call = ["score", model_path, table, "-o", tmp_path / "out.csv"]
     assert run(call) == 0
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(report.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert run(call) == 0
     assert "600 rows" in capsys.readouterr().err

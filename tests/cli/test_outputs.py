@@ -16,8 +16,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest._cli.console import say
 from hdiforest._cli.main import main
-from hdiforest._cli.report import say
 from hdiforest._cli.score_table import Columns, score_table
 from hdiforest._tables import write
 from hdiforest._tables.formats import open_table

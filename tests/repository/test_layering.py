@@ -148,9 +148,6 @@ def floors_of(graph):
     return floors
 
 
-IN_WORK = pytest.mark.xfail(reason="rooms are still too deep inside")
-
-
 def test_the_user_layer_is_rooms_and_a_face():
     root = ROOT / "python" / "hdiforest"
     assert {path.name for path in root.iterdir() if path.is_dir() and any(path.glob("*.py"))} == {
@@ -176,7 +173,6 @@ def test_floors_of_rooms_are_few():
     assert max(floors_of(graph).values()) <= MAX_FLOORS_OF_ROOMS
 
 
-@IN_WORK
 def test_floors_of_files_are_few():
     assert max(floors_of(user_layer_imports()).values()) <= MAX_FLOORS_OF_FILES
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
+from hdiforest._cli.console import CALIBRATED_LEVELS, report_error
 from hdiforest._cli.inputs import Part
-from hdiforest._cli.report import CALIBRATED_LEVELS, report_error
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
-from hdiforest._cli.report import aligned, say
+from hdiforest._cli.console import aligned, say
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names

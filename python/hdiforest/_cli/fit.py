@@ -15,8 +15,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from hdiforest._cli.arguments import UsageError
+from hdiforest._cli.console import CALIBRATED_LEVELS, aligned
 from hdiforest._cli.prediction import calibration_of, levels_to_show
-from hdiforest._cli.report import CALIBRATED_LEVELS, aligned
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.formats import ending

@@ -18,8 +18,8 @@ from hdiforest._cli.arguments import (
     require_writable,
     text_form,
 )
+from hdiforest._cli.console import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest._cli.prediction import calibration_of, kind_and_levels
-from hdiforest._cli.report import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 

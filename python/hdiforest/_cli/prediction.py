@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdiforest._cli.arguments import UsageError
-from hdiforest._cli.report import CALIBRATED_LEVELS
+from hdiforest._cli.console import CALIBRATED_LEVELS
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, UnknownCoverageError, chosen_kind_and_levels
 from hdiforest._tables.columns import CodingError, as_float64

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hdiforest._cli.arguments import UsageError, require_writable, text_form
+from hdiforest._cli.console import Progress, no_progress, progress, say
 from hdiforest._cli.inputs import NAME, Inputs, Source
 from hdiforest._cli.prediction import Features, kind_and_levels
-from hdiforest._cli.report import Progress, no_progress, progress, say
 from hdiforest._cli.score_table import Columns, features_of, score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, listed

@@ -11,8 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from hdiforest._cli.console import Progress, no_progress
 from hdiforest._cli.prediction import Features
-from hdiforest._cli.report import Progress, no_progress
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct

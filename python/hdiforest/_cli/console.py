@@ -1,0 +1,99 @@
+"""What the command prints: text, aligned columns, errors and progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TextIO
+
+from hdiforest._utils.checks import printable
+from hdiforest._utils.optional import MissingPackageError, need
+
+# Levels at which the command calibrates.
+CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print to standard output, or to `file`.
+
+    A closed output is no error, because the work of the command is done by then.
+    """
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    try:
+        # File names need not be valid text.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
+    except BrokenPipeError:
+        # Discards what is still buffered, which the interpreter would fail to write at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def report_error(message: str, code: int) -> int:
+    """Print one line to standard error and return the code."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    return code
+
+
+def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
+    """Print one line to standard error; called as `warnings.showwarning`."""
+    with suppress(BrokenPipeError):
+        print(f"hdiforest: warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Lay out rows of cells in columns, the first `left` of them aligned to the left.
+
+    The other columns are aligned to the right. Cells are escaped, see `printable`.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if j < left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+class Progress(Protocol):
+    """Takes what is done."""
+
+    def __call__(self, n_rows: int, share: float | None) -> Any:
+        """Add rows; `share` of all work is done, None if that is not known."""
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Give a function that moves a bar, or one that does nothing."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    try:
+        bars, console = need("rich.progress"), need("rich.console")
+    except MissingPackageError:
+        yield no_progress
+        return
+    with bars.Progress(
+        *bars.Progress.get_default_columns(),
+        bars.TextColumn("{task.fields[rows]:,} rows"),
+        console=console.Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("scoring", total=None, rows=0)
+        n_done = 0
+
+        def show(n_rows: int, share: float | None) -> None:
+            nonlocal n_done
+            n_done += n_rows
+            total = None if share is None else 1.0
+            bar.update(task, total=total, completed=share or 0.0, rows=n_done)
+
+        yield show
+
+
+def no_progress(n_rows: int, share: float | None) -> None:
+    """Show nothing."""
