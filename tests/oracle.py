@@ -156,3 +156,18 @@ def scripts_of(*folders: str) -> Iterator[None]:
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(ROOT / "bench")):
             del sys.modules[name]
+
+
+def restored(model, facts=(), arrays=(), without=None):
+    """A copy of a model as from a pickle, with other facts and arrays, and without a group."""
+    state = model.__getstate__()
+    parts = state["_fitted"]
+    kept = {
+        name: each
+        for name, each in parts["arrays"].items()
+        if without is None or not name.startswith(f"{without}.")
+    }
+    changed = parts | {"facts": parts["facts"] | dict(facts), "arrays": kept | dict(arrays)}
+    made = type(model).__new__(type(model))
+    made.__setstate__(state | {"_fitted": changed})
+    return made

@@ -15,13 +15,14 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._estimators.cross_fit import fold_rows
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration._arrays import from_arrays, to_arrays
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
+from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
 
+from ..oracle import restored
 from . import twin
 
 X, Y = make_friedman1(400, 5, noise=1, random_state=0)
@@ -287,8 +288,8 @@ def test_arrays_hold_all(grouped):
     )
     assert record.levels[1].cross_check is None
     assert record.levels[1].mean_width == np.inf
-    arrays, facts = to_arrays(record)
-    again = from_arrays(arrays, json.loads(json.dumps(facts, allow_nan=False)))
+    facts, arrays = calibration_to_arrays(record)
+    again = calibration_from_arrays(json.loads(json.dumps(facts, allow_nan=False)), arrays)
     assert repr(again) == repr(record)
     assert again.postprocess == record.postprocess
     for own, expected in zip(again.scores, record.scores, strict=True):
@@ -312,19 +313,19 @@ def test_arrays_hold_all(grouped):
         ({"coverage": np.array([0.9, 0.5])}, "coverages must be one or more and ascend"),
         ({"coverage": np.zeros(())}, "must be float64 of shape"),
         ({"audit": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
-        ({"more": 1}, "unknown fact 'more'"),
+        ({"more": 1}, "it has the fact 'more', which"),
     ],
 )
 def test_hostile_arrays_get_one_sentence(change, message):
     y = [np.arange(5.0), np.arange(3.0)]
     ends = [np.zeros((5, 2, 2)), np.zeros((3, 2, 2))]
-    arrays, facts = to_arrays(
+    facts, arrays = calibration_to_arrays(
         calibrate_cross(ends, y, (0.5, 0.6), PostProcess.from_targets(np.arange(9.0)))
     )
     of_arrays = {name: value for name, value in change.items() if name in arrays}
     of_facts = {name: value for name, value in change.items() if name not in arrays}
     with pytest.raises(ValueError, match=message) as error:
-        from_arrays(arrays | of_arrays, facts | of_facts)
+        calibration_from_arrays(facts | of_facts, arrays | of_arrays)
     assert "\n" not in str(error.value)
 
 
@@ -432,18 +433,17 @@ def test_a_jackknife_needs_trees_that_leave_rows_out():
 
 
 def test_a_stored_jackknife_is_checked(jackknifed):
-    state = jackknifed.__getstate__()
-    stored = state["_calibration"]
-    wrong = [
-        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][:, 1:]}, "drawn must be"),
-        (stored["jackknife"] | {"drawn": stored["jackknife"]["drawn"][1:]}, "does not fit"),
-        (stored["jackknife"] | {"drawn": np.ones((60, 60))}, "drawn must be bool"),
-        (None, "does not fit the folds"),
-    ]
-    for changed, message in wrong:
-        damaged = state | {"_calibration": stored | {"jackknife": changed}}
+    drawn = jackknifed._fitted.jackknife.drawn.astype(np.uint8)
+    for wrong, message in (
+        (drawn[:, 1:], "jackknife.drawn must be uint8 of shape"),
+        (drawn[1:], "does not fit"),
+        (np.ones((60, 60)), "jackknife.drawn must be uint8"),
+    ):
         with pytest.raises(ValueError, match=message):
-            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(damaged)
+            restored(jackknifed, arrays={"jackknife.drawn": wrong})
+    for group, message in (("jackknife", "jackknife.drawn is missing"), ("inbag", "arrays must")):
+        with pytest.raises(ValueError, match=message):
+            restored(jackknifed, without=group)
 
 
 @pytest.mark.parametrize("n_each", [1, 7])

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._arrays import from_arrays, to_arrays
 from hdiforest.calibration._bases import FAMILIES, LEVELS, Candidates
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
+from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
@@ -107,15 +107,15 @@ def test_guarantees_say_what_holds():
 
 
 def through_json(record):
-    arrays, facts = to_arrays(record)
-    return from_arrays(arrays, json.loads(json.dumps(facts, allow_nan=False)))
+    facts, arrays = calibration_to_arrays(record)
+    return calibration_from_arrays(json.loads(json.dumps(facts, allow_nan=False)), arrays)
 
 
 @pytest.mark.parametrize("n", [5, 30, 60, 240])
 @pytest.mark.parametrize("lattice", [False, True])
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
-    arrays, facts = to_arrays(record)
+    facts, arrays = calibration_to_arrays(record)
     assert all(array.dtype == np.float64 for array in arrays.values())
     targets = arrays.pop("targets", None)
     assert all(len(array) == 3 for array in arrays.values())
@@ -156,15 +156,15 @@ def facts_with(**changed):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays, facts: arrays.pop("pad"), "array pad of the calibration is missing"),
-        (lambda arrays, facts: facts.pop("clip"), "fact clip of the calibration is missing"),
-        (arrays_with(more=np.zeros(3)), "unknown array 'more'"),
-        (facts_with(more=1), "unknown fact 'more'"),
+        (lambda arrays, facts: arrays.pop("pad"), "the tensor pad is missing"),
+        (lambda arrays, facts: facts.pop("clip"), "the fact clip is missing"),
+        (arrays_with(more=np.zeros(3)), "it has the tensor 'more', which"),
+        (facts_with(more=1), "it has the fact 'more', which"),
         (arrays_with(pad=np.zeros(2)), r"pad must be float64 .* got float64 of shape \(2,\)"),
         (arrays_with(pad=np.zeros(3, np.float32)), "pad must be float64 .* got float32"),
         (arrays_with(pad=np.zeros((3, 1))), "pad must be float64"),
-        (arrays_with(coverage=np.array(0.5)), "coverage must be float64"),
-        (arrays_with(audit=np.zeros((3, 6))), "audit must be float64 with a row"),
+        (arrays_with(coverage=np.array(0.5)), r"coverage must be float64 of shape \(n_levels\)"),
+        (arrays_with(audit=np.zeros((3, 6))), r"audit must be float64 of shape \(3, 7\)"),
         (array_of("pad", math.nan), "q_hat must be a number or infinite"),
         (array_of("pad", -math.inf), "q_hat must be a number or infinite"),
         (array_of("coverage", 0.0), "coverage must be above 0"),
@@ -187,7 +187,7 @@ def facts_with(**changed):
             facts_with(families=["raw", "raw", "<b>"]),
             "family must be 'raw', 'centred' or 'stacked'",
         ),
-        (facts_with(kinds=["hdi", "hdi", 1]), "kind must be 'hdi', .* or 'smoothed_hdi', got 1"),
+        (facts_with(kinds=["hdi", "hdi", 1]), "kinds must be a list of names, got"),
         (facts_with(n=0), "n must be a whole number"),
         (facts_with(n=True), "n must be a whole number"),
         (facts_with(n=60.0), "n must be a whole number"),
@@ -205,21 +205,21 @@ def facts_with(**changed):
         (facts_with(lattice=[math.nan, 1.0, 0.0]), "lattice must have a finite base"),
         (arrays_with(targets=np.array([math.nan])), "targets must be ascending"),
         (arrays_with(targets=np.array([1e9])), "targets must be ascending"),
-        (arrays_with(targets=np.zeros((1, 1))), "targets must be ascending"),
+        (arrays_with(targets=np.zeros((1, 1))), r"targets must be float64 of shape"),
         (arrays_with(targets=np.zeros(2)), "targets must be ascending"),
-        (arrays_with(targets=np.zeros(1, np.float32)), "targets must be ascending float64"),
-        (facts_with(lattice=[None, 1.0, 0.0]), "lattice must be a number, got None"),
+        (arrays_with(targets=np.zeros(1, np.float32)), "targets must be float64 of shape"),
+        (facts_with(lattice=[None, 1.0, 0.0]), "lattice must be null or three numbers"),
         (facts_with(confidence=0.9), "confidence must be None unless method"),
         (facts_with(confidence=2.0, method="split"), "confidence must be above 0"),
-        (facts_with(confidence="0.9", method="split"), "confidence must be a number"),
+        (facts_with(confidence="0.9", method="split"), "confidence must be null or a number"),
         (facts_with(confidence=0.9, method="split", weighted=True), "confidence must be None"),
     ],
 )
 def test_hostile_arrays_get_one_sentence(change, message):
-    arrays, facts = to_arrays(RECORD)
+    facts, arrays = calibration_to_arrays(RECORD)
     change(arrays, facts)
     with pytest.raises(ValueError, match=message) as error:
-        from_arrays(arrays, facts)
+        calibration_from_arrays(facts, arrays)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
 
@@ -231,12 +231,12 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(to_arrays(RECORD)[1])), json_values)
+@given(st.sampled_from(sorted(calibration_to_arrays(RECORD)[0])), json_values)
 def test_any_fact_gives_a_record_or_one_sentence(name, value):
-    arrays, facts = to_arrays(RECORD)
+    facts, arrays = calibration_to_arrays(RECORD)
     facts[name] = value
     try:
-        record = from_arrays(arrays, facts)
+        record = calibration_from_arrays(facts, arrays)
     except ValueError:
         return
     assert isinstance(record, Calibration)

@@ -1,6 +1,5 @@
 """LeafModel: a scikit-learn regressor of any function from rows to leaf ids, in bounded memory."""
 
-import json
 import pickle
 from functools import partial
 
@@ -18,7 +17,7 @@ from sklearn.model_selection import cross_val_score
 import hdicore
 from hdiforest import LeafModel, from_leaves
 from hdiforest._model import leaf_blocks as blocks
-from hdiforest.serving import _leaf_file as leaf_file
+from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 
 RNG = np.random.default_rng(2)
@@ -301,14 +300,16 @@ def test_damaged_and_foreign_files(tmp_path):
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
     for facts, message in (
         ({"format_version": 3, "hdicore": "9.0"}, "has format 3, written by hdicore 9.0"),
-        ({"format_version": 1, "scalar_output": 1, "n_training_rows": 3}, "scalar_output must"),
-        ({"format_version": 1, "scalar_output": True, "n_training_rows": "3"}, "n_training_rows"),
-        ({"format_version": 1, "scalar_output": True}, "arrays must contain"),
+        ({"scalar_output": 1, "n_training_rows": 3, "calibration": None}, "scalar_output must"),
+        ({"scalar_output": True, "n_training_rows": "3", "calibration": None}, "n_training_rows"),
+        ({"scalar_output": True, "n_training_rows": 3}, "the fact calibration is missing"),
+        (
+            {"scalar_output": True, "n_training_rows": 3, "calibration": None},
+            "the tensor index.leaf_offsets is missing",
+        ),
     ):
-        tensors = {"ranks": np.zeros(3)}
-        text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
-        metadata = {"hdicore_leaf_index": text}
-        safetensors.save_file(tensors, tmp_path / "index", metadata=metadata)
+        tensors = {"index.ranks": np.zeros(3, np.uint16)}
+        tensor_file.write(tmp_path / "index", model_file.LEAVES, facts, tensors)
         refuses(message)
 
 
@@ -371,8 +372,8 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda facts: facts.update(calibration=None), "facts and the tensors of its calibration"),
-        (lambda facts: facts.update(calibration=[]), "facts and the tensors of its calibration"),
+        (lambda facts: facts.update(calibration=None), "tensors of a calibration, but no facts"),
+        (lambda facts: facts.update(calibration=[]), "calibration must be null or a calibration"),
         (lambda facts: facts["calibration"].update(method="oob"), "does not fit an index"),
         (lambda facts: facts["calibration"].update(families=["centred"]), "does not fit an index"),
         (lambda facts: facts["calibration"].update(n=0), "n must be a whole number"),
@@ -381,13 +382,11 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 def test_stored_pads_are_checked(tmp_path, change, message):
     safetensors = pytest.importorskip("safetensors.numpy")
     model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9)
-    indexed = leaf_file.Indexed(model.index_, 300, model.calibration_)
-    leaf_file.save(indexed, tmp_path / "m")
+    model.save(tmp_path / "m")
     tensors = dict(safetensors.load_file(tmp_path / "m"))
-    facts = leaf_file.load(tmp_path / "m").facts
+    facts = model_file.load_leaves(tmp_path / "m").facts
     change(facts)
-    text = json.dumps({"facts": facts, "sha256": tensor_file._digest(facts, tensors)})
-    safetensors.save_file(tensors, tmp_path / "m", metadata={leaf_file.LEAF_INDEX.key: text})
+    tensor_file.write(tmp_path / "m", model_file.LEAVES, facts, tensors)
     with pytest.raises(ValueError, match=message):
         LeafModel.load(tmp_path / "m", FOREST.apply)
 

@@ -19,6 +19,8 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import BoostedMean
 from hdiforest._model.stacking import RegressorMean, boosted_mean, is_plain_boosting
 
+from ..oracle import restored
+
 X, Y = make_friedman1(600, 6, noise=1, random_state=0)
 X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
 
@@ -141,13 +143,14 @@ def test_a_boosted_mean_goes_into_the_model_file(tmp_path):
     assert loaded.calibration_ == model.calibration_
 
 
-def test_another_mean_does_not_and_save_says_what_to_do(tmp_path):
-    model = calibrated(LinearRegression())
-    with pytest.raises(
-        ValueError, match=r"cannot hold the regressor .* mean='boosting', or pickle"
-    ):
-        model.save(tmp_path / "m.hdi")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("method", ["oob", "cv+"])
+def test_so_does_another_regressor(tmp_path, method):
+    pytest.importorskip("skops")
+    options = {"method": method, "cv": 2} if method == "cv+" else {}
+    model = fitted().calibrate(0.8, mean=LinearRegression(), random_state=0, **options)
+    model.save(tmp_path / "m.hdi")
+    loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
+    assert_array_equal(loaded.predict_interval(X_NEW, 0.8), model.predict_interval(X_NEW, 0.8))
 
 
 class Broken(RegressorMixin, BaseEstimator):
@@ -207,22 +210,13 @@ def test_a_given_regressor_is_not_changed():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("facts", "arrays", "message"),
     [
-        ({"baseline": np.inf}, "baseline must be finite"),
-        ({"leaf_values": np.zeros(3)}, "leaf_values must be"),
-        (
-            {"forest": {"arrays": MODEL.scorer_.forest.arrays(), "n_features": 7}},
-            "has 7 features, not 6",
-        ),
+        ({"mean": {"share": 0.5, "baseline": np.inf}}, {}, "baseline must be finite"),
+        ({"mean": {"share": 2.0, "baseline": 1.0}}, {}, "share must be in"),
+        ({}, {"centred.mean_values": np.zeros(3)}, "leaf_values must be"),
     ],
 )
-def test_a_pickled_mean_is_checked(change, message):
-    state = calibrated("boosting").__getstate__()
-    stored = state["_calibration"]
-    centred = stored["centred"]
-    damaged = centred | {"mean": centred["mean"] | change}
-    for wrong, sentence in ((damaged, message), (centred | {"share": 2.0}, "share must be in")):
-        changed = state | {"_calibration": stored | {"centred": wrong}}
-        with pytest.raises(ValueError, match=sentence):
-            HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(changed)
+def test_a_pickled_mean_is_checked(facts, arrays, message):
+    with pytest.raises(ValueError, match=message):
+        restored(calibrated("boosting"), facts, arrays)

@@ -127,17 +127,6 @@ def test_copies_and_files_keep_the_hint(model, tmp_path):
             copy.predict_interval(X, 0.8)
 
 
-def test_older_pickles_and_files_give_no_hint(model, tmp_path):
-    state = model.__getstate__()
-    assert len(state.pop("_training_digest")) == 32
-    older = HDIForestRegressor()
-    older.__setstate__(state)
-    older.save(tmp_path / "older.hdi")
-    for copy in (older, HDIForestRegressor.load(tmp_path / "older.hdi")):
-        with hints(0):
-            copy.predict_interval(X, 0.8)
-
-
 def test_nothing_is_hashed_if_the_number_of_rows_differs(model, monkeypatch):
     class Refused:
         def update(self, rows):

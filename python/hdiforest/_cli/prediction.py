@@ -84,7 +84,7 @@ class Features:
 
     Attributes
     ----------
-    encoder : TableCoding
+    encoder : TableCoding or TableSteps
 
     Raises
     ------
@@ -112,9 +112,8 @@ class Features:
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
         # The columns of a file with types are as they are, and the encoder checks them.
-        entries = self.encoder.entries if table.is_text else ()
-        numeric = {entry.source for entry in entries if entry.holds_numbers}
-        self._numbers = [name for name in self.encoder.columns if name in numeric]
+        self._numbers = list(self.encoder.number_columns) if table.is_text else []
+        numeric = set(self._numbers)
         self._others = [name for name in self.encoder.columns if name not in numeric]
 
     def batches(self, batch_rows: int | None = None) -> Iterator[Any]:

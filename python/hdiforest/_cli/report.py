@@ -232,7 +232,7 @@ def contents(path: Path) -> Contents:
 
 def _features(fitted: FittedForest) -> str:
     if fitted.coding is not None:
-        return ", ".join(map(str, fitted.coding.entries))
+        return str(fitted.coding)
     names = fitted.feature_names
     return "without names" if names is None else ", ".join(map(str, names))
 

@@ -10,23 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest._estimators.distributions import TablesOut
-from hdiforest._estimators.pipelines import TableSteps
 from hdiforest._model.fitted import FittedForest
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import Weighting
 from hdiforest._utils.meta_estimators import forest_of
 from hdiforest._utils.threads import thread_count
-from hdiforest.serving._pickling import State, fitted_state, pop_fitted
+from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
 
 
 class BaseForestModel(TablesOut, BaseEstimator):
     """An estimator that holds a `FittedForest` once it is fitted or loaded.
 
-    Pickles hold arrays in place of compiled objects; see `hdiforest.serving._pickling`.
+    Pickles hold arrays in place of compiled objects; see `hdiforest.serving._arrays`.
     """
 
     n_jobs: int | None
     _fitted: FittedForest
-    _steps: TableSteps | None = None  # before the forest
     _training_table: Any = None  # of the fit, if there are steps; not in pickles
 
     @property
@@ -52,10 +51,13 @@ class BaseForestModel(TablesOut, BaseEstimator):
     @property
     def predict_matches_forest_(self) -> bool:
         """Whether `predict` must give the forest's own predictions, up to rounding."""
-        matches = self._fitted.matches_forest
-        if matches is None:
-            raise AttributeError("this model has no predict_matches_forest_: its file is older")
-        return matches
+        return self._fitted.matches_forest
+
+    @property
+    def _steps(self) -> TableSteps | None:
+        """The steps before the forest."""
+        coding = self._fitted.coding
+        return coding if isinstance(coding, TableSteps) else None
 
     @property
     def preprocessing_(self) -> Pipeline:
@@ -97,16 +99,15 @@ class BaseForestModel(TablesOut, BaseEstimator):
         copied._output = self._output
         return copied
 
-    def __getstate__(self) -> State:
-        state: State = dict(super().__getstate__())
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_training_table", None)
         if "_fitted" in state:
-            del state["_fitted"]
-            state |= fitted_state(self._require_fitted())
+            state["_fitted"] = to_arrays(self._require_fitted()).state()
         return state
 
-    def __setstate__(self, state: State) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        if "scorer_" in state:
-            state["_fitted"] = pop_fitted(state)
+        if "_fitted" in state:
+            state["_fitted"] = from_arrays(Parts(**state["_fitted"]))
         super().__setstate__(state)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
-from hdiforest._estimators.pipelines import TableSteps
 from hdiforest._estimators.rows import checked_rows
 from hdiforest._model.calibrate import Settings, calibrated_if_possible
 from hdiforest._model.fitted import FittedForest
@@ -80,7 +79,7 @@ def cross_fitted(
     folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
     grouped: bool,
     n_threads: int,
-) -> tuple[CrossCalibration, tuple[FittedForest, ...], tuple[TableSteps | None, ...]]:
+) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
     """Fit and score each fold.
 
     Parameters
@@ -103,15 +102,13 @@ def cross_fitted(
     calibration : CrossCalibration
     forests : tuple of K FittedForest
         Without their training rows.
-    steps : tuple of K TableSteps or None
-        Before the forests.
 
     Notes
     -----
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
-    forests, steps, ends, targets, weigh = [], [], [], [], []
+    forests, ends, targets, weigh = [], [], [], []
     weights = rows.sample_weight
     for fit, held_out in folds:
         model = new_model()
@@ -123,7 +120,6 @@ def cross_fitted(
         if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        steps.append(model._steps)
         scored = checked_rows(model, _safe_indexing(X, held_out), model._fitted)
         own = fold_intervals(forests[-1], scored, len(settings.coverages), n_threads)
         finite = np.isfinite(own).all(axis=(1, 2))
@@ -137,7 +133,7 @@ def cross_fitted(
     calibration = calibrate_cross(
         ends, targets, settings.coverages, postprocess, grouped=grouped, weights=weigh or None
     )
-    return calibration, tuple(forests), tuple(steps)
+    return calibration, tuple(forests)
 
 
 def _has_infinite_intervals(forest: FittedForest) -> bool:

@@ -8,21 +8,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
-from hdiforest._estimators.pipelines import (
-    TableSteps,
-    dense_rows,
-    fitted_again,
-    steps_before,
-    texts_of,
-    transformed,
-)
 from hdiforest._estimators.rows import (
     checked_sample_weight,
     checked_table_targets,
@@ -30,6 +23,13 @@ from hdiforest._estimators.rows import (
     rows_for_sklearn,
 )
 from hdiforest._model.sklearn_forest import OtherRowsError, check_kind, import_forest, why_no_means
+from hdiforest._model.table_steps import (
+    TableSteps,
+    dense_rows,
+    number_columns_of,
+    texts_of,
+    transformed,
+)
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.meta_estimators import (
@@ -185,7 +185,7 @@ def _trained_on_table(
         made = fit_recorded(estimator, table, targets, options)
     parts = layers(estimator, fitted=True)
     check_kind(parts[-1])
-    pipeline = steps_before(parts)
+    pipeline = _steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
     if made is None:
         made = transformed(pipeline, table)
@@ -195,7 +195,16 @@ def _trained_on_table(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
             "rows or leave some out are not understood"
         )
-    steps = TableSteps(pipeline, frame.library, rows.shape[1], allow_nan, texts=texts_of(table))
+    names = getattr(model, "feature_names_in_", None)
+    steps = TableSteps(
+        pipeline,
+        frame.library,
+        rows.shape[1],
+        allow_nan,
+        None if names is None else tuple(map(str, names)),
+        number_columns_of(table),
+        texts_of(table),
+    )
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
     return Training(
@@ -229,7 +238,7 @@ def imported(
         if training.steps is None or not training.was_fitted:
             raise
         try:
-            made = fitted_again(parts, training.table, training.y)
+            made = _fitted_again(parts, training.table, training.y)
             rows = dense_rows(made, allow_nan=training.allow_nan, copy=True)
         except (TypeError, ValueError):
             raise refusal from None
@@ -255,3 +264,26 @@ def matches_forest(training: Training, weights: Weighting, rows: TrainingRows) -
         and np.array_equal(transformed_targets(parts, training.y), training.y)
         and type(training.forest).__module__.startswith("sklearn.")  # others may predict otherwise
     )
+
+
+def _steps_before(estimators: list[Any]) -> Pipeline:
+    """Return the fitted steps before the last of some layers, of which there are some, as one."""
+    parts = [pipeline[:-1] for pipeline in pipelines(estimators)]
+    if len(parts) == 1:
+        return parts[0]
+    steps = [(f"pipeline{i}_{name}", step) for i, p in enumerate(parts) for name, step in p.steps]
+    return Pipeline(steps)
+
+
+def _fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
+    """Return what the steps of some fitted layers make of training rows when they are fitted.
+
+    It may differ from what they make of the same rows later; see `RowRecorder`. Clones are fitted.
+    """
+    for each in estimators:
+        if isinstance(each, TransformedTargetRegressor):
+            y = each.transformer_.transform(y.reshape(len(y), -1))
+            y = y.ravel() if y.shape[1] == 1 else y
+        elif isinstance(each, Pipeline) and len(each.steps) > 1:
+            X = clone(each[:-1]).fit_transform(X, y)
+    return X

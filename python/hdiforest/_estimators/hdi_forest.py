@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -30,8 +29,6 @@ from hdiforest._estimators.distributions import (
 )
 from hdiforest._estimators.fit import Training, imported, matches_forest, trained
 from hdiforest._estimators.out_of_bag import OutOfBagDistributions
-from hdiforest._estimators.pipeline_encoding import with_coding
-from hdiforest._estimators.pipelines import TableSteps
 from hdiforest._estimators.rows import Block, Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
     DEFAULT_COVERAGES,
@@ -46,6 +43,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import calibrated_intervals
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.stacking import check_mean
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint, digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._tables.frames import Output
@@ -329,8 +327,6 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
             self._fitted = calibrated_by_split(
                 fitted, settings, rows, targets, confidence, self._n_threads()
             )
-        if method != "cv+" and self._steps is not None:
-            self._steps = replace(self._steps, folds=())
         return self
 
     def predict_interval(
@@ -426,7 +422,8 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
 
     def _rows_of_folds(self, block: Block) -> list[Rows]:
         """Return rows as the steps of each fold make them, if folds have steps of their own."""
-        return [] if self._steps is None else [s.encode(block.given) for s in self._steps.folds]
+        codings = [fold.coding for fold in self._fitted.folds]
+        return [each.rows(block.given) for each in codings if isinstance(each, TableSteps)]
 
     def _calibrated_intervals(
         self,
@@ -473,11 +470,9 @@ class CalibratedIntervals(OutOfBagDistributions, ConditionalDistributions):
                 "method='cv+' fits the steps before the forest again, to the table of the fit, "
                 "which pickles do not hold; calibrate before pickling"
             )
-        calibration, forests, steps = cross_fitted(
+        calibration, forests = cross_fitted(
             new_model, X, rows, settings, folds, groups is not None, self._n_threads()
         )
-        if self._steps is not None:
-            self._steps = replace(self._steps, folds=cast("tuple[TableSteps, ...]", steps))
         return fitted.uncalibrated(calibration=calibration, folds=forests)
 
 
@@ -750,17 +745,15 @@ class HDIForestRegressor(
         self.estimator_ = training.estimator
         n_threads = self._n_threads()
         forest, rows, index = imported(training, self.weights, n_threads)
-        for name in ("_steps", "_training_table"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        if training.steps is not None:
-            self._steps, self._training_table = training.steps, training.table
+        self._training_table = training.table
         return FittedForest(
             scorer=Scorer(forest, index),
             weights=self.weights,
             matches_forest=matches_forest(training, self.weights, rows),
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,
-            feature_names=None if self._steps else getattr(self, "feature_names_in_", None),
+            feature_names=None if training.steps else getattr(self, "feature_names_in_", None),
+            coding=training.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
             training_digest=digest_of(rows.X),
@@ -782,18 +775,21 @@ class HDIForestRegressor(
         Raises
         ------
         ImportError
-            If safetensors is not installed.
+            If safetensors is not installed; or skops, and the model has steps before its forest.
         NotFittedError
             If the model is not fitted.
         OSError
             If the file cannot be written.
         ValueError
             If the model was itself loaded without training rows, or has steps before its forest
-            that need code.
+            that skops cannot store.
+
+        Notes
+        -----
+        Steps of a Pipeline, and a regressor given as `mean` to `calibrate`, are stored as skops
+        stores them; everything else is arrays and facts.
         """
         fitted = self._require_fitted()
-        if self._steps is not None:
-            fitted = with_coding(fitted, self._steps, self._training_table)
         if training_rows and fitted.training_rows is None:
             raise ValueError("this model has no training rows to save; pass training_rows=False")
         model_file.save(fitted, Path(path), training_rows=training_rows)
@@ -806,6 +802,7 @@ class HDIForestRegressor(
         n_jobs: int | None = None,
         verify: bool = False,
         mapped: bool = True,
+        trusted: Sequence[Any] = (),
     ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
@@ -831,6 +828,10 @@ class HDIForestRegressor(
         mapped : bool, default=True
             Whether to map the file. If not, a copy of it is read into memory and checked whole, and
             nothing that happens to the file later matters; each process then has a copy of its own.
+        trusted : sequence of str or type, default=()
+            Types that the steps before the forest may be made of, besides those that skops trusts:
+            the transformers of scikit-learn and what numpy has. An error lists those that a file
+            has more; steps of a trusted type may run its code.
 
         Returns
         -------
@@ -839,12 +840,16 @@ class HDIForestRegressor(
 
         Raises
         ------
+        ImportError
+            If skops is not installed, and the model has steps before its forest.
         OSError
             If the file cannot be read.
         ValueError
-            If it is not a model, is damaged, or comes from a newer version.
+            If it is not a model, is damaged, comes from a newer version, or has steps of types that
+            are not trusted.
         """
-        fitted = model_file.load(Path(path), verify=verify, mapped=mapped).content
+        loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
+        fitted = loaded.content
         forest = StoredForest(
             fitted.scorer.forest.n_trees,
             fitted.n_features,
@@ -853,12 +858,15 @@ class HDIForestRegressor(
             fitted.allow_nan,
         )
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
-        names = fitted.feature_names
-        if fitted.coding is not None:
-            names = np.array(fitted.coding.columns, dtype=object)
-        model.n_features_in_ = fitted.n_features if names is None else len(names)
+        names: Any = fitted.feature_names
+        n_features: int | None = fitted.n_features
+        if isinstance(fitted.coding, TableSteps):
+            names = fitted.coding.names
+            n_features = getattr(fitted.coding.pipeline, "n_features_in_", None)
+        if n_features is not None:  # there is no number of them for steps that read texts
+            model.n_features_in_ = n_features
         if names is not None:
-            model.feature_names_in_ = names
+            model.feature_names_in_ = np.array(names, dtype=object)
         model._fitted = fitted
         return model
 

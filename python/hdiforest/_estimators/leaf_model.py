@@ -29,12 +29,11 @@ from hdiforest._tables.names import interval_names
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Kind
-from hdiforest.calibration._arrays import from_arrays, to_arrays
 from hdiforest.calibration._bases import Base, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._result import Calibration
-from hdiforest.serving import _leaf_file as leaf_file
-from hdiforest.serving._pickling import State, index_from_state, index_state
+from hdiforest.serving import _model_file as model_file
+from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
 
 
 class CalibratedLeaves(ConditionalDistributions):
@@ -343,9 +342,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self)
-        calibration = getattr(self, "calibration_", None)
-        indexed = leaf_file.Indexed(self._require_index(), self.n_training_rows_, calibration)
-        leaf_file.save(indexed, Path(path))
+        model_file.save_leaves(self._leaves(), Path(path))
 
     @classmethod
     def load(
@@ -387,13 +384,21 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         ValueError
             If it is not such a file, is damaged, or comes from a newer version.
         """
-        loaded = leaf_file.load(Path(path), verify=verify, mapped=mapped)
-        stored, n = loaded.content, loaded.content.n_training_rows
-        model = cls.from_index(apply, stored.index, n_training_rows=n, n_jobs=n_jobs)
+        loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
+        model = cls(apply, n_jobs=n_jobs)
+        model._keep_leaves(loaded.content)
         model._check_file = loaded.check_file
-        if stored.calibration is not None:
-            model.calibration_ = stored.calibration
         return model
+
+    def _leaves(self) -> IndexedLeaves:
+        """Return what is kept, or raise OSError if its file was written to."""
+        calibration = getattr(self, "calibration_", None)
+        return IndexedLeaves(self._require_index(), self.n_training_rows_, calibration)
+
+    def _keep_leaves(self, leaves: IndexedLeaves) -> None:
+        self._keep(leaves.index, leaves.n_training_rows)
+        if leaves.calibration is not None:
+            self.calibration_ = leaves.calibration
 
     def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
         self._index, self._check_file = index, None
@@ -451,23 +456,20 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         copied._output = self._output
         return copied
 
-    def __getstate__(self) -> State:
-        state: State = dict(super().__getstate__())
-        state.pop("_check_file", None)
-        if state.pop("_index", None) is not None:
-            state["index_"] = index_state(self._require_index())
-        if "calibration_" in state:
-            state["calibration_"] = to_arrays(state["calibration_"])
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_index" in state:
+            for name in ("_index", "_check_file", "n_outputs_", "n_training_rows_", "calibration_"):
+                state.pop(name, None)
+            state["_leaves"] = leaves_to_arrays(self._leaves()).state()
         return state
 
-    def __setstate__(self, state: State) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        if "index_" in state:
-            state["_index"] = index_from_state(state.pop("index_"))
-        if "calibration_" in state:
-            state["calibration_"] = from_arrays(*state["calibration_"])
-            leaf_file.check_leaf_calibration(state["_index"], state["calibration_"])
+        stored = state.pop("_leaves", None)
         super().__setstate__(state)
+        if stored is not None:
+            self._keep_leaves(leaves_from_arrays(Parts(**stored)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

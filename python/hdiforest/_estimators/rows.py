@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from hdiforest._model.fitted import FittedForest
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
@@ -68,7 +69,8 @@ def checked_blocks(
     """
     n: int | None
     blocks: Iterable[Block]
-    if model._steps is None and fitted.coding is None:
+    coding = fitted.coding
+    if coding is None:
         rows = (
             X
             if is_plain(X, model, fitted)
@@ -79,11 +81,11 @@ def checked_blocks(
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
-        if model._steps is not None:
+        if isinstance(coding, TableSteps):
             frame = frame.sliceable()
-        elif fitted.coding is not None:
-            frame = frame_of(frame.arrow(fitted.coding.columns))
-        n, blocks = frame.n_rows, _encoded_blocks(model, frame, fitted, per_row)
+        else:
+            frame = frame_of(frame.arrow(coding.columns))
+        n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
     # As many rows as those of the fit may be these.
     seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
     for block in blocks:
@@ -95,23 +97,27 @@ def checked_blocks(
 
 
 def _encoded_blocks(
-    model: Any, frame: Frame, fitted: FittedForest, per_row: ArrayLike | None
+    frame: Frame,
+    coding: TableCoding | TableSteps,
+    fitted: FittedForest,
+    per_row: ArrayLike | None,
 ) -> Iterator[Block]:
     n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = _encode(model, given, fitted, part.start or 0)
+        rows = _encode(given, coding, fitted, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
-def _encode(model: Any, block: Frame, fitted: FittedForest, first_row: int) -> Rows:
+def _encode(
+    block: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, first_row: int
+) -> Rows:
     """Return the forest's rows, `first_row` of which were before the block, for messages."""
-    if model._steps is not None:
-        encoded: Rows = model._steps.encode(block)
-        return encoded
-    features, _ = fitted.encode(block.native, cast("TableCoding", fitted.coding), first_row)
+    if isinstance(coding, TableSteps):
+        return coding.rows(block)
+    features, _ = fitted.encode(block.native, coding, first_row)
     return features
 
 
@@ -229,7 +235,6 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
         type(X) is np.ndarray
         and X.dtype in _FLOATS
         and X.flags.c_contiguous
-        and model._steps is None
         and fitted.coding is None
         and fitted.feature_names is None
         and X.ndim == 2

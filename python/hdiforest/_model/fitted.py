@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.residuals import CentredForest
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.row_counts import RowCounts
@@ -67,17 +68,17 @@ class FittedForest:
     allow_nan: bool  # whether rows may hold missing values
     feature_names: NDArray[np.object_] | None  # (n_features,); None: fitted without names
     training_rows: TrainingRows | None  # None: the model was saved without them
+    # Least and greatest value of each feature in training rows that weigh anything,
+    # (2, n_features); NaN: it has none.
+    feature_range: NDArray[np.float32]
+    training_digest: str  # of the features of the fit; see `training_hint`
+    matches_forest: bool  # whether the means are the predictions of the scikit-learn forest
     calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
-    coding: TableCoding | None = None  # None: rows are the features themselves
-    # Whether the means are the predictions of the scikit-learn forest; None: not known.
-    matches_forest: bool | None = None
-    # Least and greatest value of each feature in training rows that weigh anything,
-    # (2, n_features); NaN: it has none. None: the model was stored without them.
-    feature_range: NDArray[np.float32] | None = None
-    training_digest: str | None = None  # of the features of the fit; see `training_hint`
+    # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
+    coding: TableCoding | TableSteps | None = None
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)
@@ -97,7 +98,7 @@ class FittedForest:
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
         self._check_range()
-        if self.coding is not None and self.coding.features != tuple(
+        if isinstance(self.coding, TableCoding) and self.coding.columns != tuple(
             [] if self.feature_names is None else self.feature_names
         ):
             raise ValueError("the coding does not fit the features of the model")
@@ -135,8 +136,6 @@ class FittedForest:
                 raise ValueError("the calibration does not fit the folds of the model")
 
     def _check_range(self) -> None:
-        if self.feature_range is None:
-            return
         shape = (2, self.n_features)
         if self.feature_range.shape != shape or self.feature_range.dtype != np.float32:
             raise ValueError(f"feature_range must be float32 of shape {shape}")
@@ -170,7 +169,7 @@ class FittedForest:
             return self.coding.columns
         return None if self.feature_names is None else tuple(map(str, self.feature_names))
 
-    def encoder(self, columns: Sequence[str]) -> TableCoding:
+    def encoder(self, columns: Sequence[str]) -> TableCoding | TableSteps:
         """Return how a table with these columns becomes features.
 
         Without a coding these are plain numbers, by name; or in the order of the columns, if the
@@ -192,14 +191,14 @@ class FittedForest:
         return TableCoding.of_numbers(names)
 
     def encode(
-        self, table: Any, encoder: TableCoding, first_row: int = 0
+        self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
         Parameters
         ----------
         table : pyarrow.Table
-        encoder : TableCoding
+        encoder : TableCoding or TableSteps
             What `encoder` returned.
         first_row : int, default=0
             Number of the rows before the table's own, for messages.
@@ -223,6 +222,11 @@ class FittedForest:
         if self.check_rows is not None:
             self.check_rows()
         return self.training_rows
+
+    def rows_of_folds(self, table: Any, first_row: int = 0) -> list[NDArray[np.float32]]:
+        """Return the rows of a pyarrow Table for the forest of each fold, if it has own steps."""
+        codings = [fold.coding for fold in self.folds if fold.coding is not None]
+        return [coding.encode(table, first_row=first_row)[0] for coding in codings]
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:
         """Return a scorer whose atoms are the positions of the training rows.

@@ -149,12 +149,20 @@ def chosen_kind_and_levels(
 
 
 def mean_and_intervals(
-    fitted: FittedForest, X: Rows, levels: Sequence[float], kind: AnyKind, n_threads: int
+    fitted: FittedForest,
+    X: Rows,
+    levels: Sequence[float],
+    kind: AnyKind,
+    n_threads: int,
+    of_folds: Sequence[Rows] = (),
 ) -> tuple[Array, Array]:
-    """Return means (n,) and intervals (n, 2, k) of the rows by a forest of one target."""
+    """Return means (n,) and intervals (n, 2, k) of the rows by a forest of one target.
+
+    `of_folds` are as `calibrated_intervals` takes them.
+    """
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
-        intervals = calibrated_intervals(fitted, X, levels, n_threads, mean)
+        intervals = calibrated_intervals(fitted, X, levels, n_threads, mean, of_folds=of_folds)
     else:
         intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))

@@ -109,13 +109,11 @@ class BoostedMean:
 
     @classmethod
     def checked(
-        cls, forest: Forest, leaf_values: NDArray[np.float64], baseline: float, n_features: int
+        cls, forest: Forest, leaf_values: NDArray[np.float64], baseline: float
     ) -> BoostedMean:
         """Return the parts together, or raise ValueError if they do not fit."""
         n_leaves = int(forest.n_leaves.sum())
         values = np.asarray(leaf_values)
-        if forest.n_features != n_features:
-            raise ValueError(f"the mean has {forest.n_features} features, not {n_features}")
         if values.dtype != np.float64 or values.shape != (n_leaves,):
             raise ValueError(f"leaf_values must be {n_leaves} float64 numbers")
         if not (np.isfinite(values).all() and np.isfinite(baseline)):
@@ -129,6 +127,26 @@ class BoostedMean:
         values: NDArray[np.float64] = self.leaf_values[leaves + first]
         predictions: NDArray[np.float64] = self.baseline + values.sum(axis=1)
         return predictions
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorMean:
+    """The predictions of a fitted scikit-learn regressor."""
+
+    regressor: Any
+
+    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:  # noqa: ARG002 (it has its own)
+        """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
+        rows = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
+        return checked_means(self.regressor.predict(rows), len(X))
+
+
+def checked_means(predictions: Any, n: int) -> NDArray[np.float64]:
+    """Return predictions as float64, or raise ValueError if they are not n finite numbers."""
+    values = np.asarray(predictions, dtype=np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ValueError("the regressor given as mean must predict one finite number for each row")
+    return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,11 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest
-from hdiforest._model.residuals import BoostedMean, Mean, Stacking
+from hdiforest._model.residuals import BoostedMean, Mean, RegressorMean, Stacking, checked_means
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.typing import Array
 
 _N_FOLDS = 5
-
-
-@dataclass(frozen=True, eq=False)
-class RegressorMean:
-    """The predictions of a fitted scikit-learn regressor."""
-
-    regressor: Any
-
-    def predict(self, X: NDArray[Any], n_threads: int) -> Array:  # noqa: ARG002 (it has its own)
-        """Predictions for the rows of X, (n,). Raises ValueError if some are no numbers."""
-        rows = X.astype(np.float32, copy=False).astype(np.float64)  # as the rows of its fit
-        return _checked(self.regressor.predict(rows), len(X))
 
 
 def stacked(
@@ -68,7 +55,7 @@ def stacked(
         fitted = clone(regressor).fit(X, rows.y, **options)
     except (TypeError, ValueError) as failure:
         raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
-    out_of_fold = _checked(predicted, len(rows.y))
+    out_of_fold = checked_means(predicted, len(rows.y))
     step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
     row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
     length = float(row_weights @ step**2)
@@ -131,10 +118,3 @@ def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
     first_nodes = np.repeat(offsets[:-1], forest.n_leaves)
     values = joined["value"][first_nodes + forest.leaf_nodes]
     return BoostedMean(forest, values, float(regressor._baseline_prediction.item()))
-
-
-def _checked(predictions: Any, n: int) -> Array:
-    values = np.asarray(predictions, dtype=np.float64)
-    if values.shape != (n,) or not np.isfinite(values).all():
-        raise ValueError("the regressor given as mean must predict one finite number for each row")
-    return values

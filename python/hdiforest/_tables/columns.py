@@ -120,17 +120,16 @@ class Codes(NamedTuple):
     values: NDArray[np.float64]  # (n,); missing is NaN
     n_unseen: int = 0  # cells of categories that the coding does not have
     rounded: bool = False  # whether float32 rounds whole numbers of the column
-    missing: NDArray[np.bool_] | None = None  # (n,), or unseen; None: the values that are NaN
 
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """How one column of a table becomes one feature or more.
+    """How one column of a table becomes a feature.
 
     Parameters
     ----------
     name : str
-        Of the column and of the feature, where the kind has no other names for them.
+        Of the column and of the feature.
     """
 
     name: str
@@ -139,21 +138,6 @@ class Column(ABC):
 
     def __str__(self) -> str:
         return self.name if self.kind == "number" else f"{self.name} ({self.kind})"
-
-    @property
-    def source(self) -> str:
-        """Name of the column of the table."""
-        return self.name
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return (self.name,)
-
-    @property
-    def holds_numbers(self) -> bool:
-        """Whether a file of text must hold numbers in the column."""
-        return False
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:
@@ -165,16 +149,8 @@ class Column(ABC):
             If the array holds something else.
         """
 
-    def write(self, codes: Codes, X: NDArray[np.float32]) -> None:
-        """Write the features of n cells to X, (n, n_features)."""
-        X[:, 0] = codes.values
-
-    def cells(self, values: Sequence[float]) -> list[float]:
-        """Return the numbers whose feature has these values; for columns without categories."""
-        return list(values)
-
     def texts(self, cells: Sequence[float]) -> list[str]:
-        """Return what `cells` returned as people write it."""
+        """Return the numbers that stand for cells as people write the cells."""
         return number_texts(cells)
 
     def facts(self) -> Facts:
@@ -200,15 +176,10 @@ class NumberColumn(Column):
 
     kind = "number"
 
-    @property
-    def holds_numbers(self) -> bool:
-        """See `Column`."""
-        return True
-
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
         values = numbers_of(array)
-        largest = require_float32(values, values)
+        largest = _require_float32(values)
         return Codes(values, rounded=largest > MAX_EXACT and are_rounded(values))
 
 
@@ -220,16 +191,15 @@ def numbers_of(array: Any) -> NDArray[np.float64]:
     return as_float64(array)
 
 
-def require_float32(values: NDArray[np.float64], cells: NDArray[np.float64]) -> float:
-    """Return the largest magnitude of values, or raise ColumnError if one is not in float32.
-
-    `cells`, (n,), are what the values were made of.
-    """
+def _require_float32(values: NDArray[np.float64]) -> float:
+    """Return the largest magnitude of values, or raise ColumnError if one is not in float32."""
     magnitude = np.abs(values)
     largest = float(np.fmax.reduce(magnitude, initial=0.0))
     if largest > FLOAT32_MAX:
         row = int(np.argmax(magnitude > FLOAT32_MAX))
-        raise ColumnError(f"must hold numbers that fit into float32, but holds {cells[row]:g}", row)
+        raise ColumnError(
+            f"must hold numbers that fit into float32, but holds {values[row]:g}", row
+        )
     return largest
 
 

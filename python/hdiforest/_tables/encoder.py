@@ -1,4 +1,4 @@
-"""TableCoding: from the columns of a table to the features of a forest, and how it is learned."""
+"""TableCoding: categories and dates as data, not code, so that anybody's file is safe to open."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.categories import (
-    CategoryColumn,
-    MappedColumn,
-    OneHotColumn,
-    ScaledColumn,
-    counted,
-)
+from hdiforest._tables.categories import CategoryColumn, counted
 from hdiforest._tables.columns import (
     BooleanColumn,
     Codes,
@@ -28,7 +22,6 @@ from hdiforest._tables.columns import (
     Facts,
     NumberColumn,
     decoded,
-    dictionary_of,
     is_date,
     is_duration,
     is_number,
@@ -41,10 +34,7 @@ from hdiforest._tables.row_counts import RowCounts, count_rows
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
-    for each in (
-        *(NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn),
-        *(MappedColumn, OneHotColumn, ScaledColumn),
-    )
+    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
 }
 
 
@@ -71,35 +61,20 @@ class TableCoding:
         """Return a coding of plain numbers, a feature each."""
         return cls(tuple(map(NumberColumn, names)))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names that a table must have, in the order of their first features."""
-        return tuple(dict.fromkeys(entry.source for entry in self.entries))
-
-    @cached_property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(name for entry in self.entries for name in entry.features)
-
-    @cached_property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the columns that the features are made of."""
-        return tuple(entry.source for entry in self.entries for _ in entry.features)
+        """Names that a table must have, in the order of the features, which have the same names."""
+        return tuple(entry.name for entry in self.entries)
 
     @cached_property
     def ordered(self) -> dict[int, Column]:
-        """Columns without categories, by the position of the first feature of each."""
-        entries = [entry for entry in self.entries for _ in entry.features]
-        found: dict[str, int] = {}
-        for j, entry in enumerate(entries):
-            if not entry.has_categories:
-                found.setdefault(entry.source, j)
-        return {j: entries[j] for j in found.values()}
+        """Columns without categories, by their positions."""
+        return {j: entry for j, entry in enumerate(self.entries) if not entry.has_categories}
 
     @property
     def number_columns(self) -> tuple[str, ...]:
         """Names of the columns that hold plain numbers."""
-        return tuple(entry.source for entry in self.entries if isinstance(entry, NumberColumn))
+        return tuple(entry.name for entry in self.entries if isinstance(entry, NumberColumn))
 
     def encode(
         self,
@@ -142,28 +117,22 @@ class TableCoding:
         O(n) for each column, and a hash of each cell of a category that has no dictionary.
         """
         self.require(table.schema.names)
-        X = np.empty((table.num_rows, len(self.features)), dtype=np.float32)
+        X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
         faults, rounded, unseen = {}, [], {}
         empty = np.ones(len(X), dtype=bool)
-        encoded = self._encoded(table)
-        end = 0
-        for entry in self.entries:
-            begin, end = end, end + len(entry.features)
-            column = table.column(entry.source)
-            if entry.has_categories:
-                column = encoded.get(entry.source, column)
+        for j, entry in enumerate(self.entries):
             try:
-                codes = _coded(entry, column)
+                codes = _coded(entry, table.column(entry.name))
             except ColumnError as error:
                 where = "" if error.row is None else f" in row {first_row + error.row + 1}"
-                faults[entry.source] = f"column {entry.source!r} {error.clause}{where}"
+                faults[entry.name] = f"column {entry.name!r} {error.clause}{where}"
                 continue
-            entry.write(codes, X[:, begin:end])
-            empty &= np.isnan(codes.values) if codes.missing is None else codes.missing
+            X[:, j] = codes.values
+            empty &= np.isnan(codes.values)
             if codes.rounded:
-                rounded.append(entry.source)
+                rounded.append(entry.name)
             if entry.has_categories:
-                unseen[entry.source] = codes.n_unseen
+                unseen[entry.name] = codes.n_unseen
         if faults:
             raise CodingError("; ".join(faults.values()), faults)
         warn_of_rounded(rounded)
@@ -171,38 +140,24 @@ class TableCoding:
         counts.unseen.update(unseen)
         return X, counts
 
-    def _encoded(self, table: Any) -> dict[str, list[Any]]:
-        """Return as dictionaries the chunks of columns whose categories several entries look up."""
-        n_uses = Counter(entry.source for entry in self.entries if entry.has_categories)
-        columns = {name: table.column(name) for name, n in n_uses.items() if n > 1}
-        return {
-            name: list(map(dictionary_of, _chunks_of(column)))
-            for name, column in columns.items()
-            if is_text(column.type) or is_number(column.type)
-        }
-
     def require(self, names: Iterable[str]) -> None:
         """Raise CodingError if a table with columns of these names lacks some, or has two."""
-        counts = Counter(names)
-        missing = [repr(name) for name in self.columns if name not in counts]
-        repeated = [name for name in self.columns if counts[name] > 1]
-        faults = [f"{counts[name]} columns {name!r}" for name in repeated]
-        if missing:
-            faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
-        if faults:
-            raise CodingError(f"the table has {', '.join(faults)}", repeated)
+        require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise CodingError if features, of a forest that takes no missing values, are missing."""
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
-            source = self.sources[j]
+            name = self.columns[j]
             raise CodingError(
-                f"the forest takes no missing values, but column {source!r} has a missing cell or "
+                f"the forest takes no missing values, but column {name!r} has a missing cell or "
                 f"an unknown category in row {first_row + row + 1}",
-                [source],
+                [name],
             )
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.entries))
 
     def facts(self) -> Facts:
         """Return the coding as JSON's types; `from_facts` reads them."""
@@ -230,7 +185,7 @@ class TableCoding:
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
             raise ValueError("the ids of a coding must be a list of texts")
         entries = tuple(_entry(column) for column in columns)
-        names = [*(name for entry in entries for name in entry.features), *ids]
+        names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
             raise ValueError("the columns of a coding must have distinct names")
         return cls(entries, tuple(ids))
@@ -238,6 +193,21 @@ class TableCoding:
     def __reduce__(self) -> tuple[Callable[[Any], TableCoding], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
         return TableCoding.from_facts, (self.facts(),)
+
+
+def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
+    """Raise CodingError if a table with columns of these names lacks some of `columns`, or has two.
+
+    Each column is named.
+    """
+    counts = Counter(names)
+    missing = [repr(name) for name in columns if name not in counts]
+    repeated = [name for name in columns if counts[name] > 1]
+    faults = [f"{counts[name]} columns {name!r}" for name in repeated]
+    if missing:
+        faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
+    if faults:
+        raise CodingError(f"the table has {', '.join(faults)}", repeated)
 
 
 def _entry(facts: Any) -> Column:
@@ -255,15 +225,10 @@ def _entry(facts: Any) -> Column:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
 
 
-def _chunks_of(column: Any) -> list[Any]:
-    """Return the Arrays of a column."""
-    return column if isinstance(column, list) else getattr(column, "chunks", [column])
-
-
 def _coded(entry: Column, column: Any) -> Codes:
-    """Return the codes of an Array, of a ChunkedArray, or of a list of Arrays."""
+    """Return the codes of an Array, or of a ChunkedArray."""
     parts, begin = [], 0
-    for chunk in _chunks_of(column):
+    for chunk in getattr(column, "chunks", [column]):
         try:
             parts.append(entry.codes(chunk))
         except ColumnError as error:
@@ -277,9 +242,6 @@ def _coded(entry: Column, column: Any) -> Codes:
         np.concatenate([np.empty(0), *(part.values for part in parts)]),
         sum(part.n_unseen for part in parts),
         any(part.rounded for part in parts),
-        None
-        if not parts or parts[0].missing is None
-        else np.concatenate([part.missing for part in parts if part.missing is not None]),
     )
 
 

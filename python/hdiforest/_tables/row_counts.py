@@ -31,13 +31,9 @@ class _Beyond(NamedTuple):
         return self._replace(least=least, greatest=greatest)
 
     def __str__(self) -> str:
-        cells = self.column.cells([self.least, *self.trained, self.greatest])
-        if cells[1] > cells[2]:  # the feature falls where the cells grow
-            cells = cells[::-1]
-        least, *trained, greatest = cells
-        ends = {"down to": least} if least < trained[0] else {}
-        ends |= {"up to": greatest} if greatest > trained[1] else {}
-        low, high, *texts = self.column.texts([*trained, *ends.values()])
+        ends = {"down to": self.least} if self.least < self.trained[0] else {}
+        ends |= {"up to": self.greatest} if self.greatest > self.trained[1] else {}
+        low, high, *texts = self.column.texts([*self.trained, *ends.values()])
         told = " and ".join(f"{to} {text}" for to, text in zip(ends, texts, strict=True))
         return f"{told}; trained on {low} to {high}"
 
@@ -98,7 +94,7 @@ class RowCounts:
     ) -> None:
         rows = np.zeros(len(block), dtype=bool)
         for j, column in columns.items():
-            here, name = outside[:, j], column.source
+            here, name = outside[:, j], column.name
             cells = block[:, j][here]
             if len(cells) > 0:
                 low, high = feature_range[:, j].tolist()

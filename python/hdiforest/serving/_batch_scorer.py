@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._model.table_steps import TableSteps
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
@@ -306,13 +307,13 @@ class BatchScorer:
         self._copy = None if self.mapped else model
         return model
 
-    def score(self, table: Any, encoder: TableCoding, first_row: int = 0) -> Results:
+    def score(self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0) -> Results:
         """Return the columns of results of the rows of a pyarrow Table, and count these rows.
 
         Parameters
         ----------
         table : pyarrow.Table or RecordBatch
-        encoder : TableCoding
+        encoder : TableCoding or TableSteps
             What `FittedForest.encoder` returned for its columns.
         first_row : int, default=0
             Rows that came before, for messages.
@@ -326,18 +327,21 @@ class BatchScorer:
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
         parts, counts = [], RowCounts()
         for begin in range(0, max(1, table.num_rows), n_rows):
-            X, more = fitted.encode(table.slice(begin, n_rows), encoder, first_row + begin)
+            n_before, part = first_row + begin, table.slice(begin, n_rows)
+            X, more = fitted.encode(part, encoder, n_before)
             counts.add(more)
-            parts.append(self._results_of(X))
+            parts.append(self._results_of(X, fitted.rows_of_folds(part, n_before)))
         self.counts.add(counts)
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.results}
 
-    def _results_of(self, X: NDArray[np.float32]) -> Results:
-        """Return the columns of results of features, (n, n_features)."""
+    def _results_of(
+        self, X: NDArray[np.float32], of_folds: Sequence[NDArray[np.float32]]
+    ) -> Results:
+        """Return the columns of results of features, (n, n_features), and those of folds."""
         mean, intervals = self.model.mean_and_intervals(
-            X, self.coverage, self.kind, self._n_threads()
+            X, self.coverage, self.kind, self._n_threads(), of_folds
         )
         ends = [
             intervals[:, end, j] for j in range(len(self.coverage)) for _, end in ENDS[self.kind]

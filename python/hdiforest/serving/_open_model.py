@@ -61,10 +61,15 @@ class OpenModel:
         return chosen_kind_and_levels(self.fitted, kind, levels, n_threads)
 
     def mean_and_intervals(
-        self, X: Rows, levels: Sequence[float], kind: AnyKind, n_threads: int
+        self,
+        X: Rows,
+        levels: Sequence[float],
+        kind: AnyKind,
+        n_threads: int,
+        of_folds: Sequence[Rows] = (),
     ) -> tuple[Array, Array]:
         """Return means (n,) and intervals (n, 2, k) of rows that were checked."""
-        return mean_and_intervals(self.fitted, X, levels, kind, n_threads)
+        return mean_and_intervals(self.fitted, X, levels, kind, n_threads, of_folds)
 
 
 # By absolute path. A copy is freed with the last scorer that holds it.

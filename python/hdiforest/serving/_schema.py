@@ -1,4 +1,4 @@
-"""What model files may hold: tables of their facts and tensors by version, and the checks."""
+"""What stored models may hold: the tables of their facts and arrays, and the checks by them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS
 
+Facts = dict[str, Any]
+
+
+Arrays = dict[str, NDArray[Any]]
+
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 100
@@ -21,204 +26,279 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_number(least: int, most: int) -> Callable[[Any], bool]:
+def _is_whole(least: int, most: int) -> Callable[[Any], bool]:
     # A bool is an int.
     return lambda value: type(value) is int and least <= value <= most
 
 
-def _are_names(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, list) and all(isinstance(name, str) for name in value)
-    )
+def _is_number(value: Any) -> bool:
+    # Some ints are no floats.
+    return type(value) is float or (type(value) is int and abs(value) < 2**53)
+
+
+def _or_null(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or holds(value)
+
+
+def _are(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(holds, value))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_digest(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
-    )
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
 
 
 def _is_mean(value: Any) -> bool:
-    return value is None or (
+    return (
         isinstance(value, dict)
         and set(value) == {"share", "baseline"}
-        and all(type(number) is float for number in value.values())
+        and type(value["share"]) is float
+        and (value["baseline"] is None or type(value["baseline"]) is float)
     )
 
 
-def _are_folds(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(fold, dict)
-        and set(fold) == {"n_training_rows", "mean", "calibration"}
-        and _is_number(1, 2**63 - 1)(fold["n_training_rows"])
-        and _is_mean(fold["mean"])
-        for fold in value
+def _are_steps(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and set(value) == {"library", "columns", "numbers", "texts"}
+        and value["library"] in (None, "pandas", "polars")
+        and _or_null(_are(_is_name))(value["columns"])
+        and _are(_is_name)(value["numbers"])
+        and isinstance(value["texts"], dict)
+        and all(map(_is_name, value["texts"].values()))
     )
+
+
+def _is_lattice(value: Any) -> bool:
+    return _are(_is_number)(value) and len(value) == 3
 
 
 class Fact(NamedTuple):
-    """One entry of the facts."""
+    """One of the facts."""
 
     expected: str
     holds: Callable[[Any], bool]
     required: bool = True
 
 
-class Tensor(NamedTuple):
-    """One array of the file."""
+class Array(NamedTuple):
+    """One of the arrays."""
 
     dtypes: tuple[str, ...]
-    n_dimensions: tuple[int, ...] = (1,)
+    shape: tuple[int | str, ...]  # a name stands for a number that `check_arrays` may be given
     required: bool = True
 
 
-FACTS = {
-    "format_version": Fact("a whole number", _is_number(0, 2**31 - 1)),
+_ROWS = _is_whole(1, 2**63 - 1)
+
+
+VERSIONS = {
+    "format_version": Fact("a whole number", _is_whole(0, 2**31 - 1)),
     "hdicore": Fact("a version", _is_text),
     "scikit_learn": Fact("a version", _is_text),
+}
+
+
+# These are fields of `FittedForest` as they are, and so are these arrays.
+FIELDS = {
     "weights": Fact(ANY_WEIGHTING, lambda value: value in tuple(WEIGHTINGS)),
-    "n_features": Fact("a whole number in [1, 2**31)", _is_number(1, 2**31 - 1)),
-    "feature_names": Fact("null or a list of texts", _are_names),
-    "scalar_output": Fact("true or false", _is_flag),
-    "n_training_rows": Fact("a whole number in [1, 2**63)", _is_number(1, 2**63 - 1)),
+    "n_training_rows": Fact("a whole number in [1, 2**63)", _ROWS),
     "allow_nan": Fact("true or false", _is_flag),
+    "matches_forest": Fact("true or false", _is_flag),
+    "training_digest": Fact("32 hexadecimal digits", _is_digest),
+}
+
+
+ARRAY_FIELDS = {"feature_range": Array(("float32",), (2, "n_features"))}
+
+
+FACTS = FIELDS | {
+    "n_features": Fact("a whole number in [1, 2**31)", _is_whole(1, 2**31 - 1)),
+    "feature_names": Fact("null or a list of texts", _or_null(_are(_is_name))),
+    "scalar_output": Fact("true or false", _is_flag),
     "counts_are_weighted": Fact("true or false", _is_flag),
+    "coding": Fact("null or a coding of tables", _or_null(_is_object)),
+    "steps": Fact("null, or what the steps before the forest read", _or_null(_are_steps)),
+    "calibration": Fact("null or a calibration", _or_null(_is_object)),
+    "mean": Fact("null, or a share and a baseline", _or_null(_is_mean)),
+    "folds": Fact("a list of the facts of each fold's forest", _are(_is_object)),
 }
 
 
-TENSORS = {
-    "forest.nodes": Tensor(("uint32",), (2,)),
-    "forest.tree_offsets": Tensor(("int64",)),
-    "forest.leaf_nodes": Tensor(("int32",)),
-    "index.leaf_offsets": Tensor(("int64",)),
-    "index.atom_offsets": Tensor(("int64",)),
-    "index.atoms": Tensor(("float64",)),
-    "index.tree_begin": Tensor(("int64",)),
-    "index.leaf_begin": Tensor(("uint32",)),
-    "index.ranks": Tensor(("uint16", "uint32")),
-    "index.units": Tensor(("uint32", "uint64"), required=False),
-    "index.copies": Tensor(("uint8", "uint32"), required=False),
-    "index.seen": Tensor(("uint64",), required=False),
-    "training.X": Tensor(("float32",), (2,), required=False),
-    "training.y": Tensor(("float64",), (1, 2), required=False),
-    "training.sample_weight": Tensor(("float64",), required=False),
-    "training.counts": Tensor(("uint8", "uint16", "uint32", "uint64"), (2,), required=False),
+_FOREST = {
+    "nodes": Array(("uint32",), ("n_nodes", "n_words")),
+    "tree_offsets": Array(("int64",), ("n_trees + 1",)),
+    "leaf_nodes": Array(("int32",), ("n_leaves",)),
 }
 
 
-# What version 2 adds: a calibration, and what its intervals need: the index of residuals, the
-# boosted trees whose mean is in their centres, the index and the draws of the jackknife+, and all
-# this for the forests of folds, in tensors whose names begin with fold0, fold1, ...
-ADDED_FACTS = {
-    "calibration": Fact("null or a calibration", lambda value: isinstance(value, dict | None)),
-    "mean": Fact("null, or a share and a baseline", _is_mean),
-    "folds": Fact("a list of the facts of each fold's forest", _are_folds),
-    "matches_forest": Fact("true or false", _is_flag, required=False),
-    "training_digest": Fact("null or 32 hexadecimal digits", _is_digest, required=False),
+_INDEX = {
+    "leaf_offsets": Array(("int64",), ("n_trees + 1",)),
+    "atom_offsets": Array(("int64",), ("n_outputs + 1",)),
+    "atoms": Array(("float64",), ("n_atoms",)),
+    "tree_begin": Array(("int64",), ("n_outputs * n_trees + 1",)),
+    "leaf_begin": Array(("uint32",), ("n_outputs * (n_leaves + n_trees)",)),
+    "ranks": Array(("uint16", "uint32"), ("n_entries",)),
+    "units": Array(("uint32", "uint64"), ("n_entries",), required=False),
+    "copies": Array(("uint8", "uint32"), ("n_entries",), required=False),
+    "seen": Array(("uint64",), ("n_words",), required=False),
 }
 
 
-ADDED_TENSORS = {
-    **{
-        f"calibration.{name}": Tensor(("float64",), required=False)
-        for name in (
-            "coverage",
-            "level",
-            "pad",
-            "mean_width",
-            "interval_score",
-            "realised",
-            "targets",
-        )
-    },
-    **{
-        f"calibration.{name}": Tensor(("float64",), (2,), required=False)
-        for name in ("audit", "scores", "weights")
-    },
-    "centred.leaf_means": Tensor(("float64",), required=False),
-    "centred.mean_values": Tensor(("float64",), required=False),
-    "jackknife.drawn": Tensor(("uint8",), (2,), required=False),
-    **{
-        name.replace(of, to): entry._replace(required=False)
-        for of, to in (
-            ("index.", "residuals."),
-            ("index.", "inbag."),
-            ("forest.", "mean_forest."),
-        )
-        for name, entry in TENSORS.items()
-        if name.startswith(of)
-    },
+def _in_group(group: str, table: Mapping[str, Array], *, required: bool) -> dict[str, Array]:
+    return {
+        f"{group}.{name}": entry if required else entry._replace(required=False)
+        for name, entry in table.items()
+    }
+
+
+_FINISH = {
+    "low": Fact("a number", _is_number),
+    "high": Fact("a number", _is_number),
+    "lattice": Fact("null or three numbers", _or_null(_is_lattice)),
+    "clip": Fact("true or false", _is_flag),
 }
 
 
-def check_facts(facts: Mapping[str, Any], version: int) -> None:
-    """Check names, types and ranges of the facts of a version.
+# Of a `Calibration`, and of a `CrossCalibration`.
+FIXED_FACTS = _FINISH | {
+    "method": Fact("'oob' or 'split'", _is_name),
+    "confidence": Fact("null or a number", _or_null(_is_number)),
+    "weighted": Fact("true or false", _is_flag),
+    "n": Fact("a whole number in [1, 2**63)", _ROWS),
+    "families": Fact("a list of names", _are(_is_name)),
+    "kinds": Fact("a list of names", _are(_is_name)),
+}
+
+
+CROSS_FACTS = _FINISH | {
+    "method": Fact("'cv+' or 'jackknife+'", _is_name),
+    "fold_sizes": Fact("positive numbers", _are(_ROWS)),
+    "grouped": Fact("true or false", _is_flag),
+}
+
+
+def _of_levels(*sizes: int | str) -> Array:
+    return Array(("float64",), sizes)
+
+
+COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
+
+
+_AUDITS = {"coverage": _of_levels("n_levels"), "audit": _of_levels("n_levels", 7)}
+
+
+_TARGETS = {"targets": Array(("float64",), ("n_targets",), required=False)}
+
+
+FIXED_ARRAYS = {name: _of_levels("n_levels") for name in COLUMNS} | _AUDITS | _TARGETS
+
+
+CROSS_ARRAYS = {
+    **_AUDITS,
+    **_TARGETS,
+    "scores": _of_levels("n_rows", "n_levels"),
+    "weights": _of_levels("n_rows", "n_levels")._replace(required=False),
+}
+
+
+_TRAINING = {
+    "X": Array(("float32",), ("n_training_rows", "n_features")),
+    "y": Array(("float64",), ("n_training_rows", "n_outputs")),
+    "sample_weight": Array(("float64",), ("n_training_rows",)),
+    "counts": Array(("uint8", "uint16", "uint32", "uint64"), ("n_training_rows", "n_trees")),
+}
+
+
+_CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS, required=False)
+
+
+# Those of a fold's forest have a name such as fold0 in front.
+ARRAYS = {
+    **ARRAY_FIELDS,
+    **_in_group("forest", _FOREST, required=True),
+    **_in_group("index", _INDEX, required=True),
+    **_in_group("training", _TRAINING, required=False),
+    **_CALIBRATION,
+    **_in_group("residuals", _INDEX, required=False),
+    **_in_group("inbag", _INDEX, required=False),
+    **_in_group("mean_forest", _FOREST, required=False),
+    "centred.leaf_means": Array(("float64",), ("n_leaves",), required=False),
+    "centred.mean_values": Array(("float64",), ("n_leaves of the mean",), required=False),
+    "jackknife.drawn": Array(("uint8",), ("n_left_out", "n_trees"), required=False),
+}
+
+
+# Of a file alone: what `hdiforest.serving._objects` makes of objects.
+OBJECTS = {"objects": Array(("uint8",), ("n_bytes",))}
+
+
+# Of a `LeafModel`.
+LEAF_FACTS = {
+    "scalar_output": FACTS["scalar_output"],
+    "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
+    "calibration": FACTS["calibration"],
+}
+
+
+LEAF_ARRAYS = _in_group("index", _INDEX, required=True) | _CALIBRATION
+
+
+def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:
+    """Check names, types and ranges of facts.
 
     Raises
     ------
     ValueError
         If a fact is missing, not known, or not what the table says.
     """
-    table = FACTS if version == 1 else FACTS | ADDED_FACTS
     _check_names("fact", facts, table)
     for name, value in facts.items():
         if not table[name].holds(value):
             raise ValueError(f"{name} must be {table[name].expected}, got {reprlib.repr(value)}")
-    names = facts["feature_names"]
-    if names is not None and len(names) != facts["n_features"]:
-        raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
 
 
-def check_tensors(tensors: Mapping[str, NDArray[Any]], version: int) -> None:
-    """Check names, types and dimensions of a version; the engine checks contents.
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]],
+    table: Mapping[str, Array],
+    sizes: Mapping[str, int | None],
+) -> None:
+    """Check names, types and shapes of arrays; what they hold is checked by those who read them.
+
+    Parameters
+    ----------
+    arrays : mapping
+    table : mapping
+    sizes : mapping
+        Numbers for the names in shapes. None: there is no such axis. Others may be any.
 
     Raises
     ------
     ValueError
         If an array is missing, not known, or not what the table says.
     """
-    table = TENSORS if version == 1 else TENSORS | ADDED_TENSORS
-    _check_names("tensor", tensors, table)
-    for name, array in tensors.items():
-        dtypes, n_dimensions, _ = table[name]
-        if array.dtype.name not in dtypes or array.ndim not in n_dimensions:
-            raise ValueError(
-                f"{name} must be {' or '.join(dtypes)} of {' or '.join(map(str, n_dimensions))} "
-                f"dimensions, got {array.dtype.name} of {array.ndim}"
-            )
-
-
-def check_training_shapes(
-    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], n_trees: int, n_outputs: int
-) -> None:
-    """Check the shapes of the training rows against the facts.
-
-    Parameters
-    ----------
-    arrays : mapping
-        Tensors of the group training, whose types have been checked.
-    facts : mapping
-        Checked facts.
-    n_trees, n_outputs : int
-
-    Raises
-    ------
-    ValueError
-        If they do not fit.
-    """
-    n = facts["n_training_rows"]
-    shapes = {
-        "X": (n, facts["n_features"]),
-        "y": (n,) if facts["scalar_output"] else (n, n_outputs),
-        "sample_weight": (n,),
-        "counts": (n, n_trees),
-    }
-    for name in ("X", "y"):
-        if name not in arrays:
-            raise ValueError(f"the tensor training.{name} is missing")
+    _check_names("tensor", arrays, table)
     for name, array in arrays.items():
-        if array.shape != shapes[name]:
-            raise ValueError(f"training.{name} must have shape {shapes[name]}, got {array.shape}")
+        entry = table[name]
+        shape = [sizes.get(size, size) if isinstance(size, str) else size for size in entry.shape]
+        shape = [size for size in shape if size is not None]
+        fits = len(shape) == array.ndim and all(
+            isinstance(size, str) or size == n for size, n in zip(shape, array.shape, strict=True)
+        )
+        if array.dtype.name not in entry.dtypes or not fits:
+            raise ValueError(
+                f"{name} must be {' or '.join(entry.dtypes)} of shape "
+                f"({', '.join(map(str, shape))}), got {array.dtype} of shape "
+                f"{reprlib.repr(array.shape)}"
+            )
 
 
 def check_training_values(
@@ -233,7 +313,7 @@ def check_training_values(
     Parameters
     ----------
     arrays : mapping
-        Tensors of the group training.
+        X, y, and sample_weight and counts if they are there.
     atoms : list of (n_atoms,) arrays
         Distinct targets of each output of the index.
     allow_nan : bool
@@ -265,7 +345,7 @@ def check_training_values(
 
 
 def _check_names(
-    kind: str, names: Collection[str], table: Mapping[str, Fact] | Mapping[str, Tensor]
+    kind: str, names: Collection[str], table: Mapping[str, Fact] | Mapping[str, Array]
 ) -> None:
     for name, entry in table.items():
         if entry.required and name not in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
 import reprlib
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdicore
-from hdiforest._utils.checks import alternatives, printable
+from hdiforest._utils.checks import printable
 from hdiforest._utils.files import replacing
+from hdiforest.serving._schema import VERSIONS, Arrays, Facts, check_facts
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
 
@@ -40,10 +42,7 @@ _DTYPES = {
 }
 
 
-Facts = dict[str, Any]
-
-
-Tensors = dict[str, NDArray[Any]]
+FORMAT_VERSION = 1  # of all kinds of files
 
 
 Content = TypeVar("Content")
@@ -51,19 +50,18 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Format(Generic[Content]):
-    """A kind of file, and how each version of it is read."""
+    """A kind of file, and how it is read."""
 
     noun: str  # as in "there is no model file PATH"
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    # Of each version: a function that checks and raises ValueError. The highest one is written.
-    # Where it is given the name of the file, it may leave checks of what large arrays hold to
-    # their first use, and errors then name the file.
-    readers: Mapping[int, Callable[[Facts, Tensors, str | None], Content]]
+    # Checks facts and arrays, and raises ValueError. Where it is given the name of the file, it may
+    # leave checks of what large arrays hold to their first use, and errors then name the file.
+    read: Callable[[Facts, Arrays, str | None], Content]
 
 
-def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None:
-    """Write a file, whole or not at all. The versions of the format and of hdicore become facts.
+def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
+    """Write a file, whole or not at all. The versions of all that wrote it become facts.
 
     Raises
     ------
@@ -80,7 +78,12 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None
             "model files need the package safetensors: pip install 'hdicore[io]'"
         ) from None
 
-    facts = {"format_version": max(form.readers), "hdicore": hdicore.__version__, **facts}
+    versions = {
+        "format_version": FORMAT_VERSION,
+        "hdicore": hdicore.__version__,
+        "scikit_learn": importlib.metadata.version("scikit-learn"),
+    }
+    facts = versions | facts
     metadata = {form.key: json.dumps(_content(facts, tensors))}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
@@ -149,19 +152,18 @@ class Loaded(NamedTuple, Generic[Content]):
 def load(
     path: Path, form: Format[Content], *, verify: bool = False, mapped: bool = True
 ) -> Loaded[Content]:
-    """Return what the reader of the file's version makes of its facts and arrays.
+    """Return what the format reads from the file's facts and arrays.
 
     Facts, names, types and shapes are compared with their checksum, and so are small arrays. With
-    `verify` large ones are, too, and everything is checked at once. Files that have one checksum
-    for all, as they had at first, and those that are not `mapped` but copied, are always verified.
+    `verify` large ones are, too, and everything is checked at once. Files that are not `mapped` but
+    copied are always verified.
 
     Raises
     ------
     OSError
         If the file cannot be read, or is written to meanwhile.
     ValueError
-        If it is of another format, of a version without a reader, damaged, or refused by its
-        reader.
+        If it is of another format or version, damaged, or refused by `Format.read`.
     """
     if not isinstance(mapped, bool):
         raise ValueError(f"mapped must be True or False, got {mapped!r}")
@@ -170,8 +172,7 @@ def load(
     file = OpenFile(path)
     try:
         header, tensors = _read(path, form, file, mapped)
-        verify = verify or not mapped or header.arrays is None
-        content = _checked(path, form, header, tensors, verify)
+        content = _checked(path, form, header, tensors, verify or not mapped)
     except ValueError:
         file.require_unchanged()  # which says more of a file that was half written
         raise
@@ -181,12 +182,15 @@ def load(
 
 
 def _checked(
-    path: Path, form: Format[Content], header: _Header, tensors: Tensors, verify: bool
+    path: Path, form: Format[Content], header: _Header, tensors: Arrays, verify: bool
 ) -> Content:
     _check_digests(path, header, tensors, verify)
     source = None if verify else f"{path} is not a valid {form.content}"
     try:
-        return form.readers[header.facts["format_version"]](header.facts, tensors, source)
+        versions = {name: header.facts[name] for name in VERSIONS if name in header.facts}
+        check_facts(versions, VERSIONS)
+        rest = {name: fact for name, fact in header.facts.items() if name not in VERSIONS}
+        return form.read(rest, tensors, source)
     except ValueError as error:
         text = str(error)
         if source is not None and text.startswith(source):
@@ -194,7 +198,7 @@ def _checked(
         raise ValueError(f"{path} is not a valid {form.content}: {printable(text)}") from None
 
 
-def _content(facts: Facts, tensors: Tensors) -> dict[str, Any]:
+def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
     """Return what a file holds beside its arrays."""
     arrays = {name: _array_digest(array) for name, array in tensors.items()}
     return {"facts": facts, "arrays": arrays, "sha256": _digest(facts, tensors, arrays)}
@@ -205,20 +209,20 @@ class _Header(NamedTuple):
 
     facts: Facts  # not checked yet
     sha256: str
-    arrays: dict[str, str] | None  # SHA-256 of each; None: `sha256` is of their bytes as well
+    arrays: dict[str, str]  # SHA-256 of each
 
 
-def _check_digests(path: Path, header: _Header, tensors: Tensors, verify: bool) -> None:
+def _check_digests(path: Path, header: _Header, tensors: Arrays, verify: bool) -> None:
     """Raise ValueError unless the checksums fit; large arrays are read to `verify` only."""
     if header.sha256 != _digest(header.facts, tensors, header.arrays):
         raise ValueError(f"{path} is damaged: its checksum does not match its contents")
-    for name, sha256 in (header.arrays or {}).items():
+    for name, sha256 in header.arrays.items():
         array = tensors[name]
         if (verify or array.nbytes <= _SMALL) and sha256 != _array_digest(array):
             raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
 
 
-def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[_Header, Tensors]:
+def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[_Header, Arrays]:
     """Return the header, and read-only views of the arrays."""
     try:
         metadata, tensors = _metadata_and_tensors(file.content(mapped=mapped))
@@ -229,7 +233,7 @@ def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[
         reason = printable(str(error))[:200]
         raise ValueError(f"{path} is not a {form.noun}, or is damaged: {reason}") from None
     header = _header(path, form, metadata)
-    if header.arrays is not None and set(header.arrays) != set(tensors):
+    if set(header.arrays) != set(tensors):
         raise ValueError(f"{path} is damaged: its checksums are not those of its arrays")
     return header, tensors
 
@@ -246,7 +250,7 @@ def _other_content(path: Path) -> str | None:
     return None if has_controls else "a table or another text"
 
 
-def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Tensors]:
+def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Arrays]:
     """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
     They are taken apart here, and not by that package, because it opens a file by its name, which
@@ -293,42 +297,32 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _header(path: Path, form: Format[Any], metadata: dict[str, str]) -> _Header:
     try:
         content = json.loads(metadata[form.key])
-        arrays = dict(content["arrays"]) if "arrays" in content else None
-        header = _Header(dict(content["facts"]), str(content["sha256"]), arrays)
+        header = _Header(dict(content["facts"]), str(content["sha256"]), dict(content["arrays"]))
         facts = header.facts
         format_version = facts["format_version"]
     except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
-    versions = sorted(form.readers)
-    if format_version not in versions:
+    if format_version != FORMAT_VERSION:
         raise ValueError(
             f"{path} has format {reprlib.repr(format_version)}, written by hdicore "
             f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
-            f"{alternatives(map(str, versions))} of a {form.noun}: upgrade hdicore"
+            f"{FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
         )
     return header
 
 
-def _digest(facts: Facts, tensors: Tensors, arrays: Mapping[str, str] | None = None) -> str:
-    """SHA-256 over everything in a file, or with those of `arrays` in place of their bytes."""
+def _digest(facts: Facts, tensors: Arrays, digests: Mapping[str, str]) -> str:
+    """SHA-256 over the facts and the names, types, shapes and checksums of arrays."""
     state = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
-        state.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        if arrays is None:
-            _add_bytes(state, array)
-        else:
-            state.update(str(arrays[name]).encode())
+        state.update(f"{name} {array.dtype.str} {array.shape}{digests[name]}".encode())
     return state.hexdigest()
 
 
 def _array_digest(array: NDArray[Any]) -> str:
     state = hashlib.sha256()
-    _add_bytes(state, array)
-    return state.hexdigest()
-
-
-def _add_bytes(state: Any, array: NDArray[Any]) -> None:
     contents = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     for begin in range(0, len(contents), _AT_ONCE):
         state.update(contents[begin : begin + _AT_ONCE])
+    return state.hexdigest()

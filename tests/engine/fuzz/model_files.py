@@ -155,7 +155,7 @@ def rows_of(model: HDIForestRegressor) -> Any:
     """Rows that a model may be asked about."""
     coding = model._fitted.coding
     if coding is not None:
-        return {column.source: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
+        return {column.name: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
     return np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
 
 

@@ -13,8 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._leaf_file import LEAF_INDEX
-from hdiforest.serving._model_file import MODEL
+from hdiforest.serving._model_file import LEAVES, MODEL
 
 ODD_VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 7, 2**31, 2**63, 2**64, -(2**63), 10**400),
@@ -25,12 +24,13 @@ ODD_VALUES: list[Any] = [
 FACTS = [
     *("format_version", "hdicore", "scikit_learn", "weights", "n_features", "feature_names"),
     *("scalar_output", "n_training_rows", "allow_nan", "counts_are_weighted", "calibration"),
+    *("matches_forest", "training_digest", "coding", "steps", "mean", "folds"),
 ]
 DTYPES = ["<u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8"]
 EXTREMES = [0, 1, -1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1]
 FLOATS = [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324, 3.5e38]
 
-KEYS = (MODEL.key, LEAF_INDEX.key)
+KEYS = (MODEL.key, LEAVES.key)
 
 Tensors = dict[str, np.ndarray]
 Facts = dict[str, Any]
@@ -52,7 +52,7 @@ def mutate(data: bytes, random: Random) -> bytes:
         if random.random() < 0.5:
             break
     try:
-        made = _written(key, facts, tensors, one_checksum=random.random() < 0.1)
+        made = _written(key, facts, tensors)
     except (SafetensorError, UnicodeEncodeError):  # nothing that could stand in a file
         return _damage_bytes(data, random)
     return _damage_header(made, random) if random.random() < 0.1 else made
@@ -70,10 +70,8 @@ def _parts(data: bytes) -> tuple[str, Facts, Tensors] | None:
         return None
 
 
-def _written(key: str, facts: Facts, tensors: Tensors, *, one_checksum: bool) -> bytes:
+def _written(key: str, facts: Facts, tensors: Tensors) -> bytes:
     content = tensor_file._content(facts, tensors)
-    if one_checksum:  # as files had at first
-        content = {"facts": facts, "sha256": tensor_file._digest(facts, tensors)}
     return save(tensors, metadata={key: json.dumps(content)})
 
 

@@ -22,7 +22,12 @@ from hdiforest._utils.typing import Array
 from hdiforest.adapters.quantile_forest._answers import Source
 from hdiforest.adapters.quantile_forest._checks import quantile_levels, tree_mask
 from hdiforest.adapters.quantile_forest._leaf_samples import LeafSamples, leaf_limit
-from hdiforest.serving._pickling import State, index_from_state, index_state
+from hdiforest.serving._arrays import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
+)
 
 Duplicates = Iterable[Sequence[int]] | None
 
@@ -156,23 +161,25 @@ class SampledForest(ForestRegressor):
         copied.__dict__.update(self.__dict__)
         return copied
 
-    def __getstate__(self) -> State:
-        state: State = dict(super().__getstate__())
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
         if "_samples" in state:
             samples = state["_samples"]
+            index = samples.index("samples", self._n_threads())
             state["_samples"] = {
                 "X": samples.rows.X,
                 "y": samples.rows.y,
                 "limit": samples.limit,
-                "index": index_state(samples.index("samples", self._n_threads())),
+                "index": leaves_to_arrays(IndexedLeaves(index)).state(),
             }
         return state
 
-    def __setstate__(self, state: State) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         stored = state.pop("_samples", None)
         super().__setstate__(state)
         if stored is not None:
             samples = self._leaf_samples(stored["X"], stored["y"], stored["limit"])
-            samples.indexes["samples"] = index_from_state(stored["index"])
+            leaves = leaves_from_arrays(Parts(**stored["index"]))
+            samples.indexes["samples"] = leaves.index
             self._samples = samples

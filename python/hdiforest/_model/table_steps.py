@@ -1,0 +1,275 @@
+"""TableSteps: the fitted steps that make a table to the rows of a forest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest._tables.columns import CodingError, Column, NumberColumn
+from hdiforest._tables.encoder import require_columns
+from hdiforest._tables.frames import Library, frame_of
+from hdiforest._tables.row_counts import RowCounts, count_rows
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline  # which scoring without steps does not load
+
+# Sparse training rows become dense arrays of this size at most.
+MAX_DENSE_BYTES = 2**33
+
+
+@dataclass(frozen=True)
+class TableSteps:
+    """The fitted steps before a forest, and what tables they read.
+
+    What `TableCoding` is to a table that is encoded by data, these are where code does it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    library : {"pandas", "polars"} or None
+        Of the table of the fit; None: it was no table.
+    n_features : int
+        Of the forest.
+    allow_nan : bool
+        Whether the forest takes missing values.
+    names : tuple of str or None
+        Columns of the table of the fit; None: it had no names.
+    number_columns : tuple of str, default=()
+        Those that held numbers.
+    texts : mapping
+        See `texts_of`.
+    """
+
+    pipeline: Pipeline
+    library: Library | None
+    n_features: int
+    allow_nan: bool
+    names: tuple[str, ...] | None
+    number_columns: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        columns = "no names" if self.names is None else ", ".join(self.names)
+        return f"{columns} (through {', '.join(self.kinds)})"
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the classes of the steps, of all that they are made of."""
+        return list(dict.fromkeys(_names_of(self.pipeline)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names that a table must have, or CodingError if the steps know none."""
+        if self.names is None:
+            raise CodingError(
+                "the steps before the forest were fitted on rows without names, and a batch or a "
+                "file of a table has its columns by name; fit them on a table"
+            )
+        return self.names
+
+    @cached_property
+    def ordered(self) -> dict[int, Column]:
+        """What is counted out of range, as `TableCoding.ordered`: all that the steps make."""
+        try:
+            names = list(self.pipeline.get_feature_names_out())
+        except (AttributeError, TypeError, ValueError):  # some steps have no names
+            names = [f"feature {j}" for j in range(self.n_features)]
+        return {j: NumberColumn(str(name)) for j, name in enumerate(names)}
+
+    def rows(self, X: Any) -> NDArray[np.float32]:
+        """Return the forest's rows, (n, n_features), for a frame or what `frame_of` takes."""
+        frame = frame_of(X)
+        if frame.n_rows == 0:  # which few transformers accept
+            return np.empty((0, self.n_features), dtype=np.float32)
+        table = _with_texts(frame.in_library(self.library), self.texts)
+        made = transformed(self.pipeline, table)
+        rows = dense_rows(made, allow_nan=self.allow_nan)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"the steps before the forest made {rows.shape[1]} columns of X, but the forest "
+                f"was fitted on {self.n_features}"
+            )
+        return rows
+
+    def encode(
+        self,
+        table: Any,
+        *,
+        first_row: int = 0,
+        feature_range: NDArray[np.float32] | None = None,
+    ) -> tuple[NDArray[np.float32], RowCounts]:
+        """Return the forest's rows for those of a pyarrow Table; see `TableCoding.encode`.
+
+        Categories that the training rows did not have are not counted, as only the steps know them.
+
+        Raises
+        ------
+        CodingError
+            If columns are missing or repeated, or the steps refuse the rows.
+        """
+        self.require(table.schema.names)
+        chosen = table.select(list(self.columns))
+        try:
+            X = self.rows(chosen)
+        except (TypeError, ValueError) as error:
+            last = first_row + table.num_rows
+            raise CodingError(
+                f"the steps before the forest refuse one of the rows {first_row + 1} to {last}: "
+                f"{' '.join(str(error).split())}"
+            ) from None
+        return X, count_rows(X, self.ordered, feature_range, _are_empty(chosen))
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        require_columns(self.columns, names)
+
+    def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
+        """Do nothing: `rows` has refused missing values if the forest takes none."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `from_facts` takes beside the pipeline, as JSON's types."""
+        return {
+            "library": self.library,
+            "columns": None if self.names is None else list(self.names),
+            "numbers": list(self.number_columns),
+            "texts": dict(self.texts),
+        }
+
+    @classmethod
+    def from_facts(
+        cls, facts: Mapping[str, Any], pipeline: Any, n_features: int, allow_nan: bool
+    ) -> Self:
+        """Return the steps of facts, whose types have been checked, and a pipeline."""
+        if not hasattr(pipeline, "steps"):
+            raise ValueError("the steps before the forest must be a Pipeline")
+        columns = facts["columns"]
+        return cls(
+            pipeline,
+            facts["library"],
+            n_features,
+            allow_nan,
+            None if columns is None else tuple(columns),
+            tuple(facts["numbers"]),
+            facts["texts"],
+        )
+
+
+def _are_empty(table: Any) -> NDArray[np.bool_]:
+    """Return whether all cells of each row of a pyarrow Table are missing."""
+    import pyarrow.compute as pc
+
+    empty = np.ones(table.num_rows, dtype=bool)
+    for column in table.columns:
+        empty &= pc.is_null(column, nan_is_null=True).to_numpy()
+    return empty
+
+
+def dense_rows(made: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
+    """Return what steps made of a table as the forest reads it, C-ordered float32.
+
+    Raises
+    ------
+    ValueError
+        If it does not hold numbers, or is sparse and too large to be dense.
+    """
+    from scipy.sparse import issparse
+    from sklearn.utils import check_array
+
+    if issparse(made):
+        n_bytes = 4 * made.shape[0] * made.shape[1]
+        if n_bytes > MAX_DENSE_BYTES:
+            raise ValueError(
+                f"the steps before the forest made {made.shape[0]} sparse rows of "
+                f"{made.shape[1]} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
+                "that the model keeps; make fewer columns, by OrdinalEncoder, TargetEncoder or "
+                "max_categories of OneHotEncoder"
+            )
+        made = made.astype(np.float32).toarray()
+    finite: bool | str = "allow-nan" if allow_nan else True
+    rows: NDArray[np.float32] = check_array(
+        made,
+        dtype=np.float32,
+        order="C",
+        copy=copy,
+        ensure_all_finite=finite,
+        input_name="what the steps before the forest made of X",
+    )
+    return rows
+
+
+def transformed(pipeline: Pipeline, X: Any) -> Any:
+    """Return what fitted steps make of X.
+
+    Pipeline.transform refuses a last step that looks unfitted because it keeps nothing.
+    """
+    for _, step in pipeline.steps:
+        if step is not None and step != "passthrough":
+            X = step.transform(X)
+    return X
+
+
+def _names_of(step: Any) -> Iterator[str]:
+    """Yield the names of the classes that transform rows in a step."""
+    parts = getattr(step, "transformers_", getattr(step, "steps", None))
+    if parts is None:
+        parts = getattr(step, "transformer_list", None)
+    if parts is not None:
+        for part in parts:
+            yield from _names_of(part[1])
+    elif step is not None and not isinstance(step, str):
+        yield type(step).__name__
+
+
+def number_columns_of(table: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a DataFrame of pandas or polars that hold numbers."""
+    types = table.schema.items() if hasattr(table, "schema") else None
+    if types is not None:
+        return tuple(name for name, kind in types if kind.is_numeric())
+    types = table.dtypes.items() if hasattr(table, "dtypes") else ()
+    return tuple(str(name) for name, kind in types if getattr(kind, "kind", None) in {*"iuf"})
+
+
+def texts_of(table: Any) -> dict[str, str]:
+    """Return how columns of text of a pandas DataFrame hold missing cells.
+
+    "None" or "NaN" for columns of objects, and otherwise the name of the type: steps take None for
+    another value than NaN. Columns with both are left out.
+    """
+    texts = {}
+    for name, column in _distinct_columns(table).items():
+        if column.dtype == object:
+            are_none = {cell is None for cell in column[column.isna()]}
+            if len(are_none) < 2:
+                texts[name] = "None" if True in are_none else "NaN"
+        elif str(column.dtype) in ("str", "string", "category"):
+            texts[name] = str(column.dtype)
+    return texts
+
+
+def _with_texts(table: Any, texts: Mapping[str, str]) -> Any:
+    """Return a table with missing cells of text as `texts_of` found them at the fit."""
+    columns = _distinct_columns(table) if texts else {}
+    changed = {}
+    for name, kind in texts.items():
+        column = columns.get(name)
+        if column is None or str(column.dtype) == kind:
+            continue
+        if kind in ("str", "string"):
+            changed[name] = column.astype(kind)
+        elif column.dtype != object or column.hasnans:
+            missing = None if kind == "None" else np.nan
+            changed[name] = column.astype(object).where(column.notna(), missing)
+    return table.assign(**changed) if changed else table
+
+
+def _distinct_columns(table: Any) -> dict[Any, Any]:
+    """Return the columns of a pandas DataFrame; none if two have one name, or it is no such."""
+    columns = list(frame_of(table).columns())
+    by_name = dict(columns)
+    return by_name if len(by_name) == len(columns) else {}

@@ -1,0 +1,553 @@
+"""The one codec: a fitted model as facts, arrays and objects, for pickles and files, and back."""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.residuals import BoostedMean, CentredForest, Mean, RegressorMean
+from hdiforest._model.table_steps import TableSteps
+from hdiforest._model.training_rows import TrainingRows
+from hdiforest._tables.encoder import TableCoding
+from hdiforest.calibration._bases import Base
+from hdiforest.calibration._postprocess import Lattice, PostProcess
+from hdiforest.calibration._result import (
+    CROSS_METHODS,
+    Calibration,
+    CrossCalibration,
+    CrossCheck,
+    FixedLevel,
+    Level,
+)
+from hdiforest.serving._schema import (
+    ARRAY_FIELDS,
+    ARRAYS,
+    CROSS_ARRAYS,
+    CROSS_FACTS,
+    FACTS,
+    FIELDS,
+    FIXED_ARRAYS,
+    FIXED_FACTS,
+    LEAF_ARRAYS,
+    LEAF_FACTS,
+    Arrays,
+    Facts,
+    check_arrays,
+    check_facts,
+    check_training_values,
+)
+
+_FOLD = re.compile(r"fold\d+\.")
+
+
+class Parts(NamedTuple):
+    """What a model is made of."""
+
+    facts: Facts  # types of JSON
+    arrays: Arrays
+    objects: dict[str, Any]  # fitted ones of scikit-learn that no array stands for
+
+    def state(self) -> dict[str, Any]:
+        """Return the parts for a pickle: copies of a model do not look at a file."""
+        arrays = {
+            name: np.array(array) if isinstance(array, np.memmap) else array
+            for name, array in self.arrays.items()
+        }
+        return self._replace(arrays=arrays)._asdict()
+
+
+def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
+    """Return what `from_arrays` makes an equal model of.
+
+    Raises
+    ------
+    ValueError
+        If the training rows are asked for, and damaged.
+    """
+    forest, index = fitted.scorer.forest, fitted.scorer.index
+    has_rows = training_rows and fitted.training_rows is not None
+    rows = fitted.require_training_rows() if has_rows else None
+    names, coding, centred = fitted.feature_names, fitted.coding, fitted.centred
+    facts: Facts = {name: getattr(fitted, name) for name in FIELDS}
+    facts |= {
+        "n_features": forest.n_features,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "scalar_output": index.scalar_output,
+        "counts_are_weighted": rows is not None and rows.counts_are_weighted,
+        "coding": coding.facts() if isinstance(coding, TableCoding) else None,
+        "steps": coding.facts() if isinstance(coding, TableSteps) else None,
+        "calibration": None,
+        "mean": None,
+        "folds": [],
+    }
+    arrays: Arrays = {name: getattr(fitted, name) for name in ARRAY_FIELDS}
+    arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
+    objects: dict[str, Any] = {}
+    if isinstance(coding, TableSteps):
+        objects["steps"] = coding.pipeline
+    if rows is not None:
+        arrays |= _named("training", rows.arrays())
+    if fitted.calibration is not None:
+        facts["calibration"], own = calibration_to_arrays(fitted.calibration)
+        arrays |= _named("calibration", own)
+    if centred is not None:
+        arrays |= _named("residuals", centred.scorer.index.arrays())
+        arrays["centred.leaf_means"] = centred.leaf_means
+    if centred is not None and centred.mean is not None:
+        facts["mean"] = {"share": centred.share, "baseline": None}
+        if isinstance(centred.mean, BoostedMean):
+            facts["mean"]["baseline"] = centred.mean.baseline
+            arrays |= _named("mean_forest", centred.mean.forest.arrays())
+            arrays["centred.mean_values"] = centred.mean.leaf_values
+        else:
+            objects["mean"] = cast("RegressorMean", centred.mean).regressor
+    if fitted.jackknife is not None:
+        arrays |= _named("inbag", fitted.jackknife.index.arrays())
+        arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
+    for i, fold in enumerate(fitted.folds):
+        own_facts, own_arrays, own_objects = to_arrays(fold)
+        facts["folds"].append(own_facts)
+        arrays |= _named(f"fold{i}", own_arrays)
+        objects |= {f"fold{i}.{name}": each for name, each in own_objects.items()}
+    return Parts(facts, arrays, objects)
+
+
+def from_arrays(parts: Parts, source: str | None = None, *, copy: bool = True) -> FittedForest:
+    """Return the model that `to_arrays` took apart, after checking everything.
+
+    Parameters
+    ----------
+    parts : Parts
+        Nothing is trusted but the objects.
+    source : str, optional
+        How errors of checks begin that are left to the first use of large arrays. None: everything
+        is checked now.
+    copy : bool, default=True
+        Whether compiled objects copy arrays, unless these map a file for reading, as
+        ``joblib.load`` returns them with ``mmap_mode="r"``.
+
+    Raises
+    ------
+    ValueError
+        If an entry is missing, not known, of another type or shape, or out of range.
+    """
+    facts, arrays, objects = parts
+    check_facts(facts, FACTS)
+    own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
+    check_arrays(own, ARRAYS, _sizes(facts, own))
+    _check_objects(facts, objects)
+    names = facts["feature_names"]
+    if names is not None and len(names) != facts["n_features"]:
+        raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
+    read = _Reader(_grouped(own), source, copy)
+    scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
+    rows, check_rows = _training_rows(read, facts, scorer.index)
+    fields: dict[str, Any] = {name: facts[name] for name in FIELDS}
+    return FittedForest(
+        scorer=scorer,
+        feature_names=None if names is None else np.array(names, dtype=object),
+        training_rows=rows,
+        check_rows=check_rows,
+        calibration=_calibration(facts, read),
+        centred=_centred(read, facts, objects, scorer.forest),
+        folds=_folds(parts, source, copy),
+        jackknife=_jackknife(read, scorer.forest),
+        coding=_coding(facts, objects),
+        **fields | {name: np.array(arrays[name]) for name in ARRAY_FIELDS},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedLeaves:
+    """What is kept of a `LeafModel`."""
+
+    index: LeafIndex
+    n_training_rows: int | None = None
+    calibration: Calibration | None = None
+
+    def __post_init__(self) -> None:
+        calibration = self.calibration
+        if calibration is not None and (
+            not isinstance(calibration, Calibration)
+            or calibration.method != "split"
+            or self.index.n_outputs > 1
+            or calibration.bases[0].family != "raw"
+            or len(set(calibration.bases)) > 1
+        ):
+            raise ValueError("the calibration does not fit an index of leaves")
+
+
+def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
+    """Return what `leaves_from_arrays` makes equal leaves of."""
+    facts: Facts = {
+        "scalar_output": leaves.index.scalar_output,
+        "n_training_rows": leaves.n_training_rows,
+        "calibration": None,
+    }
+    arrays = _named("index", leaves.index.arrays())
+    if leaves.calibration is not None:
+        facts["calibration"], own = calibration_to_arrays(leaves.calibration)
+        arrays |= _named("calibration", own)
+    return Parts(facts, arrays, {})
+
+
+def leaves_from_arrays(
+    parts: Parts, source: str | None = None, *, copy: bool = True
+) -> IndexedLeaves:
+    """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
+    facts, arrays, _ = parts
+    check_facts(facts, LEAF_FACTS)
+    check_arrays(arrays, LEAF_ARRAYS, {})
+    read = _Reader(_grouped(arrays), source, copy)
+    return IndexedLeaves(
+        read.index("index", facts["scalar_output"]),
+        facts["n_training_rows"],
+        cast("Calibration | None", _calibration(facts, read)),
+    )
+
+
+def _named(group: str, arrays: Mapping[str, Any]) -> Arrays:
+    return {f"{group}.{name}": array for name, array in arrays.items() if array is not None}
+
+
+def _grouped(arrays: Arrays) -> dict[str, Any]:
+    """Return the arrays of each group by their names in it."""
+    groups: dict[str, Any] = defaultdict(dict)
+    for name, array in arrays.items():
+        group, _, rest = name.partition(".")
+        groups[group][rest] = array
+    return groups
+
+
+def _check_objects(facts: Facts, objects: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the objects, those of folds apart, are what the facts name."""
+    mean = facts["mean"]
+    names = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
+    if {name for name in objects if not _FOLD.match(name)} != {n for n in names if names[n]}:
+        raise ValueError("its objects are not those that its facts name")
+
+
+def _sizes(facts: Facts, arrays: Arrays) -> dict[str, int | None]:
+    """Return what is known of the shapes of all arrays, where these are there."""
+    sizes = {
+        name: int(arrays[of].size) - 1
+        for name, of in (("n_trees", "forest.tree_offsets"), ("n_outputs", "index.atom_offsets"))
+        if of in arrays
+    }
+    rows = {name: facts[name] for name in ("n_training_rows", "n_features")}
+    return sizes | rows | ({"n_outputs": None} if facts["scalar_output"] else {})
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Makes compiled objects of groups of arrays."""
+
+    groups: dict[str, Any]
+    source: str | None
+    copy: bool
+
+    def forest(self, group: str, facts: Facts) -> Forest:
+        return Forest.from_arrays(
+            self.groups[group],
+            facts["n_features"],
+            copy=self._copies(group),
+            source=self.name(group),
+        )
+
+    def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
+        return LeafIndex.from_arrays(
+            self.groups[group], scalar_output, copy=self._copies(group), source=self.name(group)
+        )
+
+    def name(self, part: str) -> str | None:
+        """Name a part of a file for errors, if the file is to be named."""
+        return None if self.source is None else f"{self.source}: {part}"
+
+    def _copies(self, group: str) -> bool:
+        return self.copy and not all(
+            isinstance(array, np.memmap) and not array.flags.writeable
+            for array in self.groups[group].values()
+        )
+
+
+def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, Any]:
+    """Return the training rows, and a function that checks what they hold; None without them."""
+    atoms = [index.atoms(output) for output in range(index.n_outputs)]
+    moved = facts["weights"] == "monotonic"
+    if not moved and max(map(len, atoms)) > facts["n_training_rows"]:
+        raise ValueError("leaves hold more distinct targets than there were training rows")
+    arrays = read.groups["training"]
+    if not arrays:
+        return None, None
+    for name in ("X", "y"):
+        if name not in arrays:
+            raise ValueError(f"the tensor training.{name} is missing")
+    check = partial(check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved)
+    rows = TrainingRows.from_arrays(arrays, facts["counts_are_weighted"])
+    if read.source is None:
+        check()
+        return rows, None
+    return rows, cache(partial(_named_check, read.source, check))
+
+
+def _named_check(source: str, check: Any) -> None:
+    try:
+        check()
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
+    own, arrays = facts["calibration"], read.groups["calibration"]
+    if own is None:
+        if arrays:
+            raise ValueError("it has tensors of a calibration, but no facts of one")
+        return None
+    try:
+        return calibration_from_arrays(own, arrays)
+    except ValueError as error:
+        raise ValueError(f"calibration: {error}") from None
+
+
+def _coding(facts: Facts, objects: Mapping[str, Any]) -> TableCoding | TableSteps | None:
+    if facts["steps"] is None:
+        return None if facts["coding"] is None else TableCoding.from_facts(facts["coding"])
+    if facts["coding"] is not None:
+        raise ValueError("it has a coding of tables and steps, but a model has one of them")
+    return TableSteps.from_facts(
+        facts["steps"], objects["steps"], facts["n_features"], facts["allow_nan"]
+    )
+
+
+def _centred(
+    read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest
+) -> CentredForest | None:
+    groups, mean = read.groups, facts["mean"]
+    arrays = groups["centred"]
+    if not groups["residuals"] and not arrays and not groups["mean_forest"] and mean is None:
+        return None
+    is_boosted = mean is not None and mean["baseline"] is not None
+    for name in ("leaf_means", "mean_values") if is_boosted else ("leaf_means",):
+        if name not in arrays:
+            raise ValueError(f"the tensor centred.{name} is missing")
+    if not is_boosted and (groups["mean_forest"] or "mean_values" in arrays):
+        raise ValueError("it has tensors of a mean, but no facts of one")
+    predicted: Mean | None = None
+    if is_boosted:
+        trees = read.forest("mean_forest", facts)
+        predicted = BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"])
+    elif mean is not None:
+        if not hasattr(objects["mean"], "predict"):
+            raise ValueError("the mean must be a regressor")
+        predicted = RegressorMean(objects["mean"])
+    leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
+    share = 0.0 if mean is None else mean["share"]
+    return CentredForest.checked(
+        forest,
+        read.index("residuals"),
+        leaf_means,
+        predicted,
+        share,
+        source=read.name("centred.leaf_means"),
+    )
+
+
+def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
+    groups = read.groups
+    if not groups["jackknife"] and not groups["inbag"]:
+        return None
+    if not groups["jackknife"]:
+        raise ValueError("the tensor jackknife.drawn is missing")
+    return Jackknife.checked(forest, read.index("inbag"), groups["jackknife"]["drawn"] != 0)
+
+
+def _folds(parts: Parts, source: str | None, copy: bool) -> tuple[FittedForest, ...]:
+    facts, arrays, objects = parts
+    names = [f"fold{i}" for i in range(len(facts["folds"]))]
+    own_arrays = _grouped({name: array for name, array in arrays.items() if _FOLD.match(name)})
+    own_objects = _grouped({name: each for name, each in objects.items() if _FOLD.match(name)})
+    if set(own_arrays) != set(names) or not set(own_objects) <= set(names):
+        raise ValueError("its tensors are not those of its folds")
+    folds = []
+    for name, own in zip(names, facts["folds"], strict=True):
+        if own.get("folds") != []:
+            raise ValueError("folds must be a list of the facts of forests without folds")
+        part = None if source is None else f"{source}: {name}"
+        folds.append(from_arrays(Parts(own, own_arrays[name], own_objects[name]), part, copy=copy))
+    return tuple(folds)
+
+
+_FIELDS_OF_LEVELS = {
+    "coverage": "coverage",
+    "pad": "q_hat",
+    "mean_width": "mean_width",
+    "interval_score": "interval_score",
+    "realised": "realised",
+}
+
+
+_N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
+
+
+def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
+    """Return what `calibration_from_arrays` makes an equal calibration of.
+
+    Parameters
+    ----------
+    calibration : Calibration or CrossCalibration
+        With k levels, and of n rows.
+
+    Returns
+    -------
+    facts : dict
+        Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
+    arrays : dict
+        coverage, (k,); audit, (k, 7): the numbers of `CrossCheck` in their order, NaN for None;
+        targets, (m,), the training targets on the lattice, if there is one. Of a `Calibration`
+        level, pad, mean_width, interval_score and realised, (k,) each; of a `CrossCalibration`
+        scores, and weights if rows have any, (n, k), fold after fold. All are float64.
+    """
+    postprocess = calibration.postprocess
+    facts: Facts = {
+        "method": calibration.method,
+        "low": postprocess.low,
+        "high": postprocess.high,
+        "lattice": None if postprocess.lattice is None else list(postprocess.lattice),
+        "clip": postprocess.clip,
+    }
+    arrays = {"audit": np.array([_audit_row(level.cross_check) for level in calibration.levels])}
+    if postprocess.targets is not None:
+        arrays["targets"] = postprocess.targets
+    if isinstance(calibration, CrossCalibration):
+        facts["fold_sizes"] = [len(scores) for scores in calibration.scores]
+        facts["grouped"] = calibration.grouped
+        arrays["coverage"] = np.array(calibration.coverages)
+        arrays["scores"] = np.concatenate(calibration.scores)
+        if calibration.weights is not None:
+            arrays["weights"] = np.concatenate(calibration.weights)
+        return facts, arrays
+    bases = [level.base for level in calibration.levels]
+    facts |= {
+        "confidence": calibration.confidence,
+        "weighted": calibration.weighted,
+        "n": calibration.n,
+        "families": [base.family for base in bases],
+        "kinds": [base.kind for base in bases],
+    }
+    arrays["level"] = np.array([base.level for base in bases])
+    arrays |= {
+        name: np.array([getattr(level, field) for level in calibration.levels])
+        for name, field in _FIELDS_OF_LEVELS.items()
+    }
+    return facts, arrays
+
+
+def calibration_from_arrays(
+    facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> Calibration | CrossCalibration:
+    """Return the calibration that `calibration_to_arrays` took apart; nothing is trusted.
+
+    Raises
+    ------
+    ValueError
+        If an entry is missing, not known, of another type or shape, or out of range.
+    """
+    is_cross = facts.get("method") in CROSS_METHODS
+    check_facts(facts, CROSS_FACTS if is_cross else FIXED_FACTS)
+    coverage = arrays.get("coverage")
+    sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
+    if is_cross:
+        sizes["n_rows"] = sum(facts["fold_sizes"])
+    check_arrays(arrays, CROSS_ARRAYS if is_cross else FIXED_ARRAYS, sizes)
+    # Calibrations are given to callers, so they must not depend on a file that arrays map.
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    checks = [_audit_of(row) for row in arrays["audit"].tolist()]
+    values = facts["lattice"]
+    postprocess = PostProcess(
+        float(facts["low"]),
+        float(facts["high"]),
+        None if values is None else Lattice(*map(float, values)),
+        facts["clip"],
+        arrays.get("targets"),
+    )
+    if postprocess.lattice is not None and postprocess.targets is None:
+        raise ValueError("the tensor targets is missing")
+    if is_cross:
+        return _cross_calibration(facts, arrays, checks, postprocess)
+    return _fixed_calibration(facts, arrays, checks, postprocess)
+
+
+def _cross_calibration(
+    facts: Mapping[str, Any],
+    arrays: Arrays,
+    checks: list[CrossCheck | None],
+    postprocess: PostProcess,
+) -> CrossCalibration:
+    coverages = arrays["coverage"].tolist()
+    if not all(0 < coverage < 1 for coverage in coverages):
+        raise ValueError(f"coverages must be above 0 and below 1, got {coverages}")
+    ends = np.cumsum(facts["fold_sizes"])[:-1]
+    return CrossCalibration(
+        levels=tuple(map(Level.from_check, coverages, checks)),
+        scores=tuple(np.split(arrays["scores"], ends)),
+        postprocess=postprocess,
+        grouped=facts["grouped"],
+        method=facts["method"],
+        weights=tuple(np.split(arrays["weights"], ends)) if "weights" in arrays else None,
+    )
+
+
+def _fixed_calibration(
+    facts: Mapping[str, Any],
+    arrays: Arrays,
+    checks: list[CrossCheck | None],
+    postprocess: PostProcess,
+) -> Calibration:
+    for name in ("families", "kinds"):
+        if len(facts[name]) != len(checks):
+            raise ValueError(
+                f"{name} must be a list of {len(checks)} names, got {reprlib.repr(facts[name])}"
+            )
+    confidence = facts["confidence"]
+    bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist())
+    columns = {field: arrays[name].tolist() for name, field in _FIELDS_OF_LEVELS.items()}
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return Calibration(
+        facts["method"],
+        tuple(
+            FixedLevel(**row, base=base, cross_check=check)
+            for row, base, check in zip(rows, bases, checks, strict=True)
+        ),
+        postprocess,
+        facts["n"],
+        None if confidence is None else float(confidence),
+        facts["weighted"],
+    )
+
+
+def _audit_row(check: CrossCheck | None) -> list[float]:
+    """Return the numbers of a cross-check in their order, NaN for None."""
+    if check is None:
+        return [math.nan] * _N_AUDIT
+    coverage, standard_error, mean_width, thirds, worst = astuple(check)
+    by_width = [math.nan if third is None else third for third in thirds]
+    return [coverage, standard_error, mean_width, *by_width, worst]
+
+
+def _audit_of(row: list[float]) -> CrossCheck | None:
+    """Return the cross-check that `_audit_row` took apart."""
+    if all(map(math.isnan, row)):
+        return None
+    narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])
+    return CrossCheck(row[0], row[1], row[2], (narrow, middle, wide), row[6])
