@@ -1,16 +1,18 @@
 """The command on models of pipelines: saved ones are scored and checked, stored ones imported."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor
 
@@ -20,6 +22,7 @@ pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 joblib = pytest.importorskip("joblib")
 pytest.importorskip("safetensors")
+pytest.importorskip("skops")
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -91,6 +94,48 @@ def test_stored_pipelines_are_imported(fitted, files, ending):
     assert run([*call, "--trusted", "-o", files / "new.hdi", "--calibrate", "none"]) == 0
     loaded = HDIForestRegressor.load(files / "new.hdi")
     np.testing.assert_array_equal(loaded.predict_interval(FRAME), fitted.predict_interval(FRAME))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_folds_with_steps_of_their_own_score_tables(fitted, files, ending):
+    model = HDIForestRegressor(clone(fitted.estimator_)).fit(FRAME, TARGET)
+    model.calibrate([0.8, 0.9], method="cv+", cv=3, random_state=0).save(files / "folds.hdi")
+    rows = files / f"rows.{ending}"
+    assert run(["score", files / "folds.hdi", rows, "-o", files / "out.parquet"]) == 0
+    found = read(files / "out.parquet")[["lower_0.9", "upper_0.9"]]
+    np.testing.assert_array_equal(found, model.predict_interval(FRAME, 0.9))
+
+
+def test_inspect_names_the_steps(files, capsys):
+    assert run(["inspect", files / "m.hdi"]) == 0
+    shown = capsys.readouterr().out
+    assert "town, floor, size (through OneHotEncoder, SimpleImputer, StandardScaler)" in shown
+    assert run(["inspect", files / "m.hdi", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coding"]["numbers"] == ["floor", "size"]
+
+
+def test_what_the_steps_refuse_is_one_sentence(files, capsys):
+    steps = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    forest = RandomForestRegressor(5, random_state=0)
+    HDIForestRegressor(make_pipeline(steps, forest)).fit(FRAME, TARGET).save(files / "m.hdi")
+    FRAME.assign(town="Oslo").to_csv(files / "new.csv", index=False)
+    found = failure(capsys, ["score", files / "m.hdi", files / "new.csv", "-o", files / "o.csv"])
+    assert "new.csv: the steps before the forest refuse one of the rows 1 to " in found
+    assert "Found unknown categories ['Oslo'] in column 0" in found
+
+
+class Own(FunctionTransformer):
+    """A type that skops does not know."""
+
+
+def test_steps_that_are_not_trusted_are_refused_in_one_sentence(files, capsys):
+    model = HDIForestRegressor(make_pipeline(Own(), RandomForestRegressor(3, random_state=0)))
+    model.fit(FRAME[["floor"]], TARGET).save(files / "own.hdi")
+    for call in (
+        ["score", files / "own.hdi", files / "rows.csv", "-o", files / "out.csv"],
+        ["inspect", files / "own.hdi"],
+    ):
+        assert f"types that are not trusted: {__name__}.Own; if you" in failure(capsys, call)
 
 
 def test_missing_text_of_a_csv_is_as_pandas_reads_it(files):
