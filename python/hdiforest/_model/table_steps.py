@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, Column, NumberColumn
-from hdiforest._tables.encoder import require_columns
+from hdiforest._tables.columns import CodingError, Column, NumberColumn, require_columns
 from hdiforest._tables.frames import Library, frame_of
 from hdiforest._tables.row_counts import RowCounts, count_rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -279,6 +280,21 @@ def require_facts(facts: Facts, names: tuple[str, ...]) -> None:
         raise ValueError(
             f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
         )
+
+
+def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
+    """Raise CodingError if a table with columns of these names lacks some of `columns`, or has two.
+
+    Each column is named.
+    """
+    counts = Counter(names)
+    missing = [repr(name) for name in columns if name not in counts]
+    repeated = [name for name in columns if counts[name] > 1]
+    faults = [f"{counts[name]} columns {name!r}" for name in repeated]
+    if missing:
+        faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
+    if faults:
+        raise CodingError(f"the table has {', '.join(faults)}", repeated)
 
 
 def shown(cell: str) -> str:

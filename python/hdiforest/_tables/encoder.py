@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +25,7 @@ from hdiforest._tables.columns import (
     is_duration,
     is_number,
     is_text,
+    require_columns,
     shown,
     warn_of_rounded,
 )
@@ -193,21 +193,6 @@ class TableCoding:
     def __reduce__(self) -> tuple[Callable[[Any], TableCoding], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
         return TableCoding.from_facts, (self.facts(),)
-
-
-def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
-    """Raise CodingError if a table with columns of these names lacks some of `columns`, or has two.
-
-    Each column is named.
-    """
-    counts = Counter(names)
-    missing = [repr(name) for name in columns if name not in counts]
-    repeated = [name for name in columns if counts[name] > 1]
-    faults = [f"{counts[name]} columns {name!r}" for name in repeated]
-    if missing:
-        faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
-    if faults:
-        raise CodingError(f"the table has {', '.join(faults)}", repeated)
 
 
 def _entry(facts: Any) -> Column:
