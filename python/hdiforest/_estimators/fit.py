@@ -124,7 +124,7 @@ class Training(NamedTuple):
     table: Any = None  # what the steps were given, if there are some
 
 
-def trained(
+def fit_estimator(
     model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Training:
     """Fit an estimator unless it is frozen; `model` learns the names of the columns.
@@ -152,7 +152,7 @@ def trained(
     if was_fitted or not any(is_search(part) for part in parts):
         check_kind(parts[-1])
     if pipelines(parts):
-        return _trained_on_table(model, estimator, was_fitted, X, y, sample_weight)
+        return _fit_on_table(model, estimator, was_fitted, X, y, sample_weight)
     X = rows_for_sklearn(X)
     if was_fitted:
         validate_data(parts[-1], X, reset=False, skip_check_array=True)
@@ -165,7 +165,7 @@ def trained(
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 
 
-def _trained_on_table(
+def _fit_on_table(
     model: Any,
     estimator: Any,
     was_fitted: bool,
@@ -203,7 +203,7 @@ def _trained_on_table(
     )
 
 
-def imported(
+def import_training_forest(
     training: Training, weights: Weighting, n_threads: int
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
