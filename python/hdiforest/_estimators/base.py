@@ -105,7 +105,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
-        """Return means, (n,) or if they are not wanted (0,), and calibrated intervals."""
+        """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
 
     def _calibration(self) -> Calibration | CrossCalibration | None:
         calibration: Calibration | CrossCalibration | None = getattr(self, "calibration_", None)
@@ -235,21 +235,21 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        wanted = self._kind(kind)
+        resolved = self._kind(kind)
 
         def intervals() -> Array:
-            if wanted == "calibrated":
+            if resolved == "calibrated":
                 return self._predict_calibrated(X, coverage, with_mean=False)[1]
             return self._query(
-                X, partial(query_intervals, coverage=coverage, kind=wanted), hint=True
+                X, partial(query_intervals, coverage=coverage, kind=resolved), hint=True
             )
 
         if output == "numpy":
             return intervals()
         return self._format(
             output,
-            lambda: interval_names(wanted, coverage),
-            lambda: self._mean_and_ends(X, coverage, wanted),
+            lambda: interval_names(resolved, coverage),
+            lambda: self._mean_and_ends(X, coverage, resolved),
             X,
         )
 

@@ -59,12 +59,12 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     names = np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    known: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
         if _is_missing(name):
             raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
-        known.setdefault(name, len(known))
-    return np.array([known[name] for name in names.tolist()], dtype=np.intp)
+        numbers.setdefault(name, len(numbers))
+    return np.array([numbers[name] for name in names.tolist()], dtype=np.intp)
 
 
 def _is_missing(name: Any) -> bool:

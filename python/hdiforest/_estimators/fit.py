@@ -96,8 +96,8 @@ def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any
 
 def _not_frozen(estimator: Any) -> list[Any]:
     """Return the layers outside the first frozen one."""
-    found = layers(estimator, fitted=False)
-    return list(takewhile(lambda each: not isinstance(each, FrozenEstimator), found))
+    parts = layers(estimator, fitted=False)
+    return list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
 
 
 def _remove_recorders(estimator: Any) -> None:
@@ -179,17 +179,17 @@ def _fit_on_table(
     targets = checked_table_targets(table, y)
     weights = checked_sample_weight(sample_weight, len(targets))
     if was_fitted:
-        made = None
+        encoded = None
     else:
         options = weight_options(layers(estimator, fitted=False), weights)
-        made = fit_recorded(estimator, table, targets, options)
+        encoded = fit_recorded(estimator, table, targets, options)
     parts = layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipeline = steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
-    if made is None:
-        made = transformed(pipeline, table)
-    rows = dense_rows(made, allow_nan=allow_nan, copy=True)
+    if encoded is None:
+        encoded = transformed(pipeline, table)
+    rows = dense_rows(encoded, allow_nan=allow_nan, copy=True)
     if len(rows) != len(targets):
         raise ValueError(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
@@ -217,11 +217,11 @@ def import_training_forest(
         As `import_forest`.
     """
     parts = layers(training.estimator, fitted=True)
-    seen = transformed_targets(parts, training.y)
+    leaf_targets = transformed_targets(parts, training.y)
 
     def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, LeafIndex]:
-        given = X, training.y, training.sample_weight
-        return import_forest(training.forest, *given, weights, n_threads, fitted_on=seen)
+        rows = X, training.y, training.sample_weight
+        return import_forest(training.forest, *rows, weights, n_threads, fitted_on=leaf_targets)
 
     try:
         return checked(training.X)
@@ -229,8 +229,8 @@ def import_training_forest(
         if training.steps is None or not training.was_fitted:
             raise
         try:
-            made = fitted_again(parts, training.table, training.y)
-            rows = dense_rows(made, allow_nan=training.allow_nan, copy=True)
+            encoded = fitted_again(parts, training.table, training.y)
+            rows = dense_rows(encoded, allow_nan=training.allow_nan, copy=True)
         except (TypeError, ValueError):
             raise refusal from None
         if np.array_equal(rows, training.X, equal_nan=True):

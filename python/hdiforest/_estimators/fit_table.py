@@ -104,7 +104,7 @@ def fit_table(
             "HDIForestRegressor(pipeline) on the table, or give the forest alone"
         )
     column = sample_weight if isinstance(sample_weight, str) else None
-    given = None if isinstance(sample_weight, str) else sample_weight
+    row_weights = None if isinstance(sample_weight, str) else sample_weight
     roles: dict[str, Any] = {
         "drop": _names("drop", drop),
         "ids": _names("id", id),
@@ -114,13 +114,16 @@ def fit_table(
     if isinstance(table, str | os.PathLike):
         read = read_training_table(Path(table), target, **roles)
     else:
-        found = Roles(target, **roles)
+        column_roles = Roles(target, **roles)
         frame = frame_of(table).sliceable()
-        known = frame.names or []
-        raw = frame.arrow([name for name in known if name not in found.left_out])
-        found.require(known, "the table")
-        read = training_table(raw, "the table", found)
-    row_weights = read.weights if given is None else checked_sample_weight(given, len(read.y))
+        names = frame.names or []
+        raw = frame.arrow([name for name in names if name not in column_roles.left_out])
+        column_roles.require(names, "the table")
+        read = training_table(raw, "the table", column_roles)
+    if row_weights is None:
+        row_weights = read.weights
+    else:
+        row_weights = checked_sample_weight(row_weights, len(read.y))
     model = HDIForestRegressor(
         estimator,
         weights=weights,

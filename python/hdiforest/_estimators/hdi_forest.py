@@ -432,9 +432,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if values is None and is_plain(X, self, fitted):
             # One row takes a microsecond less than through blocks.
             if hint and len(X) == fitted.n_training_rows:
-                seen = TrainingRowsHint(fitted, len(X))
-                seen.see(X)
-                seen.give()
+                training_hint = TrainingRowsHint(fitted, len(X))
+                training_hint.see(X)
+                training_hint.give()
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
         return concatenated(
             function(
@@ -619,11 +619,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Notes
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
-        ``weights="all"``, of residuals around the mean of the leaves. Each is padded by one number,
-        and the narrowest is kept. Weights of the training rows are weights of their scores: pads
-        are weighted quantiles and coverages weighted shares. No training row takes part in its own
-        interval, nor in the residuals of the others; but where there is another `mean`, it takes
-        part in those of the other folds.
+        ``weights="all"``, of residuals around the mean of the leaves. Each is widened by one
+        number, the conformal quantile of its scores, and the narrowest is kept. Weights of the
+        training rows are weights of their scores: quantiles are weighted quantiles and coverages
+        weighted shares. No training row takes part in its own interval, nor in the residuals of the
+        others; but where there is another `mean`, it takes part in those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_, resolve_method(method, X, y)
@@ -818,8 +818,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        given = getattr(self, "estimator", None)
-        parts = layers(self._default_forest() if given is None else given, fitted=False)
+        estimator = getattr(self, "estimator", None)
+        parts = layers(self._default_forest() if estimator is None else estimator, fitted=False)
         # The first steps of pipelines get the rows, or else the forest.
         reader = (pipelines(parts) or parts[-1:])[0]
         tags.input_tags.allow_nan = get_tags(reader).input_tags.allow_nan

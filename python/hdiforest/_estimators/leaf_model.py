@@ -239,8 +239,8 @@ class LeafModel(DistributionModel):
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
 
         def answers(rows: slice, leaves: NDArray[Any]) -> Array:
-            own = () if points is None else (points[rows],)
-            return function(index, leaves, *own, n_threads=n_threads)
+            row_values = () if points is None else (points[rows],)
+            return function(index, leaves, *row_values, n_threads=n_threads)
 
         blocks = leaves_by_block(self.apply, X, index.n_trees)
         rows, leaves = next(blocks)

@@ -110,13 +110,13 @@ class OutOfBagMixin(DistributionModel):
         `calibration_`, of which the row decided one part in the number of calibration rows: of
         these `calibration_` gives the audit.
         """
-        wanted = self._kind(kind)
+        resolved = self._kind(kind)
         if output == "numpy":
-            return self._oob_intervals(coverage, wanted)
+            return self._oob_intervals(coverage, resolved)
         return self._format(
             output,
-            lambda: interval_names(wanted, coverage),
-            lambda: self._oob_mean_and_ends(coverage, wanted),
+            lambda: interval_names(resolved, coverage),
+            lambda: self._oob_mean_and_ends(coverage, resolved),
             None,
         )
 

@@ -157,8 +157,8 @@ class ForestSearchOOB(DistributionModel):
 
         best_index = 0
         table: list[dict[str, Any]] = []
-        for index, given in enumerate(forests):
-            model, entry = self._fitted(index, given, X, y, sample_weight, seed)
+        for index, candidate in enumerate(forests):
+            model, entry = self._fit_candidate(index, candidate, X, y, sample_weight, seed)
             table.append(entry)
             if index == 0 or entry[self.objective] < table[best_index][self.objective]:
                 best, best_index = model, index
@@ -249,22 +249,22 @@ class ForestSearchOOB(DistributionModel):
             ExtraTreesRegressor(_N_TREES, bootstrap=True),
         ]
 
-    def _prepared(self, given: Any, seed: int) -> Any:
+    def _prepare(self, candidate: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""
-        forest = clone(given)
+        forest = clone(candidate)
         parts = layers(forest, fitted=False)
         if any(isinstance(part, FrozenEstimator) for part in parts):
             return forest
-        own = parts[-1].get_params(deep=False)
-        ours = {"random_state": seed, "n_jobs": self.n_jobs}
-        missing = [name for name in ours if name in own and own[name] is None]
-        parts[-1].set_params(**{name: ours[name] for name in missing})
+        params = parts[-1].get_params(deep=False)
+        defaults = {"random_state": seed, "n_jobs": self.n_jobs}
+        missing = [name for name in defaults if name in params and params[name] is None]
+        parts[-1].set_params(**{name: defaults[name] for name in missing})
         return forest
 
-    def _fitted(
+    def _fit_candidate(
         self,
         index: int,
-        given: Any,
+        candidate: Any,
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
@@ -272,14 +272,14 @@ class ForestSearchOOB(DistributionModel):
     ) -> tuple[HDIForestRegressor, dict[str, Any]]:
         """Return the calibrated model of a forest, and its entries in `results_`."""
         start = time.perf_counter()
-        forest = self._prepared(given, seed)
+        forest = self._prepare(candidate, seed)
         model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
         model.fit(X, y, sample_weight)
         try:
             model.calibrate(coverage=self.coverage, objective=self.objective, random_state=seed)
         except ValueError as error:
             raise ValueError(
-                f"forests[{index}], {given!r}, cannot be calibrated on "
+                f"forests[{index}], {candidate!r}, cannot be calibrated on "
                 f"{model.n_training_rows_} sample(s): {error}"
             ) from error
         level = cast("FixedLevel", model.calibration_.levels[0])
@@ -311,8 +311,8 @@ def _check_forests(forests: Any) -> None:
     """Raise ValueError unless it is a list of forests whose trees draw their rows."""
     if not isinstance(forests, Sequence) or len(forests) == 0:
         raise ValueError(f"forests must be a list of one forest or more, got {forests!r}")
-    for index, given in enumerate(forests):
-        forest = layers(given, fitted=False)[-1]
+    for index, candidate in enumerate(forests):
+        forest = layers(candidate, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
             known = alternatives(kind.__name__ for kind in _FORESTS)
             raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")
