@@ -212,8 +212,8 @@ def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) 
         cells = [f"{level:g}"]
         if calibration is not None:
             found = calibration.level(level)
-            audit = found.audit
-            share = "-" if audit is None else f"{audit.coverage:.3f} ± {audit.standard_error:.3f}"
+            check = found.cross_check
+            share = "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
             cells += [share, significant(found.mean_width)]
         if record is not None:
             inside, width = record.at(level)
@@ -224,11 +224,11 @@ def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) 
 
 # On which rows, and what "calibrated inside" is.
 _HOW = {
-    "oob": "training rows, out of bag; 'calibrated inside' is of intervals chosen on the other "
+    "oob": "training rows, out of bag; 'calibrated inside' is of intervals selected on the other "
     "half of them",
-    "split": "rows held out of the fit; 'calibrated inside' is of intervals padded on the other "
+    "split": "rows held out of the fit; 'calibrated inside' is of intervals widened by the other "
     "half of them",
-    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals padded on "
+    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals widened by "
     "the other folds",
 }
 
@@ -341,7 +341,7 @@ def import_model(
 ) -> HDIForestRegressor:
     """Return the model of a fitted forest; see `HDIForestRegressor.from_forest`."""
     X = table.X
-    if not (hasattr(X, "iloc") or hasattr(forest, "feature_names_in_")):
+    if isinstance(X, need("pyarrow").Table) and not hasattr(forest, "feature_names_in_"):
         X = np.column_stack([column.to_numpy() for column in X.columns])
     return HDIForestRegressor.from_forest(
         forest, X, table.y, sample_weight=table.weights, weights=weights, n_jobs=n_jobs

@@ -46,7 +46,8 @@ def kind_and_levels(
         both = sorted({*known.coverages, *unknown})
         raise UsageError(
             f"--coverage must be one that was calibrated: {_listed(known.coverages, ', ')}; got "
-            f"{unknown[0]:g}; fit again with --coverage {_listed(both, ' ')}, or use --kind hdi"
+            f"{unknown[0]:g}; give 'hdiforest fit' or 'hdiforest calibrate' --coverage "
+            f"{_listed(both, ' ')}, or use --kind hdi"
         )
     try:
         return resolve_kind_and_levels(fitted, kind, levels)
