@@ -153,7 +153,7 @@ def test_models_of_leaves(rows, scorer):
 def test_a_search_out_of_bag_scores_as_its_best_model(rows):
     X_train, y_train, X, y = rows
     forests = [RandomForestRegressor(60, min_samples_leaf=5, random_state=0)]
-    search = ForestSearchOOB(forests).fit(X_train, y_train)
+    search = ForestSearchOOB(forests, 0.8).fit(X_train, y_train)
     for scorer in SCORERS:
         assert scorer(search, X, y) == scorer(search.best_estimator_, X, y)
 
