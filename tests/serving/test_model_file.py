@@ -761,7 +761,7 @@ asks = {
     "save": lambda: model.save(folder + "/again"),
     "pickle": lambda: pickle.dumps(model),
     "copy": lambda: copy.copy(model),
-    "calibrate": lambda: model.calibrate(0.9),
+    "calibrate": lambda: model.calibrate(coverage=0.9),
     "calibrated": lambda: model.predict_interval(rows, 0.9),
     "leaves": lambda: leaves.predict_interval(rows),
     "leaves' save": lambda: leaves.save(folder + "/again"),
