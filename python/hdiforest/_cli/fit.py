@@ -187,7 +187,7 @@ def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
     rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
     if len(rows) == 0:
         return None
-    y = model.fitted_.require_training_rows().y
+    y = model.fitted_forest().require_training_rows().y
     return OutOfBagRecord(levels, y[rows], hdi[rows])
 
 

@@ -267,7 +267,7 @@ def _run_calibrate(options: Any) -> None:
     output = options.model if options.output is None else options.output
     require_writable(output, options.table)
     model = _model_of_one_target(options)
-    if model.fitted_.training_rows is None:
+    if model.fitted_forest().training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
@@ -295,7 +295,7 @@ def _run_check(options: Any) -> None:
     from hdiforest._cli.report import check
 
     model = _model_of_one_target(options)
-    kind, levels = kind_and_levels(model.fitted_, options.kind, options.coverage)
+    kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     X, y, counts = read_labelled_table(model, options.table, options.target, text_form(options))

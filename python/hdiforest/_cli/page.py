@@ -48,7 +48,7 @@ def pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]
 
 
 def _pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:
-    fitted = model.fitted_
+    fitted = model.fitted_forest()
     kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     yield (
@@ -140,7 +140,7 @@ def write_page(
         If it cannot be written.
     """
     calibration = calibration_of(model)
-    fitted = model.fitted_
+    fitted = model.fitted_forest()
     facts = {
         "Training table": str(train),
         "Target": target,
@@ -257,7 +257,7 @@ def _picture_section(model: HDIForestRegressor, target: str) -> str:
 
 def _importance(model: HDIForestRegressor) -> str:
     shares: Array = model.estimator_.feature_importances_
-    known = model.fitted_.feature_names
+    known = model.fitted_forest().feature_names
     names: Iterable[Any] = range(len(shares)) if known is None else known
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most = max(float(np.max(shares)), 1e-300)

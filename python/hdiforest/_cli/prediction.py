@@ -169,7 +169,7 @@ def read_labelled_table(
         If a column is missing, a feature cannot be read, the target is not finite, or there are no
         rows.
     """
-    fitted = model.fitted_
+    fitted = model.fitted_forest()
     with open_table(path, form=form) as table:
         features = Features(fitted, table, more=[target])
         features.require()

@@ -121,12 +121,12 @@ def fit_folds(
             warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
             fit_weights = None if weights is None else weights[fit]
             model.fit(_safe_indexing(X, fit), rows.y[fit], fit_weights)
-        forest = calibrate_if_possible(model.fitted_, settings, n_threads)
+        forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
         steps.append(model._steps)
-        scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_)
+        scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_forest())
         fold_ends = predict_fold(forests[-1], scored, len(settings.coverages), n_threads)
         finite = np.isfinite(fold_ends).all(axis=(1, 2))
         if not finite.any():

@@ -153,8 +153,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration or CrossCalibration
         What `fit` or `calibrate` chose for each coverage; absent without a calibration.
-    fitted_ : FittedForest
-        What functions of this package take.
     predict_matches_forest_ : bool
         Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
         leaves predict means of y, and `weights` count rows as its trees drew them.
@@ -375,11 +373,22 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             raise AttributeError("this model has no calibration_; call calibrate first")
         return fitted.calibration
 
-    @property
-    def fitted_(self) -> FittedForest:
-        """What the model holds; raises NotFittedError, or OSError if its file has changed.
+    def fitted_forest(self) -> FittedForest:
+        """Return what the model holds, which functions of this package take.
 
         Whatever reads arrays, which may map a file, takes them from here, once a call.
+
+        Returns
+        -------
+        FittedForest
+            The compiled forest, the index of its training rows, and its calibration.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        OSError
+            If it maps a file that was written to.
         """
         try:
             fitted = self._fitted
@@ -428,7 +437,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Array:
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         if values is None and is_plain(X, self, fitted):
             # One row takes a microsecond less than through blocks.
             if hint and len(X) == fitted.n_training_rows:
@@ -449,7 +458,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
-        fitted, folds = self.fitted_, () if self._steps is None else self._steps.folds
+        fitted, folds = self.fitted_forest(), () if self._steps is None else self._steps.folds
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
             n_threads = self._n_threads(len(block.rows))
@@ -486,7 +495,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         targets, which leaves may have moved.
         The first call indexes the training rows one by one and keeps that index.
         """
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         blocks = []
         for block in checked_blocks(self, X, fitted):
             scorer, n_threads = fitted.row_scorer(self._n_threads), self._n_threads(len(block.rows))
@@ -534,7 +543,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _draw(
         self, X: ArrayLike, n_samples: int, random_state: int | np.random.RandomState | None
     ) -> NDArray[np.float64]:
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
         random = checked_random_state(random_state)
@@ -626,7 +635,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         others; but where there is another `mean`, it takes part in those of the other folds.
         O(entries of its leaves + atoms log atoms) for each row.
         """
-        fitted, how = self.fitted_, resolve_method(method, X, y)
+        fitted, how = self.fitted_forest(), resolve_method(method, X, y)
         settings = Settings(
             checked_coverages(coverage),
             default_kinds(fitted) if kinds is None else kinds,
@@ -716,7 +725,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If the model was itself loaded without training rows, or has steps before its forest
             that need code.
         """
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         if self._steps is not None:
             fitted = with_coding(fitted, self._steps, self._training_table)
         if training_rows and fitted.training_rows is None:
@@ -807,7 +816,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             state.pop(name, None)
         if "_fitted" in state:
             del state["_fitted"]
-            state |= fitted_state(self.fitted_)
+            state |= fitted_state(self.fitted_forest())
         return state
 
     def __setstate__(self, state: State) -> None:
@@ -829,7 +838,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
 def keep_finite_coverages(model: HDIForestRegressor) -> None:
     """Remove the coverages that the calibration of a model had too few rows for."""
-    model._fitted = model.fitted_.with_finite_coverages()
+    model._fitted = model.fitted_forest().with_finite_coverages()
 
 
 def attach_encoder(
@@ -839,6 +848,6 @@ def attach_encoder(
 
     Results out of bag have the index of the table, if there is one and it is of pandas.
     """
-    model._fitted = replace(model.fitted_, coding=encoder)
+    model._fitted = replace(model.fitted_forest(), coding=encoder)
     if table is not None:
         model._learn_labels(table, None)

@@ -42,10 +42,9 @@ class OutOfBagMixin(DistributionModel):
     is refused, every tree was fitted on all rows, or the model has no training rows.
     """
 
-    @property
     @abstractmethod
-    def fitted_(self) -> FittedForest:
-        """What the model holds."""
+    def fitted_forest(self) -> FittedForest:
+        """Return what the model holds."""
 
     @abstractmethod
     def _n_threads(self, n_rows: int | None = None) -> int:
@@ -124,7 +123,7 @@ class OutOfBagMixin(DistributionModel):
         if kind != "calibrated":
             function = partial(query_intervals, coverage=coverage, kind=kind)
             return self._query_numbers("interval", function)
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
         ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads())
         _warn_of_nan(ends, "interval")
@@ -195,7 +194,7 @@ class OutOfBagMixin(DistributionModel):
         array of the shape of y, float64, or table
             NaN, with a warning, for rows that every tree has seen.
         """
-        targets = self.fitted_.require_training_rows().y
+        targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
         if points.shape[: targets.ndim] != targets.shape:
             raise ValueError(
@@ -217,7 +216,7 @@ class OutOfBagMixin(DistributionModel):
             Rows sum to 1 and the diagonal is 0. A row that every tree has seen is empty, with a
             warning.
         """
-        n = len(self.fitted_.require_training_rows().y)
+        n = len(self.fitted_forest().require_training_rows().y)
         positions = np.arange(n, dtype=np.float64)
         indptr, indices, data = self._query_out_of_bag("weights", LeafIndex.weights, of=positions)
         _warn_of_empty(np.diff(indptr) == 0, "weights")
@@ -235,7 +234,7 @@ class OutOfBagMixin(DistributionModel):
 
         `of` (n,) are numbers in place of the targets of these rows.
         """
-        fitted = self.fitted_
+        fitted = self.fitted_forest()
         rows, bags = _require_bags(fitted, result)
         forest = fitted.scorer.forest
         if of is None:

@@ -224,7 +224,7 @@ def out_of_bag_of(
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
         warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
         mean = model.oob_prediction()
-    y = model.fitted_.require_training_rows().y
+    y = model.fitted_forest().require_training_rows().y
     if y.ndim > 1:
         ends, mean, y = ends[:, position], mean[:, position], y[:, position]
     rows = np.flatnonzero(~(np.isnan(ends).any(axis=(1, 2)) | np.isnan(mean)))
