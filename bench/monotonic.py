@@ -127,16 +127,18 @@ def systems(split: Split, signs: dict[int, int], leaf: int, seed: int) -> dict[s
     centred, constant = around_own_mean(forest, split)
     return {
         "without constraints, calibrated": of_model(
-            model_of(free, "all").calibrate(COVERAGE), "calibrated"
+            model_of(free, "all").calibrate(coverage=COVERAGE), "calibrated"
         ),
         'constraints, `weights="all"`, HDI': of_model(everything, "hdi"),
         'constraints, `weights="all"`, calibrated': of_model(
-            everything.calibrate(COVERAGE), "calibrated"
+            everything.calibrate(coverage=COVERAGE), "calibrated"
         ),
         "residuals around the forest's own mean, calibrated": centred,
         "the forest's own mean, and one number each side": constant,
         '`weights="monotonic"`, HDI': of_model(monotonic, "hdi"),
-        '`weights="monotonic"`, calibrated': of_model(monotonic.calibrate(COVERAGE), "calibrated"),
+        '`weights="monotonic"`, calibrated': of_model(
+            monotonic.calibrate(coverage=COVERAGE), "calibrated"
+        ),
     }
 
 

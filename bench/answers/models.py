@@ -275,7 +275,8 @@ def ask(answers: Answers, prefix: str, model: Any, subject: Subject) -> None:
             answers.ask(prefix + name, call)
 
     put("predict/mean", "predict", rows)
-    ask_intervals(put, rows)
+    usual = usual_coverage(model)
+    ask_intervals(put, rows, usual)
     for name in INTERPOLATIONS:
         put(f"quantiles/{name}", "predict_quantiles", rows, [0.1, 0.5, 0.77], interpolation=name)
     put("quantiles/one level", "predict_quantiles", rows, 0.5)
@@ -285,7 +286,7 @@ def ask(answers: Answers, prefix: str, model: Any, subject: Subject) -> None:
     put("sample/one", "sample", rows, random_state=0)
     put("sample/several", "sample", rows, 4, random_state=1)
     ask_out_of_bag(put)
-    put("tables/intervals", "predict_interval", rows, output="pandas")
+    put("tables/intervals", "predict_interval", rows, usual, output="pandas")
     put("tables/hdi", "predict_interval", rows, COVERAGES, kind="hdi", output="pyarrow")
     put("tables/quantiles", "predict_quantiles", rows, [0.1, 0.9], output="pandas")
     if hasattr(model, "calibration_"):
@@ -295,8 +296,14 @@ def ask(answers: Answers, prefix: str, model: Any, subject: Subject) -> None:
         put("oob/calibrated", "oob_interval", list(held.coverages))
 
 
-def ask_intervals(put: Callable[..., None], rows: Any) -> None:
-    put("intervals/usual", "predict_interval", rows)
+def usual_coverage(model: Any) -> float:
+    """Return 0.9, or the least that was calibrated if that was not."""
+    coverages = getattr(getattr(model, "calibration_", None), "coverages", (0.9,))
+    return 0.9 if 0.9 in coverages else coverages[0]
+
+
+def ask_intervals(put: Callable[..., None], rows: Any, usual: float) -> None:
+    put("intervals/usual", "predict_interval", rows, usual)
     for kind in KINDS:
         put(f"intervals/{kind}", "predict_interval", rows, 0.9, kind=kind)
         put(f"intervals/{kind}, several", "predict_interval", rows, COVERAGES, kind=kind)

@@ -38,7 +38,7 @@ def takes(call: Any, argument: str) -> bool:
 
 def uncalibrated(call: Any) -> dict[str, bool]:
     """Return the option by which a fit of a given forest leaves its intervals as they are."""
-    return {"calibrate": False} if takes(call, "calibrate") else {}
+    return {"calibration": False} if takes(call, "calibration") else {}
 
 
 def unfitted_model(estimator: Any, **options: Any) -> Any:
@@ -53,15 +53,29 @@ def fit_table(table: Any, target: str, **options: Any) -> Any:
     return call(table, target, **without, **options)
 
 
+METHODS = {"oob": "OutOfBag", "split": "Split", "cv+": "CVPlus", "jackknife+": "JackknifePlus"}
+METHOD_OPTIONS = {
+    "cv": "n_folds",
+    "groups": "groups",
+    "confidence": "confidence",
+    "max_rows": "max_rows",
+}
+
+
 def calibrate(
     model: Any, coverage: Sequence[float], X: Any = None, y: Any = None, **options: Any
 ) -> Any:
     """Calibrate a model of either kind."""
-    if X is None:
-        return model.calibrate(coverage=coverage, **options)
-    if isinstance(model, LeafModel):
-        return model.calibrate(X, y, coverage=coverage, **options)
-    return model.calibrate(coverage=coverage, method="split", X=X, y=y, **options)
+    rows = {} if X is None else {"X": X, "y": y}
+    if not hasattr(hdiforest.calibration, "OutOfBag"):
+        if rows and not isinstance(model, LeafModel):
+            rows["method"] = "split"
+        return model.calibrate(coverage=coverage, **rows, **options)
+    own = {METHOD_OPTIONS[name]: options.pop(name) for name in METHOD_OPTIONS if name in options}
+    if own:
+        name = options.pop("method", "split" if rows else "oob")
+        options["method"] = getattr(hdiforest.calibration, METHODS[name])(**own)
+    return model.calibrate(coverage=coverage, **rows, **options)
 
 
 def leaf_model(apply: Any, X: Any, y: Any, **options: Any) -> Any:

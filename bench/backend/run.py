@@ -28,7 +28,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
 from tabulate import tabulate
 
-from hdiforest import LeafModel, from_leaves
+from hdiforest import LeafModel, from_index, from_leaves
 from turns import seconds_in_turns
 
 RESULTS = Path(__file__).parent / "results"
@@ -176,7 +176,7 @@ def entries(rows: Rows, n_jobs: int) -> Iterator[Entry]:
         yield Entry(
             "quantile-forest",
             f"its stored leaves ({name}) and trees",
-            LeafModel.from_index(again.forest.apply, again.index, n_jobs=n_jobs),
+            from_index(again.forest.apply, again.index, n_jobs=n_jobs),
             lambda X, q=quantiles: q.predict(X, quantiles="mean", weighted_leaves=True),
             "`predict` of two quantiles",
             # The same weights: rows of a leaf share what it weighs. With one row it is no option.

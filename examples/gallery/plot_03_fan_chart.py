@@ -27,7 +27,11 @@ load = usual + (2 + 6 * day.clip(lower=0)) * rng.normal(size=len(table))
 past, coming = slice(0, 24 * 7 * 11), slice(24 * 7 * 11, None)
 levels = [0.5, 0.8, 0.95]
 forest = RandomForestRegressor(100, min_samples_leaf=20, random_state=0)
-model = HDIForestRegressor(forest).fit(table[past], load[past]).calibrate(levels)
+model = (
+    HDIForestRegressor(forest, calibration=False)
+    .fit(table[past], load[past])
+    .calibrate(coverage=levels)
+)
 
 # %%
 # The load varies more by day than by night, and the fan is wider then. The legend says which share

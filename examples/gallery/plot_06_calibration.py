@@ -27,8 +27,8 @@ X_train, y_train, X_new, y_new = X[:1500], y[:1500], X[1500:], y[1500:]
 figure, both = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 for axes, size in zip(both, (1, 50), strict=True):
     forest = RandomForestRegressor(150, min_samples_leaf=size, random_state=0)
-    model = HDIForestRegressor(forest).fit(X_train, y_train)
-    model.calibrate([0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+    model = HDIForestRegressor(forest, calibration=False).fit(X_train, y_train)
+    model.calibrate(coverage=[0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
     CalibrationDisplay.from_estimator(model, X_new, y_new, ax=axes)
     axes.set_title(f"Leaves of {size} row{'s' * (size > 1)} or more")
 for axes in both:

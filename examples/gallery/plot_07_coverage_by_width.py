@@ -25,7 +25,7 @@ forest.fit(X_train, y_train)
 # Two 90 % intervals from one forest. The first has one width for all rows: the mean, plus and minus
 # the 90 % quantile of the out-of-bag errors. The second is calibrated by `hdiforest`.
 
-model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(0.9)
+model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(coverage=0.9)
 calibrated = model.predict_interval(X_new, 0.9)
 reach = np.quantile(np.abs(y_train - forest.oob_prediction_), 0.9)
 constant = forest.predict(X_new)[:, None] + [-reach, reach]

@@ -34,9 +34,9 @@ def measured(model):
 before, after = [], []
 for size in sizes:
     forest = RandomForestRegressor(100, min_samples_leaf=size, random_state=0)
-    model = HDIForestRegressor(forest).fit(X_train, y_train)
+    model = HDIForestRegressor(forest, calibration=False).fit(X_train, y_train)
     before.append(measured(model))
-    after.append(measured(model.calibrate(0.9)))
+    after.append(measured(model.calibrate(coverage=0.9)))
 
 # %%
 # Before calibration the coverage depends on the leaf size, and after it hardly does. The calibrated

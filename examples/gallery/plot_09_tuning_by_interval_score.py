@@ -24,7 +24,7 @@ y = 3 * np.sin(6 * X[:, 0]) + X[:, 1] + noise
 
 sizes = [1, 2, 5, 10, 20, 50]
 search = GridSearchCV(
-    HDIForestRegressor(RandomForestRegressor(60, random_state=0)),
+    HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False),
     {"estimator__min_samples_leaf": sizes},
     scoring={"interval": make_interval_scorer(0.9), "mean": "neg_root_mean_squared_error"},
     refit="interval",

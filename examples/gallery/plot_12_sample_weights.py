@@ -38,7 +38,9 @@ levels = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 curves = {}
 for name, sample_weight in (("without weights", None), ("with weights", weight)):
     forest = RandomForestRegressor(100, min_samples_leaf=50, random_state=0)
-    model = HDIForestRegressor(forest).fit(X_train, y_train, sample_weight=sample_weight)
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        X_train, y_train, sample_weight=sample_weight
+    )
     curves[name] = model.predict_interval(X_new, levels, kind="equal_tailed")
 axes = plt.subplots(figsize=(6, 5), layout="constrained")[1]
 CalibrationDisplay.from_predictions(y_new, curves, coverages=levels, ax=axes)

@@ -18,7 +18,7 @@ names = ["depth", "load", "humidity"]
 X = rng.random((1500, 3))
 y = 6 * X[:, 0] + 2 * X[:, 1] + (0.2 + 1.5 * X[:, 2]) * rng.normal(size=len(X))
 forest = RandomForestRegressor(100, min_samples_leaf=10, random_state=0)
-model = HDIForestRegressor(forest).fit(X, y)
+model = HDIForestRegressor(forest, calibration=False).fit(X, y)
 
 # %%
 # Any function of rows can be explained.

@@ -39,7 +39,7 @@ forest = lightgbm.LGBMRegressor(
     verbose=-1,
 ).fit(table[train], hours[train])
 model = from_lightgbm(forest, table[train], hours[train])
-model.calibrate(table[held_out], hours[held_out], 0.9)
+model.calibrate(table[held_out], hours[held_out], coverage=0.9)
 
 # %%
 # The 90 % intervals of new parcels, by carrier. Left, their widths differ by carrier: Eiche, whose

@@ -37,7 +37,7 @@ figure, both = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 for axes, (name, estimator) in zip(both, estimators.items(), strict=True):
     estimator.fit(X[train], y[train])
     model = from_xgboost(estimator, X[train], y[train])
-    model.calibrate(X[held_out], y[held_out], levels)
+    model.calibrate(X[held_out], y[held_out], coverage=levels)
     CalibrationDisplay.from_estimator(model, X[new], y[new], ax=axes)
     axes.set(title=name, xlim=(40, 101), ylim=(40, 101))
 plt.show()

@@ -25,7 +25,9 @@ forest.fit(X_train, y_train)
 # Its 90 % interval lies between the quantiles 0.05 and 0.95. Ours is the shortest one, calibrated.
 
 own = forest.predict(X_new, quantiles=[0.05, 0.95])
-model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(0.9, kinds=["hdi"])
+model = HDIForestRegressor.from_forest(forest, X_train, y_train).calibrate(
+    coverage=0.9, kinds=["hdi"]
+)
 shortest = model.predict_interval(X_new, 0.9)
 
 # %%

@@ -22,7 +22,9 @@ X = rng.random((6000, 4))
 y = np.sin(6 * X[:, 0]) + X[:, 1] + (0.1 + 0.6 * X[:, 1]) * rng.normal(size=len(X))
 X_train, X_other, X_new = X[:1000], X[1000:3000], X[3000:]
 y_train, y_other, y_new = y[:1000], y[1000:3000], y[3000:]
-model = HDIForestRegressor(RandomForestRegressor(100, min_samples_leaf=3, random_state=0))
+model = HDIForestRegressor(
+    RandomForestRegressor(100, min_samples_leaf=3, random_state=0), calibration=False
+)
 model.fit(X_train, y_train)
 intervals = {"forest alone": model.predict_interval(X_new, 0.9)}
 
@@ -67,7 +69,7 @@ intervals["crepes"] = crepes.predict_int(model.predict(X_new), sigmas=width(X_ne
 # %%
 # The same by `calibrate`, with the same rows.
 
-model.calibrate(0.9, method="split", X=X_other, y=y_other)
+model.calibrate(X_other, y_other, coverage=0.9)
 intervals["hdiforest, split"] = model.predict_interval(X_new, 0.9)
 
 # %%

@@ -37,7 +37,9 @@ folder = TemporaryDirectory()
 path = Path(folder.name)
 X, y = visits(2000)
 forest = RandomForestRegressor(100, min_samples_leaf=10, random_state=0)
-HDIForestRegressor(forest).fit(X, y).calibrate(0.9).save(path / "visits.hdi")
+HDIForestRegressor(forest, calibration=False).fit(X, y).calibrate(coverage=0.9).save(
+    path / "visits.hdi"
+)
 months = [f"2026-{month:02}" for month in range(1, 7)]
 (path / "new").mkdir()
 known = {}

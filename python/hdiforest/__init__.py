@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hdiforest._estimators.fit_table import fit_table as fit_table
     from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
     from hdiforest._estimators.leaf_model import LeafModel as LeafModel
+    from hdiforest._estimators.leaf_model import from_index as from_index
     from hdiforest._estimators.leaf_model import from_leaves as from_leaves
     from hdiforest._estimators.search import ForestSearchOOB as ForestSearchOOB
     from hdiforest.adapters.boosters import from_catboost as from_catboost
@@ -32,6 +33,7 @@ _HOMES = {
     "__version__": "hdicore",
     "fit_table": "hdiforest._estimators.fit_table",
     "from_catboost": "hdiforest.adapters.boosters",
+    "from_index": "hdiforest._estimators.leaf_model",
     "from_leaves": "hdiforest._estimators.leaf_model",
     "from_lightgbm": "hdiforest.adapters.boosters",
     "from_xgboost": "hdiforest.adapters.boosters",

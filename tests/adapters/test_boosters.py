@@ -228,7 +228,7 @@ def test_files_beside_those_of_the_library(name, tmp_path):
     pytest.importorskip("safetensors")
     fit, function, _ = FITS[name]
     booster = fit()
-    model = function(booster, TRAIN, Y_TRAIN).calibrate(NEW, Y_NEW, 0.8)
+    model = function(booster, TRAIN, Y_TRAIN).calibrate(NEW, Y_NEW, coverage=0.8)
     apply = SAVES[name.partition(".")[0]](booster, tmp_path / "forest")
     model.save(tmp_path / "index")
     loaded = LeafModel.load(tmp_path / "index", apply)

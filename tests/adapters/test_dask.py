@@ -87,7 +87,7 @@ def test_arrays_of_unknown_length(model):
 
 def test_models_without_names(tmp_path):
     values = X.to_numpy()
-    model = HDIForestRegressor(FOREST).fit(values, X["a"])
+    model = HDIForestRegressor(FOREST, calibration=False).fit(values, X["a"])
     model.save(tmp_path / "m.hdi")
     rows = da.from_array(NEW[list("abc")].to_numpy(), chunks=(25, 3))
     expected = model.predict_interval(NEW[list("abc")].to_numpy(), LEVELS)

@@ -79,7 +79,7 @@ def test_forests_of_others_pipelines_and_tables_work(rows):
     table = pd.DataFrame({"x": X[:, 0], "word": np.where(X[:, 1] < 0.5, "low", "high")})
     coded = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")
     steps = make_pipeline(coded, RandomForestRegressor(20, min_samples_leaf=5, random_state=0))
-    piped = HDIForestRegressor(steps).fit(table[:500], y[:500]).set_output("pandas")
+    piped = HDIForestRegressor(steps, calibration=False).fit(table[:500], y[:500])
     for model, given in ((leaf_model, X), (piped, table)):
         conformal = regression.ConformalizedQuantileRegressor(quantile_views(model), prefit=True)
         conformal.conformalize(given[500:1500], y[500:1500])
@@ -93,7 +93,9 @@ def test_what_cannot_be_viewed_is_refused(model, rows):
         quantile_views(RandomForestRegressor())
     with pytest.raises(NotFittedError):
         quantile_views(HDIForestRegressor())
-    two = HDIForestRegressor(RandomForestRegressor(3)).fit(X, np.column_stack([y, y]))
+    two = HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(
+        X, np.column_stack([y, y])
+    )
     with pytest.raises(ValueError, match="model must have one target, got one with 2"):
         quantile_views(two)
     with pytest.raises(ValueError, match=r"above 0 and below 1, got 90 \(did you mean 0.9\?\)"):

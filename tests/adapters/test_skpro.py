@@ -63,7 +63,7 @@ def test_all_checks_of_skpro_pass(proba):
 
 def test_intervals_are_the_shortest_and_quantiles_stay_quantiles(fitted, rows):
     X, y, X_new, _ = rows
-    model = HDIForestRegressor(forest()).fit(X, y["t"])
+    model = HDIForestRegressor(forest(), calibration=False).fit(X, y["t"])
     found = fitted.predict_interval(X_new, coverage=[0.9, 0.5])
     assert list(found.columns) == [("t", c, end) for c in (0.9, 0.5) for end in ("lower", "upper")]
     assert found.index.equals(X_new.index)
@@ -131,7 +131,11 @@ def test_searches_of_skpro_set_parameters_of_the_forest(proba, rows):
 def test_intervals_are_calibrated_where_that_is_asked_for(proba, rows):
     X, y, X_new, _ = rows
     regressor = proba(forest(100), calibrate=[0.5, 0.8]).fit(X, y)
-    model = HDIForestRegressor(forest(100)).fit(X, y["t"]).calibrate([0.5, 0.8])
+    model = (
+        HDIForestRegressor(forest(100), calibration=False)
+        .fit(X, y["t"])
+        .calibrate(coverage=[0.5, 0.8])
+    )
     found = regressor.predict_interval(X_new, coverage=[0.7, 0.8])  # 0.7 is calibrated now
     expected = np.moveaxis(model.predict_interval(X_new, [0.7, 0.8]), 1, 2).reshape(len(X_new), 4)
     np.testing.assert_array_equal(found, expected)
@@ -144,7 +148,7 @@ def test_several_targets_have_joint_atoms(proba, rows):
     both = y.assign(u=-2 * y["t"])
     regressor = proba(forest()).fit(X, both)
     found = regressor.predict_interval(X_new, coverage=[0.5, 0.9])
-    model = HDIForestRegressor(forest()).fit(X, both.to_numpy())
+    model = HDIForestRegressor(forest(), calibration=False).fit(X, both.to_numpy())
     expected = model.predict_interval(X_new, [0.5, 0.9])
     np.testing.assert_array_equal(found["u"][0.9], expected[:, 1, :, 1])
     np.testing.assert_array_equal(found["t"][0.5], expected[:, 0, :, 0])
@@ -192,7 +196,9 @@ def test_the_index_of_rows_is_kept(fitted, rows):
 
 def test_rows_in_empty_leaves_have_no_numbers(proba, rows):
     X, y, X_new, _ = rows
-    one_tree = HDIForestRegressor(RandomForestRegressor(1, random_state=0), weights="oob")
+    one_tree = HDIForestRegressor(
+        RandomForestRegressor(1, random_state=0), weights="oob", calibration=False
+    )
     regressor = proba(one_tree).fit(X, y)
     means = regressor.predict(X_new)["t"]
     empty = np.isnan(means)
@@ -224,7 +230,7 @@ def test_forecasters_of_sktime_give_its_intervals(proba):
     y, X = load_longley()
     forecaster = YfromX(proba(forest())).fit(y[:12], X=X[:12], fh=[1, 2, 3, 4])
     found = forecaster.predict_interval(X=X[12:], coverage=[0.5, 0.8])
-    model = HDIForestRegressor(forest()).fit(X[:12], y[:12])
+    model = HDIForestRegressor(forest(), calibration=False).fit(X[:12], y[:12])
     expected = np.moveaxis(model.predict_interval(X[12:], [0.5, 0.8]), 1, 2)
     np.testing.assert_array_equal(found, expected.reshape(4, 4))
     assert list(found.index) == list(y.index[12:])
@@ -234,7 +240,9 @@ def test_forecasters_of_sktime_give_its_intervals(proba):
     reduced.fit(y[:132], fh=[1, 2])
     past = np.lib.stride_tricks.sliding_window_view(y.to_numpy(), 12)
     for step in (1, 2):
-        model = HDIForestRegressor(forest()).fit(past[:119], y[11 + step : 130 + step])
+        model = HDIForestRegressor(forest(), calibration=False).fit(
+            past[:119], y[11 + step : 130 + step]
+        )
         expected = model.predict_quantiles(past[120:121], [0.1, 0.9])
         found = reduced.predict_interval(coverage=0.8).iloc[[step - 1]]
         np.testing.assert_array_equal(found, expected)

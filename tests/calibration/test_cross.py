@@ -13,8 +13,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.cross_fit import fold_rows
+from hdiforest._estimators.cross_fit import split_folds
 from hdiforest._model.training_rows import TrainingRows
+from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
@@ -32,12 +33,12 @@ COVERAGES = (0.5, 0.9)
 
 def fitted(**options):
     forest = RandomForestRegressor(60, random_state=0)
-    return HDIForestRegressor(forest, n_jobs=1, **options).fit(X, Y)
+    return HDIForestRegressor(forest, n_jobs=1, **options, calibration=False).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted().calibrate(COVERAGES, method="cv+", cv=4, random_state=0)
+    return fitted().calibrate(coverage=COVERAGES, method=CVPlus(4), random_state=0)
 
 
 numbers = st.integers(-40, 40).map(lambda k: k / 8)
@@ -90,8 +91,8 @@ def test_sample_weights_are_weights_of_the_scores(method, n, tmp_path):
     """Half of the rows are noisy, and have two thirds of the weight."""
     X, y, weights = twin.two_kinds_of_rows(np.random.default_rng(4), n)
     forest = RandomForestRegressor(120, min_samples_leaf=10, random_state=0)
-    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights)
-    model.calibrate((0.5, 0.8), method=method, cv=4, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, y, sample_weight=weights)
+    model.calibrate(coverage=(0.5, 0.8), method=CVPlus(4), random_state=0)
     calibration = model.calibration_
     assert calibration.level(0.8).cross_check.coverage == pytest.approx(0.8, abs=0.04)
     new, target, weights = twin.two_kinds_of_rows(np.random.default_rng(5), n)
@@ -207,18 +208,20 @@ def persons(n, seed):
 def test_groups_make_intervals_that_cover_new_groups():
     rows, y, person = persons(30, 0)
     new_rows, new_y, _ = persons(100, 1)
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0)).fit(rows, y)
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False).fit(
+        rows, y
+    )
 
     def coverage():
         lower, upper = model.predict_interval(new_rows, 0.8).T
         return ((lower <= new_y) & (new_y <= upper)).mean()
 
-    model.calibrate(0.8)
+    model.calibrate(coverage=0.8)
     assert coverage() < 0.3
-    model.calibrate(0.8, method="cv+", groups=person, cv=5, random_state=0)
+    model.calibrate(coverage=0.8, method=CVPlus(5, person), random_state=0)
     assert coverage() > 0.7
     assert "new groups" in model.calibration_.guarantee
-    model.calibrate(0.8)
+    model.calibrate(coverage=0.8)
     assert model._fitted.folds == ()
 
 
@@ -228,7 +231,7 @@ def rows_of(n, weight=None):
 
 @pytest.mark.parametrize("names", [list("abcabcabcd"), [1, 2, 3, 1, 2, 3, 1, 2, 3, "x"]])
 def test_folds_keep_groups_together(names):
-    held_out = [test for _, test in fold_rows(rows_of(10), 4, names, 0)]
+    held_out = [test for _, test in split_folds(rows_of(10), CVPlus(4, names), 0)]
     assert sorted(np.concatenate(held_out)) == list(range(10))
     for test in held_out:
         assert len({names[i] for i in test}) == 1
@@ -237,7 +240,7 @@ def test_folds_keep_groups_together(names):
 @pytest.mark.parametrize("groups", [None, np.arange(40) // 4])
 def test_folds_are_of_rows_with_weight(groups):
     weight = np.where(np.arange(40) < 16, 1.0, 0.0)
-    folds = list(fold_rows(rows_of(40, weight), 4, groups, 0))
+    folds = list(split_folds(rows_of(40, weight), CVPlus(4, groups), 0))
     assert [len(test) for _, test in folds] == [4] * 4
     for fit, test in folds:
         assert sorted([*fit, *test]) == list(range(16))
@@ -246,26 +249,26 @@ def test_folds_are_of_rows_with_weight(groups):
 @pytest.mark.parametrize("weights", ["all", "inbag"])
 def test_forests_that_use_all_rows_in_each_tree(weights):
     forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights).fit(X, Y)
+    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
     with pytest.raises(ValueError, match=r"method='split' or 'cv\+'"):
-        model.calibrate(0.9)
-    model.calibrate(0.9, method="cv+", cv=3, random_state=0)
+        model.calibrate(coverage=0.9)
+    model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
     lower, upper = model.predict_interval(X_NEW).T
     assert 0.87 < ((lower <= Y_NEW) & (upper >= Y_NEW)).mean() < 0.99
 
 
 def test_rows_of_weight_zero_give_no_scores():
     weight = np.where(np.arange(len(Y)) % 4 == 0, 0.0, 1.0)
-    model = HDIForestRegressor(RandomForestRegressor(40, random_state=0))
+    model = HDIForestRegressor(RandomForestRegressor(40, random_state=0), calibration=False)
     model.fit(X, Y + 1e6 * (weight == 0), weight)
-    model.calibrate(0.9, method="cv+", cv=3, random_state=0)
+    model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
     assert model.calibration_.n == 300
     assert model.calibration_.levels[0].mean_width < 100
 
 
 @pytest.mark.parametrize("mean", [None, "boosting"])
 def test_pickles_and_files_hold_all_folds(tmp_path, mean):
-    model = fitted().calibrate(COVERAGES, method="cv+", cv=3, mean=mean, random_state=0)
+    model = fitted().calibrate(coverage=COVERAGES, method=CVPlus(3), mean=mean, random_state=0)
     expected = model.predict_interval(X_NEW, COVERAGES)
     model.save(tmp_path / "m.hdi", training_rows=False)
     for copy in (
@@ -330,52 +333,54 @@ def test_hostile_arrays_get_one_sentence(change, message):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("n_folds", "groups", "message"),
     [
-        ({"cv": 1}, "cv must be a whole number from 2 on, got 1"),
-        ({"cv": 2.5}, "cv must be a whole number"),
-        ({"cv": 401}, "cv must be at most the number of training rows, 400, got 401"),
-        ({"groups": np.zeros(3)}, r"groups must have shape \(400,\), got \(3,\)"),
-        ({"groups": [None, *range(399)]}, "groups must name a group for every row, and row 0"),
-        ({"groups": [1.5, math.nan] * 200}, "groups must name .* row 1 has nan"),
-        ({"groups": np.arange(400) % 3}, "groups must be 10 or more, as many as cv, got 3"),
-        ({"method": "oob", "groups": Y}, r"groups must be None with method='oob'.*'cv\+'"),
-        ({"method": "split", "X": X, "y": Y, "groups": Y}, "groups must be None .* 'split' with"),
-        ({"X": X, "y": Y}, r"X, y and confidence must be None with method='cv\+'"),
-        ({"confidence": 0.9}, "X, y and confidence must be None"),
-        ({"method": "cv"}, r"method must be 'oob', 'split', 'cv\+' or 'jackknife\+', got 'cv'"),
-        ({"kinds": ("lower",)}, "kinds must be some of hdi, equal_tailed"),
+        (1, None, "n_folds must be a whole number from 2 on, got 1"),
+        (2.5, None, "n_folds must be a whole number"),
+        (401, None, "n_folds must be at most the number of training rows, 400, got 401"),
+        (10, np.zeros(3), r"groups must have shape \(400,\), got \(3,\)"),
+        (10, [None, *range(399)], "groups must name a group for every row, and row 0"),
+        (10, [1.5, math.nan] * 200, "groups must name .* row 1 has nan"),
+        (10, np.arange(400) % 3, "groups must be 10 or more, as many as n_folds, got 3"),
     ],
 )
-def test_refused_arguments(options, message):
+def test_refused_folds(n_folds, groups, message):
     model = fitted()
     with pytest.raises(ValueError, match=message):
-        model.calibrate(0.9, **{"method": "cv+"} | options)
+        model.calibrate(coverage=0.9, method=CVPlus(n_folds, groups))
+
+
+def test_refused_arguments():
+    model = fitted()
+    with pytest.raises(ValueError, match=r"X and y must be None with method='cv\+'"):
+        model.calibrate(X, Y, method="cv+")
+    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed"):
+        model.calibrate(method="cv+", kinds=("lower",))
 
 
 def test_a_missing_group_of_pandas():
     pandas = pytest.importorskip("pandas")
     groups = pandas.Series(["a", pandas.NA, "b", "c"] * 100, dtype="string")
     with pytest.raises(ValueError, match="groups must name a group for every row, and row 1"):
-        fitted().calibrate(0.9, method="cv+", cv=2, groups=groups)
+        fitted().calibrate(coverage=0.9, method=CVPlus(2, groups))
 
 
 def test_another_mean_needs_rows_out_of_bag():
     forest = ExtraTreesRegressor(30, random_state=0)
-    model = HDIForestRegressor(forest).fit(X, Y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
     with pytest.raises(
         ValueError, match="mean must be None, because another one needs at least 20 trees"
     ):
-        model.calibrate(0.9, method="cv+", mean="boosting")
+        model.calibrate(coverage=0.9, method="cv+", mean="boosting")
     with pytest.raises(
         ValueError, match="mean must be None, because another one needs at least 20 trees"
     ):
-        model.calibrate(0.9, method="split", X=X_NEW, y=Y_NEW, mean="boosting")
+        model.calibrate(X_NEW, Y_NEW, coverage=0.9, mean="boosting")
 
 
 @pytest.fixture(scope="module")
 def jackknifed():
-    return fitted().calibrate(COVERAGES, method="jackknife+", max_rows=60, random_state=0)
+    return fitted().calibrate(coverage=COVERAGES, method=JackknifePlus(60), random_state=0)
 
 
 def test_the_jackknife_leaves_each_row_out(jackknifed):
@@ -422,14 +427,14 @@ def test_the_jackknife_covers_and_is_stored(jackknifed, tmp_path):
     ):
         assert_array_equal(copy.predict_interval(X_NEW, COVERAGES), intervals)
     other = fitted(weights="oob")
-    other.calibrate(0.9, method="jackknife+", max_rows=60, random_state=0)
+    other.calibrate(coverage=0.9, method=JackknifePlus(60), random_state=0)
     assert_array_equal(other.predict_interval(X_NEW), intervals[..., 1])
 
 
 def test_a_jackknife_needs_trees_that_leave_rows_out():
     forest = ExtraTreesRegressor(30, random_state=0)
     with pytest.raises(ValueError, match=r"method='jackknife\+' needs at least 20 trees"):
-        HDIForestRegressor(forest).fit(X, Y).calibrate(method="jackknife+")
+        HDIForestRegressor(forest, calibration=False).fit(X, Y).calibrate(method="jackknife+")
 
 
 def test_a_stored_jackknife_is_checked(jackknifed):

@@ -94,7 +94,7 @@ def test_scores_equal_those_of_the_regressor(frame, model_path, table, tmp_path)
     out = tmp_path / "out.csv"
     assert run(["score", model_path, table, "--coverage", *LEVELS, "-o", out]) == 0
     forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    model = HDIForestRegressor(forest, calibration=False).fit(frame[FEATURES], frame["target"])
     found = read(out)
     assert list(found) == [
         "prediction",
@@ -169,7 +169,9 @@ def test_order_and_extra_columns_do_not_matter(frame, model_path, table, tmp_pat
 
 def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path, capsys):
     forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest).fit(frame[FEATURES].to_numpy(), frame["target"])
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        frame[FEATURES].to_numpy(), frame["target"]
+    )
     path, out = tmp_path / "nameless.hdi", tmp_path / "out.csv"
     model.save(path, training_rows=False)
     assert run(["score", path, table, "-o", out]) == 0
@@ -183,7 +185,9 @@ def test_a_model_without_names_takes_the_columns_in_order(frame, table, tmp_path
 
 def test_a_model_of_several_targets_is_refused(frame, table, tmp_path, capsys):
     forest = RandomForestRegressor(3, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame[["target", "f0"]])
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        frame[FEATURES], frame[["target", "f0"]]
+    )
     model.save(tmp_path / "two.hdi", training_rows=False)
     call = ["score", tmp_path / "two.hdi", table, "-o", tmp_path / "out.csv"]
     assert "the model has 2 targets" in failure(capsys, call)
@@ -200,7 +204,7 @@ def test_fit_prints_the_out_of_bag_record(frame, model_path, tmp_path, capsys):
     again, before = (each.predict_interval(frame[FEATURES]) for each in loaded)
     np.testing.assert_array_equal(again, before)
     forest = RandomForestRegressor(40, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest).fit(frame[FEATURES], frame["target"])
+    model = HDIForestRegressor(forest, calibration=False).fit(frame[FEATURES], frame["target"])
     lower, upper = model.oob_interval(0.9).T
     inside = np.mean((lower <= frame["target"]) & (frame["target"] <= upper))
     line = next(line for line in printed.splitlines() if line.startswith("0.9 "))
@@ -225,7 +229,7 @@ def test_forest_options_reach_the_forest(frame, tmp_path):
         max_samples=0.7,
         random_state=5,
     )
-    model = HDIForestRegressor(forest, weights="inbag")
+    model = HDIForestRegressor(forest, weights="inbag", calibration=False)
     model.fit(frame[FEATURES], frame["target"], sample_weight=weighted["w"])
     loaded = HDIForestRegressor.load(path)
     assert loaded.weights == "inbag"

@@ -72,7 +72,7 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     table = pq.read_table(folder / "train.parquet")
     X, y = np.stack([table[name] for name in HOSTILE], axis=1), np.asarray(table[TARGET])
     forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0)
-    model = HDIForestRegressor(forest).fit(X, y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, y)
     rows = re.findall(r"<tr>(.*?)</tr>", page)
     cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
     calibration = HDIForestRegressor.load(folder / "model.hdi").calibration_
@@ -96,9 +96,11 @@ def test_the_numbers_are_those_of_the_model(folder, page):
 def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, calibrated):
     X, y = make_friedman1(300, 5, noise=1, random_state=0)
     y *= scale
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0)).fit(X, y)
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False).fit(
+        X, y
+    )
     if calibrated:
-        model.calibrate((0.8, 0.9))
+        model.calibrate(coverage=(0.8, 0.9))
     drawn, labels = [], []
 
     def without_image(draw, size):
@@ -247,7 +249,9 @@ def test_every_way_to_fit_has_a_report(folder, tmp_path, more):
 
 def test_a_forest_without_a_record_has_a_report(tmp_path):
     X, y = make_friedman1(100, 5, random_state=0)
-    model = HDIForestRegressor(RandomForestRegressor(5, bootstrap=False)).fit(X, y)
+    model = HDIForestRegressor(RandomForestRegressor(5, bootstrap=False), calibration=False).fit(
+        X, y
+    )
     path = tmp_path / "report.html"
     names = {"train": "t.csv", "target": "y", "output": "m.hdi", "not_calibrated": ""}
     write_page(path, model, None, **names)

@@ -150,7 +150,9 @@ def test_missing_text_of_a_csv_is_as_pandas_reads_it(files):
 
 def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
     rows = FRAME[["floor", "size"]].fillna(0)
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0)).fit(rows, TARGET)
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
+        rows, TARGET
+    )
     model._fitted = replace(model._fitted, allow_nan=False)  # as forests of other versions
     model.save(tmp_path / "m.hdi")
     FRAME.to_csv(tmp_path / "rows.csv", index=False)
@@ -164,7 +166,7 @@ def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):
 def test_rounded_whole_numbers_are_told_in_one_line(tmp_path):
     rows = pd.DataFrame({"account": 2**24 + np.arange(60), "y": RNG.random(60)})
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0))
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False)
     model.fit(rows[["account"]].to_numpy() % 7, rows["y"]).save(tmp_path / "m.hdi")
     call = ["score", "m.hdi", "rows.csv", "-o", "out.csv", "--keep", "y"]
     done = subprocess.run(

@@ -37,7 +37,7 @@ def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.hdi"
     forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
     y = ROWS["a"] * 3 + RNG.normal(size=len(ROWS))
-    HDIForestRegressor(forest).fit(ROWS, y).save(path, training_rows=False)
+    HDIForestRegressor(forest, calibration=False).fit(ROWS, y).save(path, training_rows=False)
     return path
 
 
@@ -316,7 +316,7 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
     score(model, folder, "-o", tmp_path / "out")
     other = tmp_path / "other.hdi"
     forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=1)
-    HDIForestRegressor(forest).fit(ROWS, ROWS["a"]).save(other)
+    HDIForestRegressor(forest, calibration=False).fit(ROWS, ROWS["a"]).save(other)
     capsys.readouterr()
     score(other, folder, "-o", tmp_path / "out", "--resume")
     assert "one.parquet: the model is another one" in capsys.readouterr().out
@@ -432,7 +432,7 @@ def test_parquet_and_damage_on_standard_input_are_refused(model, tmp_path, monke
 def test_folders_alone_may_name_all_that_is_read(tmp_path, ending):
     frame = pd.DataFrame({"k": [1.0, 2.0] * 30, "m": RNG.normal(size=60)})
     forest = RandomForestRegressor(5, random_state=0)
-    HDIForestRegressor(forest).fit(frame, frame["m"]).save(tmp_path / "km.hdi")
+    HDIForestRegressor(forest, calibration=False).fit(frame, frame["m"]).save(tmp_path / "km.hdi")
     folder = tmp_path / "in" / "k=1" / "m=2"
     folder.mkdir(parents=True)
     table = pa.table({"x": [1, 2, 3]})

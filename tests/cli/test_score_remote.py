@@ -27,7 +27,9 @@ ENDS = ["lower_0.9", "upper_0.9"]
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.hdi"
     forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0)
-    HDIForestRegressor(forest).fit(ROWS, ROWS["a"]).save(path, training_rows=False)
+    HDIForestRegressor(forest, calibration=False).fit(ROWS, ROWS["a"]).save(
+        path, training_rows=False
+    )
     return path
 
 

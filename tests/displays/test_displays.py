@@ -50,7 +50,9 @@ def rows():
 
 
 def new_model():
-    return HDIForestRegressor(RandomForestRegressor(40, min_samples_leaf=5, random_state=0))
+    return HDIForestRegressor(
+        RandomForestRegressor(40, min_samples_leaf=5, random_state=0), calibration=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def calibrated(rows):
         new_model()
         .set_params(estimator__n_estimators=100)
         .fit(*rows[:2])
-        .calibrate([0.5, 0.8, 0.9])
+        .calibrate(coverage=[0.5, 0.8, 0.9])
     )
 
 
@@ -504,7 +506,9 @@ def test_out_of_bag_calibration_shows_the_cross_check(calibrated, model, rows):
 
 @pytest.mark.parametrize("display", OUT_OF_BAG)
 def test_rows_that_every_tree_saw_are_not_drawn(display, rows):
-    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0)).fit(*rows[:2])
+    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0), calibration=False).fit(
+        *rows[:2]
+    )
     more = {WidthDisplay: {"groups": ["a", "b"] * 125}, IntervalDisplay: {"feature": rows[1]}}
     with pytest.warns(UserWarning, match="training rows have no out-of-bag interval") as caught:
         found = display.from_out_of_bag(model, **more.get(display, {}))

@@ -21,6 +21,7 @@ from hdiforest import (
     WidthDisplay,
     from_leaves,
 )
+from hdiforest.calibration import JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.metrics import (
     coverage_score,
@@ -46,7 +47,7 @@ def fresh(n_trees=80, forest=RandomForestRegressor, **options):
 
 @pytest.fixture(scope="module")
 def model():
-    return fresh().calibrate((0.5, 0.8, 0.9))
+    return fresh().calibrate(coverage=(0.5, 0.8, 0.9))
 
 
 def covered(intervals, y=Y_NEW):
@@ -85,29 +86,29 @@ def test_smooth_targets_choose_the_centred_family(model):
 
 def test_rows_and_threads_change_no_bit(model):
     whole = model.predict_interval(X_NEW, [0.5, 0.9])
-    again = fresh(n_jobs=2).calibrate((0.5, 0.8, 0.9))
+    again = fresh(n_jobs=2).calibrate(coverage=(0.5, 0.8, 0.9))
     assert_array_equal(again.predict_interval(X_NEW, [0.5, 0.9]), whole)
     assert_array_equal(model.predict_interval(X_NEW[7:9], [0.5, 0.9]), whole[7:9])
 
 
 @pytest.mark.parametrize("weights", ["inbag", "oob"])
 def test_other_weights_have_raw_candidates_only(weights):
-    model = fresh(weights=weights).calibrate(0.8)
+    model = fresh(weights=weights).calibrate(coverage=0.8)
     assert {base.family for base in model.calibration_.bases} == {"raw"}
     assert abs(covered(model.predict_interval(X_NEW, 0.8)) - 0.8) < 0.07
 
 
 def test_a_split_pads_on_new_rows(model):
-    split = fresh().calibrate([0.8], method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    split = fresh().calibrate(X_NEW[:300], Y_NEW[:300], coverage=[0.8])
     assert split.calibration_.method == "split"
     assert split.calibration_.n == 300
     assert abs(covered(split.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) - 0.8) < 0.08
     few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
-    few_trees.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
+    few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     without_bags = fresh(forest=ExtraTreesRegressor)
     with pytest.raises(ValueError, match="or method='split'"):
-        without_bags.calibrate(0.8)
-    without_bags.calibrate(0.8, method="split", X=X_NEW[:300], y=Y_NEW[:300])
+        without_bags.calibrate(coverage=0.8)
+    without_bags.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
 
 
@@ -118,21 +119,21 @@ def test_pickles_keep_the_calibration(model):
 
 
 def test_a_new_fit_forgets_the_calibration():
-    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0))
-    model.fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=False)
+    model.fit(X_TRAIN, Y_TRAIN).calibrate(coverage=0.9)
     assert hasattr(model, "calibration_")
     assert not hasattr(model.fit(X_TRAIN, Y_TRAIN), "calibration_")
 
 
 def test_at_most_max_rows_are_used():
-    one = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
-    other = fresh().calibrate(0.9, max_rows=600, random_state=1).calibration_
+    one = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
+    other = fresh().calibrate(coverage=0.9, method=OutOfBag(600), random_state=1).calibration_
     assert one.n == 600
     assert repr(one) == repr(other)
 
 
 def test_calibrate_takes_random_states():
-    options = {"coverage": 0.9, "max_rows": 200, "mean": "boosting"}
+    options = {"coverage": 0.9, "method": OutOfBag(200), "mean": "boosting"}
     one, other = (
         fresh().calibrate(random_state=np.random.RandomState(1), **options).calibration_
         for _ in range(2)
@@ -142,82 +143,26 @@ def test_calibrate_takes_random_states():
     assert repr(one) == repr(fresh().calibrate(random_state=seed, **options).calibration_)
 
 
-def test_further_coverages_are_calibrated_when_asked_for(model):
-    known = model.predict_interval(X_NEW, [0.5, 0.8, 0.9])
-    coverages = [0.97, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9]
-    found = model.predict_interval(X_NEW, coverages)
-    assert_array_equal(found[..., [2, 5, 7]], known)
-    inside = (found[:, 0] <= Y_NEW[:, None]) & (Y_NEW[:, None] <= found[:, 1])
-    assert_allclose(inside.mean(axis=0), coverages, atol=0.06)
-    ordered = found[..., np.argsort(coverages)]
-    assert (np.diff(ordered[:, 0]) <= 0).all()
-    assert (np.diff(ordered[:, 1]) >= 0).all()
-    assert_array_equal(model.predict_interval(X_NEW, 0.7), found[..., 4])
-    assert model.calibration_.coverages == (0.5, 0.8, 0.9)
-
-
-def test_further_coverages_need_the_training_rows(model, tmp_path):
-    model.save(tmp_path / "with")
-    model.save(tmp_path / "without", training_rows=False)
-    assert_array_equal(
-        HDIForestRegressor.load(tmp_path / "with").predict_interval(X_NEW, 0.7),
-        model.predict_interval(X_NEW, 0.7),
+@pytest.mark.parametrize("method", ["oob", "split", JackknifePlus(50)])
+def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path):
+    """In memory and of a file, of new rows and out of bag: predicting changes nothing."""
+    own = {"X": X_NEW, "y": Y_NEW} if method == "split" else {}
+    fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
+    loaded = HDIForestRegressor.load(tmp_path / "m")
+    said = re.escape(
+        "coverage must be one that was calibrated: 0.5, 0.9; got 0.7; call "
+        "calibrate(coverage=[0.5, 0.7, 0.9]), or use kind='hdi', which is not calibrated"
     )
-    levels = (0.5, 0.8, 0.9)
-    others = {
-        "the model was saved without its training rows": HDIForestRegressor.load(
-            tmp_path / "without"
-        ),
-        "what the other mean predicts": fresh(60).calibrate(
-            levels, mean="boosting", random_state=0
-        ),
-        "the model was calibrated by 'split'": fresh(60).calibrate(
-            levels, method="split", X=X_NEW, y=Y_NEW
-        ),
-        "the model was calibrated by 'jackknife": fresh(60).calibrate(
-            levels, method="jackknife+", max_rows=50
-        ),
-    }
-    listed = "[0.5, 0.7, 0.8, 0.9]"
-    ways = [
-        "a file saved with training_rows=True",
-        f"calibrate({listed}, mean=...)",
-        f"calibrate({listed}, method='split', X=..., y=...)",
-        f"calibrate({listed}, method='jackknife+')",
-    ]
-    for (reason, other), way in zip(others.items(), ways, strict=True):
-        sentence = (
-            f"was calibrated: 0.5, 0.8, 0.9; got 0.7, which cannot be added, because {reason}"
-        )
-        with pytest.raises(ValueError, match=re.escape(sentence)) as refused:
-            other.predict_interval(X_NEW, 0.7)
-        assert str(refused.value).endswith(f"; the ways out are {way}, or kind='hdi'")
-        assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "ways"),
-    [
-        (
-            {"method": "split", "X": X_NEW, "y": Y_NEW, "confidence": 0.9},
-            "a file saved with training_rows=True and calibrate([0.7, 0.8], method='split', X=..., "
-            "y=..., confidence=0.9)",
-        ),
-        (
-            {"method": "cv+", "cv": 2, "groups": np.arange(len(X_TRAIN)) // 2},
-            "calibrate([0.7, 0.8], method='cv+', groups=...) before saving",
-        ),
-        (
-            {"mean": "boosting"},
-            "a file saved with training_rows=True and calibrate([0.7, 0.8], mean=...)",
-        ),
-    ],
-)
-def test_ways_out_of_files_without_training_rows(options, ways, tmp_path):
-    fresh(60).calibrate(0.8, **options).save(tmp_path / "m", training_rows=False)
-    with pytest.raises(ValueError, match="cannot be added") as refused:
-        HDIForestRegressor.load(tmp_path / "m").predict_interval(X_NEW, 0.7)
-    assert str(refused.value).endswith(f"; the ways out are {ways}, or kind='hdi'")
+    for call in (
+        lambda: loaded.predict_interval(X_NEW, 0.7),
+        lambda: loaded.predict_interval(X_NEW, [0.5, 0.7], output="pyarrow"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
+    if method in ("oob", "split"):
+        with pytest.raises(ValueError, match=said):
+            loaded.oob_interval(0.7)
+    assert loaded.predict_interval(X_NEW, 0.7, kind="hdi").shape == (700, 2)
 
 
 def test_a_model_of_the_default_forest_is_calibrated():
@@ -226,11 +171,39 @@ def test_a_model_of_the_default_forest_is_calibrated():
     lower, upper = model.predict_interval(X_NEW).T
     assert 0.86 < ((lower <= Y_NEW) & (upper >= Y_NEW)).mean() < 0.95
     raw = model.predict_interval(X_NEW, kind="hdi")
-    assert not hasattr(HDIForestRegressor(model.estimator_).fit(X_TRAIN, Y_TRAIN), "calibration_")
     again = HDIForestRegressor.from_forest(model.estimator_, X_TRAIN, Y_TRAIN)
     assert_array_equal(again.predict_interval(X_NEW), raw)
     again.calibrate(random_state=0)
     assert again.calibration_ == model.calibration_
+
+
+def test_the_parameter_calibration():
+    """ "auto" does what can be done, True says why it cannot, and False nothing."""
+    forest = RandomForestRegressor(80, random_state=0)
+    auto = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN)
+    always = HDIForestRegressor(forest, calibration=True).fit(X_TRAIN, Y_TRAIN)
+    assert auto.calibration_ == always.calibration_ == fresh(calibration=True).calibration_
+    assert not hasattr(fresh(), "calibration_")
+    for calibration in (False, "auto"):
+        few = HDIForestRegressor(RandomForestRegressor(9), calibration=calibration)
+        assert not hasattr(few.fit(X_TRAIN, Y_TRAIN), "calibration_")
+    assert not hasattr(auto.set_params(calibration=False).fit(X_TRAIN, Y_TRAIN), "calibration_")
+    rising = RandomForestRegressor(80, monotonic_cst=[1, 0, 0, 0, 0], random_state=0)
+    one_kind = HDIForestRegressor(rising, weights="monotonic").fit(X_TRAIN, Y_TRAIN)
+    assert {base.kind for base in one_kind.calibration_.bases} == {"equal_tailed"}
+    for rows, trees, reason in (
+        (X_TRAIN, 9, "at least 20 trees that did not draw a row"),
+        (X_TRAIN[:8], 300, "coverage 0.9 needs 9 calibration rows, and there are 8"),
+    ):
+        model = HDIForestRegressor(RandomForestRegressor(trees), calibration=True)
+        with pytest.raises(ValueError, match=f"calibration must not be True, because .*{reason}"):
+            model.fit(rows, Y_TRAIN[: len(rows)])
+    both = np.c_[Y_TRAIN, Y_TRAIN]
+    with pytest.raises(ValueError, match=r"not be True, because .* one target, got 2"):
+        HDIForestRegressor(calibration=True).fit(X_TRAIN, both)
+    for wrong in ("never", None, 1):
+        with pytest.raises(ValueError, match=f"must be 'auto', True or False, got {wrong!r}"):
+            HDIForestRegressor(calibration=wrong).fit(X_TRAIN, Y_TRAIN)
 
 
 @pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])
@@ -279,8 +252,10 @@ def test_targets_that_are_noise_are_covered_as_often_as_asked():
         rng = np.random.default_rng(seed)
         rows, targets = rng.normal(size=(2400, 4)), rng.normal(size=2400)
         forest = RandomForestRegressor(80, max_features=1, random_state=seed)
-        model = HDIForestRegressor(forest, n_jobs=1).fit(rows[:2000], targets[:2000])
-        intervals = model.calibrate((0.5, 0.9)).predict_interval(rows[2000:], [0.5, 0.9])
+        model = HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(
+            rows[:2000], targets[:2000]
+        )
+        intervals = model.calibrate(coverage=(0.5, 0.9)).predict_interval(rows[2000:], [0.5, 0.9])
         new = targets[2000:, np.newaxis]
         shares.append(((intervals[:, 0] <= new) & (new <= intervals[:, 1])).mean(axis=0))
     error = np.std(shares, axis=0) / np.sqrt(len(shares))
@@ -292,9 +267,9 @@ def test_arguments_out_of_range_are_named(model):
         ({"coverage": 90}, r"coverage must be above 0 and below 1, got 90 \(did you mean 0.9"),
         ({"method": "cv"}, "method must be 'oob', 'split', 'cv"),
         ({"method": "split"}, "X and y must be given"),
-        ({"X": X_NEW}, "must be None with method='oob'"),
-        ({"confidence": 0.9}, "must be None with method='oob'"),
-        ({"max_rows": 0}, "max_rows must be a whole number from 1 on"),
+        ({"X": X_NEW}, "X and y must be given"),
+        ({"X": X_NEW, "method": OutOfBag()}, "must be None with method='oob'"),
+        ({"method": Split}, "or an object of one of the classes OutOfBag, Split, CVPlus, Jack"),
         ({"objective": "mean"}, "objective must be"),
         ({"method": "split", "X": X_TRAIN, "y": Y_TRAIN}, "900 of 900 are training rows"),
         ({"method": "split", "X": X_NEW, "y": Y_NEW[1:]}, r"y must have shape \(700,\)"),
@@ -302,6 +277,11 @@ def test_arguments_out_of_range_are_named(model):
     for options, message in wrong:
         with pytest.raises(ValueError, match=message):
             fresh(60).calibrate(**options)
+    for method in (OutOfBag, JackknifePlus):
+        with pytest.raises(ValueError, match="max_rows must be a whole number from 1 on, got 0"):
+            method(0)
+    with pytest.raises(ValueError, match="confidence must be above 0"):
+        Split(2)
     with pytest.raises(ValueError, match="20 trees"):
         fresh(10).calibrate()
     with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):
@@ -329,7 +309,7 @@ def test_rows_without_weight_do_not_count():
     forest = RandomForestRegressor(100, random_state=0, n_jobs=1)
     forest.fit(X_TRAIN, y, sample_weight=weights)
     model = HDIForestRegressor.from_forest(forest, X_TRAIN, y, sample_weight=weights)
-    model.calibrate(0.9)
+    model.calibrate(coverage=0.9)
     assert model.calibration_.n <= 700
     assert model.calibration_.postprocess.high == Y_TRAIN[:700].max()
 
@@ -338,20 +318,26 @@ def test_heavy_rows_that_are_never_out_of_bag_are_missed():
     """By their weights such rows would count, but none of them has a score."""
     weights = np.where(np.arange(len(Y_TRAIN)) % 10 == 0, 9.0, 1.0)
     forest = RandomForestRegressor(80, random_state=0)
-    model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN, sample_weight=weights)
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        X_TRAIN, Y_TRAIN, sample_weight=weights
+    )
     if SKLEARN < (1, 9):  # weights do not decide what is drawn
-        model.calibrate(0.9)
+        model.calibrate(coverage=0.9)
         return
     sentence = r"needs rows of all weights .* are 810 of 900 training rows, but have 50% of their"
     with pytest.raises(ValueError, match=sentence):
-        model.calibrate(0.9)
+        model.calibrate(coverage=0.9)
 
 
 def test_sample_weights_are_weights_of_the_scores():
     """Half of the rows are noisy, and have two thirds of the weight."""
     X, y, weights = two_kinds_of_rows(np.random.default_rng(4), 2000)
     forest = RandomForestRegressor(150, random_state=0, min_samples_leaf=10)
-    model = HDIForestRegressor(forest).fit(X, y, sample_weight=weights).calibrate([0.8, 0.9])
+    model = (
+        HDIForestRegressor(forest, calibration=False)
+        .fit(X, y, sample_weight=weights)
+        .calibrate(coverage=[0.8, 0.9])
+    )
     for level in model.calibration_.levels:
         assert level.realised == pytest.approx(level.coverage, abs=0.01)
         assert level.cross_check.coverage == pytest.approx(level.coverage, abs=0.03)
@@ -360,8 +346,6 @@ def test_sample_weights_are_weights_of_the_scores():
     shares = coverage_score(y_new, intervals, sample_weight=weights_new)
     assert_allclose(shares, [0.8, 0.9], atol=0.04)
     assert (coverage_score(y_new, intervals) > shares + 0.02).all()
-    further = model.predict_interval(X[:5], 0.85)
-    assert (further[:, 0] >= model.predict_interval(X[:5], 0.9)[:, 0]).all()
 
 
 def test_a_pickle_is_checked_against_its_forest(model):
@@ -379,9 +363,9 @@ def test_ends_of_counts_are_counts(tmp_path, weights, first, step):
     X = rng.normal(size=(300, 2))
     y = first + step * rng.poisson(1.0, 300)
     forest = RandomForestRegressor(60, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights).fit(X, y)
+    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, y)
     for method in ("oob", "jackknife+"):
-        model.calibrate([0.5, 0.9], method=method)
+        model.calibrate(coverage=[0.5, 0.9], method=method)
         found = model.predict_interval(X, [0.5, 0.9])
         assert np.isin(found, y).all()
         model.save(tmp_path / "model.hdi")
@@ -427,18 +411,18 @@ def test_coverages_are_numbers_wherever_they_are_asked_for(given, message, model
     pytest.importorskip("matplotlib")
     pytest.importorskip("safetensors")
     leaves = from_leaves(model.estimator_.apply, X_TRAIN, Y_TRAIN)
-    padded = clone(leaves).fit(X_TRAIN, Y_TRAIN).calibrate(X_NEW, Y_NEW, [0.5, 0.8])
+    padded = clone(leaves).fit(X_TRAIN, Y_TRAIN).calibrate(X_NEW, Y_NEW, coverage=[0.5, 0.8])
     model.save(tmp_path / "model.hdi")
     ends = model.predict_interval(X_NEW, [0.5, 0.8])
     several = given if isinstance(given, list) else [given]
     for call in (
-        lambda: model.calibrate(given),
+        lambda: model.calibrate(coverage=given),
         lambda: model.predict_interval(X_NEW, given),
         lambda: model.predict_interval(X_NEW, given, output="pyarrow"),
         lambda: model.predict_interval(X_NEW, given, kind="hdi"),
         lambda: model.oob_interval(given),
         lambda: leaves.predict_interval(X_NEW, given),
-        lambda: leaves.calibrate(X_NEW, Y_NEW, given),
+        lambda: leaves.calibrate(X_NEW, Y_NEW, coverage=given),
         lambda: padded.predict_interval(X_NEW, given),
         lambda: padded.predict_interval(X_NEW, given, output="pyarrow"),
         lambda: weighted_hdi(Y, None, given),
@@ -504,7 +488,7 @@ def test_clip_is_a_boolean(clip, model, monkeypatch):
     monkeypatch.setattr(LeafModel, "_query", None)
     for call in (
         lambda: model.calibrate(clip=clip),
-        lambda: model.calibrate(method="split", X=X_NEW, y=Y_NEW, clip=clip),
+        lambda: model.calibrate(X_NEW, Y_NEW, clip=clip),
         lambda: leaves.calibrate(X_NEW, Y_NEW, clip=clip),
         lambda: PostProcess.from_targets(Y_NEW, clip=clip),
     ):

@@ -164,7 +164,7 @@ def test_the_coding_follows_the_model_everywhere(model, tmp_path):
     np.testing.assert_array_equal(
         loaded.predict_weights(NEW).toarray(), model.predict_weights(NEW).toarray()
     )
-    loaded.calibrate(0.8, method="split", X=NEW, y=NEW["price"])
+    loaded.calibrate(NEW, NEW["price"], coverage=0.8)
     assert loaded.predict_interval(NEW, 0.8).shape == (60, 2)
     assert list(model.feature_names_in_) == ["town", "rooms", "garden", "sold", "area"]
 

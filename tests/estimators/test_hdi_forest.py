@@ -42,7 +42,10 @@ EXPECTED_TO_FAIL = {"check_sample_weight_equivalence_on_dense_data": "the bootst
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [HDIForestRegressor(RandomForestRegressor(10, random_state=0)), HDIForestRegressor()],
+    [
+        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
+        HDIForestRegressor(),
+    ],
     expected_failed_checks=lambda _: EXPECTED_TO_FAIL,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -96,7 +99,7 @@ def test_shapes():
 
 
 def test_shapes_with_several_outputs():
-    model = HDIForestRegressor(RandomForestRegressor(30, random_state=0))
+    model = HDIForestRegressor(RandomForestRegressor(30, random_state=0), calibration=False)
     model.fit(X, np.column_stack([Y, -Y]))
     assert model.n_outputs_ == 2
     assert model.predict(X_NEW).shape == (80, 2)
@@ -268,7 +271,9 @@ def test_the_model_keeps_its_rows_when_the_caller_reuses_the_arrays(dtype, make,
     rows, targets, weights = X.astype(dtype), np.column_stack([Y, -Y]), np.ones(300)
     forest = ExtraTreesRegressor(40, bootstrap=True, random_state=0)
     if make == "fit":
-        model = HDIForestRegressor(forest).fit(rows, targets, sample_weight=weights)
+        model = HDIForestRegressor(forest, calibration=False).fit(
+            rows, targets, sample_weight=weights
+        )
     else:
         forest.fit(rows, targets, sample_weight=weights)
         model = HDIForestRegressor.from_forest(forest, rows, targets, sample_weight=weights)
@@ -343,7 +348,7 @@ def test_version():
 
 
 def test_frozen_estimators_may_be_given():
-    model = HDIForestRegressor(FrozenEstimator(FOREST)).fit(X, Y)
+    model = HDIForestRegressor(FrozenEstimator(FOREST), calibration=False).fit(X, Y)
     assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
     again = HDIForestRegressor.from_forest(FrozenEstimator(FOREST), X, Y)
     assert_array_equal(again.predict(X_NEW), imported().predict(X_NEW))
@@ -351,7 +356,8 @@ def test_frozen_estimators_may_be_given():
 
 def test_model_selection():
     pipeline = make_pipeline(
-        StandardScaler(), HDIForestRegressor(RandomForestRegressor(10, random_state=0))
+        StandardScaler(),
+        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
     )
     assert cross_val_score(pipeline, X, Y, cv=3).min() > 0
     search = GridSearchCV(
@@ -474,7 +480,7 @@ def test_bad_weights():
 
 def test_constant_target_and_single_row():
     for rows, target in ((X, np.full(300, 3.5)), (X[:1], np.array([3.5]))):
-        model = HDIForestRegressor(RandomForestRegressor(3)).fit(rows, target)
+        model = HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(rows, target)
         assert (model.predict_interval(X_NEW, LEVELS) == 3.5).all()
         assert_allclose(model.predict(X_NEW), 3.5)
 
@@ -492,7 +498,9 @@ def test_parameters_set_after_fit_wait_for_the_next_fit(tmp_path):
 
 
 def test_fit_again_replaces_everything():
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0)).fit(X, Y)
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
+        X, Y
+    )
     model.predict_weights(X_NEW[:1])
     model.fit(X[:50], Y[:50])
     assert model.predict_weights(X_NEW).shape == (80, 50)

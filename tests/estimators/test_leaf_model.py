@@ -15,8 +15,9 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 import hdicore
-from hdiforest import LeafModel, from_leaves
+from hdiforest import LeafModel, from_index, from_leaves
 from hdiforest._model import leaf_blocks as blocks
+from hdiforest.calibration import Split
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 
@@ -106,7 +107,7 @@ def test_rows_are_given_in_blocks_of_their_own_kind(container, small_blocks):
     assert recorder.calls == [32, 32, 32, 32, 22] * 6
     assert kinds == {type(rows)}
     whole = hdicore.LeafIndex.from_leaves(FOREST.apply(X), Y)
-    expected = answers(LeafModel.from_index(FOREST.apply, whole), X_NEW)
+    expected = answers(from_index(FOREST.apply, whole), X_NEW)
     for one, other in zip(found, expected, strict=True):
         assert_array_equal(one, other)
 
@@ -218,7 +219,7 @@ def test_repr():
     assert text.startswith("LeafModel(apply=<bound method")
     assert repr(model) == f"{text}: 20 trees, 300 training rows, 1 output"
     index = hdicore.LeafIndex.from_leaves(FOREST.apply(X[:1])[:, :1], Y[:1, None] * [1, 2])
-    assert repr(LeafModel.from_index(len, index)).endswith("): 1 tree, 2 outputs")
+    assert repr(from_index(len, index)).endswith("): 1 tree, 2 outputs")
 
 
 def test_clones_share_the_function_and_fit_again():
@@ -316,7 +317,7 @@ def test_damaged_and_foreign_files(tmp_path):
 def test_an_index_of_ones_own():
     counts = np.ones((300, 20), dtype=np.int32)
     index = hdicore.LeafIndex.from_leaves(FOREST.apply(X), Y, counts=counts)
-    model = LeafModel.from_index(FOREST.apply, index)
+    model = from_index(FOREST.apply, index)
     assert model.n_training_rows_ is None
     assert_allclose(model.predict(X_NEW), from_leaves(FOREST.apply, X, Y).predict(X_NEW))
 
@@ -333,7 +334,7 @@ Y_LATER = X_LATER[:, 0] + RNG.normal(size=2000)
 def test_calibrated_intervals_are_padded_ones():
     model = leaf_model()
     raw = model.predict_interval(X_LATER, 0.8, kind="equal_tailed")
-    assert model.calibrate(X_NEW, Y_NEW, (0.5, 0.9)) is model
+    assert model.calibrate(X_NEW, Y_NEW, coverage=(0.5, 0.9)) is model
     found = model.predict_interval(X_LATER, [0.9, 0.5])
     pads = [level.q_hat for level in model.calibration_.levels]
     for j, pad in enumerate(reversed(pads)):
@@ -349,14 +350,16 @@ def test_calibrated_intervals_are_padded_ones():
 
 
 def test_another_base_and_confidence():
-    model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6), confidence=0.95)
+    model = leaf_model().calibrate(
+        X_NEW, Y_NEW, coverage=0.9, base=("hdi", 0.6), method=Split(0.95)
+    )
     assert model.calibration_.bases == (("raw", "hdi", 0.6),)
-    plain = leaf_model().calibrate(X_NEW, Y_NEW, 0.9, base=("hdi", 0.6))
+    plain = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9, base=("hdi", 0.6))
     assert model.calibration_.levels[0].q_hat >= plain.calibration_.levels[0].q_hat
 
 
 def test_pads_are_stored_and_forgotten(tmp_path):
-    model = leaf_model().calibrate(X_NEW, Y_NEW, (0.5, 0.9))
+    model = leaf_model().calibrate(X_NEW, Y_NEW, coverage=(0.5, 0.9))
     found = model.predict_interval(X_LATER)
     model.save(tmp_path / "m")
     for copied in (
@@ -381,7 +384,7 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 )
 def test_stored_pads_are_checked(tmp_path, change, message):
     safetensors = pytest.importorskip("safetensors.numpy")
-    model = leaf_model().calibrate(X_NEW, Y_NEW, 0.9)
+    model = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9)
     model.save(tmp_path / "m")
     tensors = dict(safetensors.load_file(tmp_path / "m"))
     facts = model_file.load_leaves(tmp_path / "m").facts
@@ -395,11 +398,13 @@ def test_refused_calibrations():
     wrong = [
         ((X_NEW, Y_NEW[1:]), {}, r"y must have shape \(150,\), got \(149,\)"),
         ((X_NEW, np.full(150, np.nan)), {}, "y must be finite"),
-        ((X_NEW, Y_NEW, 90), {}, "coverage must be above 0 and below 1, got 90"),
+        ((X_NEW, Y_NEW), {"coverage": 90}, "coverage must be above 0 and below 1, got 90"),
         ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi', 'equal_tailed' or "),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
-        ((X_NEW, Y_NEW), {"confidence": 2}, "confidence must be above 0"),
+        ((X_NEW, None), {}, "X and y must be given with method='split'"),
+        ((X_NEW, Y_NEW), {"method": "oob"}, "X and y must be None with method='oob'"),
+        ((None, None), {}, "method must be 'split' for a LeafModel, got None"),
     ]
     for arguments, options, message in wrong:
         with pytest.raises(ValueError, match=message):

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
+from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
 from hdiforest._model import leaf_blocks as blocks
 from hdiforest._tables.names import ENDS, interval_names
 
@@ -42,14 +42,16 @@ def leaf_model(y=Y):
 
 
 def calibrated_leaf_model(y=Y):
-    return leaf_model().calibrate(X_NEW, X_NEW[:, 0] + 1, LEVELS[:2])
+    return leaf_model().calibrate(X_NEW, X_NEW[:, 0] + 1, coverage=LEVELS[:2])
 
 
 MODELS = {
     "forest": forest_model,
     "leaves": leaf_model,
-    "calibrated forest": lambda: forest_model().calibrate(LEVELS[:2]),
-    "cross-calibrated forest": lambda: forest_model().calibrate(LEVELS[:2], method="jackknife+"),
+    "calibrated forest": lambda: forest_model().calibrate(coverage=LEVELS[:2]),
+    "cross-calibrated forest": lambda: forest_model().calibrate(
+        coverage=LEVELS[:2], method="jackknife+"
+    ),
     "calibrated leaves": calibrated_leaf_model,
 }
 
@@ -160,7 +162,7 @@ def test_out_of_bag(output, several):
 
 def test_intervals_of_several_targets_have_their_names():
     names = ["height", "weight"]
-    model = HDIForestRegressor(FOREST).fit(X, pd.DataFrame(BOTH, columns=names))
+    model = HDIForestRegressor(FOREST, calibration=False).fit(X, pd.DataFrame(BOTH, columns=names))
     expected = ["height_prediction", "height_lower_0.9", "height_upper_0.9"]
     expected += [name.replace("height", "weight") for name in expected]
     table = model.predict_interval(X_NEW, output="pandas")
@@ -192,23 +194,24 @@ INDICES = {
 def test_the_index_of_pandas_is_kept(name):
     index = INDICES[name]
     frame = pd.DataFrame(X, columns=list("abc"), index=index)
-    model = HDIForestRegressor(FOREST).fit(frame, pd.Series(Y, index=index))
-    model.set_output("pandas")
+    model = HDIForestRegressor(FOREST, calibration=False).fit(frame, pd.Series(Y, index=index))
     for table in (
-        model.predict_interval(frame),
+        model.predict_interval(frame, output="pandas"),
         model.predict(frame, output="pandas"),
-        model.oob_interval(),
-        model.oob_cdf(),
-        pickle.loads(pickle.dumps(model)).oob_prediction(),
+        model.oob_interval(output="pandas"),
+        model.oob_cdf(output="pandas"),
     ):
         pd.testing.assert_index_equal(table.index, index, exact="equiv")
-    assert_array_equal(model.oob_cdf().loc[index[7], "cdf"], model.oob_cdf(output="numpy")[7])
+    of_row = model.oob_cdf(output="pandas").loc[index[7], "cdf"]
+    assert_array_equal(of_row, model.oob_cdf()[7])
     part = frame.iloc[::-7]
-    pd.testing.assert_index_equal(model.predict_interval(part).index, part.index)
-    plain = model.predict_interval(pa.table(dict(zip("abc", X.T, strict=True))))
-    pd.testing.assert_index_equal(plain.index, pd.RangeIndex(250))
-    model.fit(X, Y)
-    pd.testing.assert_index_equal(model.oob_interval().index, pd.RangeIndex(250))
+    pd.testing.assert_index_equal(model.predict_interval(part, output="pandas").index, part.index)
+    for table in (
+        model.predict_interval(pa.table(dict(zip("abc", X.T, strict=True))), output="pandas"),
+        pickle.loads(pickle.dumps(model)).oob_prediction(output="pandas"),
+        model.fit(X, Y).oob_interval(output="pandas"),
+    ):
+        pd.testing.assert_index_equal(table.index, pd.RangeIndex(250))
 
 
 @pytest.mark.parametrize("output", KINDS)
@@ -216,7 +219,7 @@ def test_the_index_of_pandas_is_kept(name):
 def test_tables_in_and_out(given, output):
     kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
     columns = dict(zip("abc", X.T, strict=True))
-    model = HDIForestRegressor(FOREST).fit(kinds[given](columns), Y)
+    model = HDIForestRegressor(FOREST, calibration=False).fit(kinds[given](columns), Y)
     new = kinds[given](dict(zip("abc", X_NEW.T, strict=True)))
     _, values = content(model.predict_interval(new, output=output))
     ends = model.predict_interval(new)
@@ -241,57 +244,23 @@ def test_blocks_of_rows(monkeypatch):
     assert_array_equal(found[1], expected[1])
 
 
-@pytest.mark.parametrize("make", [forest_model, leaf_model])
-def test_the_setting_decides_where_the_call_does_not(make):
-    model = make()
-    assert isinstance(model.predict_interval(X_NEW), np.ndarray)
-    assert model.set_output("polars") is model
-    for copied in (model, pickle.loads(pickle.dumps(model)), clone(model).fit(X, Y)):
-        assert isinstance(copied.predict_interval(X_NEW), pl.DataFrame)
-        assert isinstance(copied.predict_quantiles(X_NEW, 0.5), pl.DataFrame)
-        assert isinstance(copied.predict_cdf(X_NEW, X_NEW[:, 0]), pl.DataFrame)
-        assert isinstance(copied.predict_interval(X_NEW, output="numpy"), np.ndarray)
-        assert isinstance(copied.predict_interval(X_NEW, output="pandas"), pd.DataFrame)
-        assert isinstance(copied.predict(X_NEW), np.ndarray)
-    assert isinstance(make().predict_interval(X_NEW), np.ndarray)
-    model.set_output("numpy")
-    assert isinstance(model.predict_interval(X_NEW), np.ndarray)
-
-
-@pytest.mark.parametrize("make", [forest_model, leaf_model])
-def test_the_setting_in_the_words_of_scikit_learn(make):
-    model = make()
-    for transform, kind in (
-        ("pandas", pd.DataFrame),
-        ("polars", pl.DataFrame),
-        (None, pl.DataFrame),
-        ("default", np.ndarray),
-    ):
-        assert model.set_output(transform=transform) is model
-        assert isinstance(model.predict_interval(X_NEW), kind)
-    assert isinstance(model.set_output("pandas").set_output().predict_interval(X_NEW), pd.DataFrame)
-    with pytest.raises(ValueError, match="output and transform mean the same; only one"):
-        model.set_output("pandas", transform="pandas")
-    with pytest.raises(ValueError, match=r"transform must be .default., .* or None, got .frame."):
-        model.set_output(transform="frame")
-
-
 def test_transformers_around_a_model_give_tables():
-    model = HDIForestRegressor(FOREST)
+    model = HDIForestRegressor(FOREST, calibration=False)
     for whole in (
-        make_pipeline(StandardScaler(), model).set_output(transform="pandas"),
-        HDIForestRegressor(make_pipeline(StandardScaler(), FOREST).set_output(transform="pandas")),
+        make_pipeline(StandardScaler(), model),
+        HDIForestRegressor(
+            make_pipeline(StandardScaler(), FOREST).set_output(transform="pandas"),
+            calibration=False,
+        ),
     ):
         with config_context(transform_output="pandas"):
             last = whole.fit(X, Y)[-1] if hasattr(whole, "steps") else whole.fit(X, Y)
             assert isinstance(whole.predict(X_NEW), np.ndarray)
             assert isinstance(last.oob_interval(), np.ndarray)
-        last.set_output(transform="pandas")
-        assert isinstance(last.oob_interval(), pd.DataFrame)
 
 
 def test_scikit_learn_meets_arrays():
-    model = HDIForestRegressor(FOREST).set_output("pandas").fit(X, Y)
+    model = HDIForestRegressor(FOREST, calibration=False).fit(X, Y)
     assert cross_val_predict(model, X, Y, cv=3).shape == (250,)
     permutation_importance(model, X, Y, n_repeats=1)
     assert model.score(X, Y) > 0.5
@@ -304,8 +273,6 @@ def test_a_search_passes_it_on():
     assert search.predict(X_NEW, output="polars").columns == ["prediction"]
     assert search.predict_quantiles(X_NEW, 0.5, output="polars").columns == ["quantile_0.5"]
     assert search.predict_cdf(X_NEW, X_NEW[:, 0], output="polars").columns == ["cdf"]
-    search.best_estimator_.set_output("pandas")
-    assert isinstance(search.predict_interval(X_NEW), pd.DataFrame)
 
 
 def nothing(*arguments, **options):
@@ -327,7 +294,6 @@ def test_refusals_come_before_any_work(make, monkeypatch):
         lambda: model.predict(X_NEW, output="frame"),
         lambda: model.predict_interval(X_NEW, output="frame"),
         lambda: model.predict_cdf(X_NEW, Y, output="frame"),
-        lambda: model.set_output("frame"),
     ):
         with pytest.raises(ValueError, match=wrong):
             call()
@@ -335,7 +301,6 @@ def test_refusals_come_before_any_work(make, monkeypatch):
     for call in (
         lambda: model.predict_interval(X_NEW, output="polars"),
         lambda: model.predict_quantiles(X_NEW, 0.5, output="polars"),
-        lambda: model.set_output("polars"),
     ):
         with pytest.raises(ImportError, match="output='polars' needs polars: pip install polars"):
             call()
@@ -362,7 +327,9 @@ def test_two_targets_of_one_name():
 
 
 def test_warnings_of_out_of_bag_results_name_the_line_that_asked():
-    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0)).fit(X, Y)
+    model = HDIForestRegressor(RandomForestRegressor(3, random_state=0), calibration=False).fit(
+        X, Y
+    )
     for output in ("numpy", "pandas"):
         for ask in (model.oob_interval, model.oob_prediction, model.oob_cdf):
             with pytest.warns(UserWarning, match="have no out-of-bag") as caught:
@@ -371,14 +338,3 @@ def test_warnings_of_out_of_bag_results_name_the_line_that_asked():
     with pytest.warns(UserWarning, match="have no out-of-bag weights") as caught:
         model.oob_weights()
     assert caught[0].filename == __file__
-
-
-def test_files_do_not_keep_the_setting(tmp_path):
-    pytest.importorskip("safetensors")
-    forest_model().set_output("pandas").save(tmp_path / "m")
-    loaded = HDIForestRegressor.load(tmp_path / "m")
-    assert isinstance(loaded.oob_interval(), np.ndarray)
-    assert loaded.oob_interval(output="pandas").shape == (250, 3)
-    leaf_model().set_output("pandas").save(tmp_path / "l")
-    loaded = LeafModel.load(tmp_path / "l", FOREST.apply)
-    assert list(loaded.predict_interval(X_NEW, output="pandas").columns) == USUAL[:3]

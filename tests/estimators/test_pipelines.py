@@ -37,6 +37,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.calibration import CVPlus
 from hdiforest.serving import BatchScorer
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
@@ -122,7 +123,7 @@ def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
 
 
 def test_the_whole_pipeline_is_fitted():
-    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     fitted = pipeline().fit(X, Y)
     hand, made = by_hand(fitted)
     check_equal(model, hand, X_NEW, made)
@@ -138,8 +139,8 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
     y_new = np.resize(Y, M)
     options = {"method": calibration}
     split = calibration == "split"
-    model.calibrate(0.8, **options, **({"X": X_NEW, "y": y_new} if split else {}))
-    hand.calibrate(0.8, **options, **({"X": made, "y": y_new} if split else {}))
+    model.calibrate(coverage=0.8, **options, **{"X": X_NEW, "y": y_new} if split else {})
+    hand.calibrate(coverage=0.8, **options, **{"X": made, "y": y_new} if split else {})
     monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
     assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
 
@@ -147,8 +148,10 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
 def test_cross_validation_fits_all_steps_in_each_fold():
     """Oracle: the same folds by hand, where the steps of a fold differ from those of the whole."""
     steps = make_column_transformer((TargetEncoder(), ["city"]), ("passthrough", ["age"]))
-    model = HDIForestRegressor(make_pipeline(steps, forest()), weights="inbag").fit(X, Y)
-    model.calibrate(0.8, method="cv+", cv=3, random_state=0)
+    model = HDIForestRegressor(
+        make_pipeline(steps, forest()), weights="inbag", calibration=False
+    ).fit(X, Y)
+    model.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
     found = model.predict_interval(X_NEW, 0.8)
     folds = model._fitted.folds
     assert len(folds) == 3
@@ -162,8 +165,8 @@ def test_cross_validation_fits_all_steps_in_each_fold():
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
     with pytest.raises(ValueError, match="calibrate before pickling"):
-        again.calibrate(0.8, method="cv+")
-    model.calibrate(0.8, method="split", X=X_NEW, y=np.resize(Y, M))
+        again.calibrate(coverage=0.8, method="cv+")
+    model.calibrate(X_NEW, np.resize(Y, M), coverage=0.8)
     assert model._fitted.folds == ()
 
 
@@ -171,10 +174,10 @@ def test_folds_of_rows_scaled_alike_are_those_of_the_forest_alone():
     numbers = X[["age"]].to_numpy(dtype=float).copy()
     scored = X_NEW[["age"]].to_numpy(dtype=float)
     doubled = make_pipeline(FunctionTransformer(np.negative), forest())
-    model = HDIForestRegressor(doubled).fit(numbers, Y)
-    hand = HDIForestRegressor(forest()).fit(-numbers, Y)
+    model = HDIForestRegressor(doubled, calibration=False).fit(numbers, Y)
+    hand = HDIForestRegressor(forest(), calibration=False).fit(-numbers, Y)
     for each in (model, hand):
-        each.calibrate(0.8, method="cv+", cv=3, random_state=0)
+        each.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
     numbers[:] = 0  # the model has its own copy
     assert_array_equal(model.predict_interval(scored, 0.8), hand.predict_interval(-scored, 0.8))
 
@@ -193,7 +196,7 @@ def test_a_search_of_pipelines(kind):
     hand, made = by_hand(search.best_estimator_)
     model = HDIForestRegressor.from_forest(search, X, Y)
     check_equal(model, hand, X_NEW, made)
-    fitted = HDIForestRegressor(clone(search)).fit(X, Y)
+    fitted = HDIForestRegressor(clone(search), calibration=False).fit(X, Y)
     check_equal(fitted, hand, X_NEW, made)
     assert [name for name, _ in fitted.estimator_.estimator.steps] == ["table", "forest"]
     assert [name for name, _ in fitted.estimator_.best_estimator_.steps] == ["table", "forest"]
@@ -208,7 +211,7 @@ def test_a_search_of_forests():
 
 
 def test_searches_over_the_model():
-    model = HDIForestRegressor(pipeline(n=5))
+    model = HDIForestRegressor(pipeline(n=5), calibration=False)
     search = GridSearchCV(model, {"estimator__forest__min_samples_leaf": [1, 20]}, cv=2).fit(X, Y)
     assert search.best_estimator_.predict_interval(X_NEW).shape == (M, 2)
     assert np.isfinite(cross_val_score(model, X, Y, cv=2)).all()
@@ -223,7 +226,7 @@ def test_transformed_targets_stay_in_their_unit(frozen):
     whole = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp)
     whole.fit(numbers, Y)
     given = FrozenEstimator(whole) if frozen else whole
-    model = HDIForestRegressor(given).fit(numbers, Y)
+    model = HDIForestRegressor(given, calibration=False).fit(numbers, Y)
     # The same trees, and the same rows in their leaves, with other targets.
     logs = HDIForestRegressor.from_forest(whole.regressor_, numbers, np.log(Y))
     for level in (0.1, 0.5, 0.9):
@@ -256,8 +259,10 @@ def test_transformed_targets_stay_in_their_unit(frozen):
 def test_nested_in_any_order(nested):
     given = nested().fit(X, Y)
     model = HDIForestRegressor.from_forest(given, X, Y)
-    fitted = HDIForestRegressor(nested()).fit(X, Y)
-    frozen = HDIForestRegressor(FrozenEstimator(FrozenEstimator(given))).fit(X, Y)
+    fitted = HDIForestRegressor(nested(), calibration=False).fit(X, Y)
+    frozen = HDIForestRegressor(FrozenEstimator(FrozenEstimator(given)), calibration=False).fit(
+        X, Y
+    )
     for each in (fitted, frozen):
         assert_array_equal(model.predict_interval(X_NEW), each.predict_interval(X_NEW))
         assert_array_equal(model.oob_prediction(), each.oob_prediction())
@@ -267,7 +272,7 @@ def test_a_frozen_pipeline_within_a_pipeline():
     scaled = X[["age"]] * 2
     inner = make_pipeline(StandardScaler(), forest()).fit(scaled, Y)
     outer = make_pipeline(FunctionTransformer(lambda rows: rows * 2), FrozenEstimator(inner))
-    model = HDIForestRegressor(outer).fit(X[["age"]], Y)
+    model = HDIForestRegressor(outer, calibration=False).fit(X[["age"]], Y)
     expected = HDIForestRegressor.from_forest(inner, scaled, Y)
     assert_array_equal(
         model.predict_interval(X_NEW[["age"]]), expected.predict_interval(X_NEW[["age"]] * 2)
@@ -286,7 +291,7 @@ def test_sample_weight_goes_to_the_forest(routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         if routing:
             given.steps[-1][1].set_fit_request(sample_weight=True)
-        model = HDIForestRegressor(given).fit(X, Y, sample_weight=weight)
+        model = HDIForestRegressor(given, calibration=False).fit(X, Y, sample_weight=weight)
         check_equal(model, hand, X_NEW, made)
 
 
@@ -309,7 +314,7 @@ class NoisyMeans(TransformerMixin, BaseEstimator):
 
 
 def test_steps_that_make_other_rows_at_their_fit():
-    model = HDIForestRegressor(make_pipeline(NoisyMeans(), forest())).fit(X, Y)
+    model = HDIForestRegressor(make_pipeline(NoisyMeans(), forest()), calibration=False).fit(X, Y)
     training = model._fitted.training_rows.X
     assert not np.array_equal(training, model.preprocessing_.transform(X))
     model = HDIForestRegressor.from_forest(make_pipeline(NoisyMeans(0), forest()).fit(X, Y), X, Y)
@@ -337,7 +342,10 @@ def test_polars_tables():
     made = fitted[:-1].transform(new)
     assert_array_equal(model.predict_interval(new), expected.predict_interval(made))
     assert_array_equal(model.predict_interval(X_NEW), expected.predict_interval(made))
-    assert_array_equal(HDIForestRegressor(pipeline()).fit(raw, Y).predict(new), model.predict(new))
+    assert_array_equal(
+        HDIForestRegressor(pipeline(), calibration=False).fit(raw, Y).predict(new),
+        model.predict(new),
+    )
 
 
 def held(cells, kind):
@@ -373,7 +381,7 @@ def test_missing_text_of_all_kinds_is_the_same(kind, steps, with_missing, tmp_pa
     if with_missing:
         cells = [cell if cell != "b" or i % 2 else None for i, cell in enumerate(cells)]
     encoder = make_column_transformer((clone(ENCODERS[steps]), ["t"]))
-    model = HDIForestRegressor(make_pipeline(encoder, forest(n=10)))
+    model = HDIForestRegressor(make_pipeline(encoder, forest(n=10)), calibration=False)
     model.fit(held(cells, kind), y)
     model.save(tmp_path / "model.hdi")
     loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
@@ -394,7 +402,8 @@ def test_text_that_misses_none_and_nan_stays_as_it_is():
     table.loc[::12, "t"] = np.nan
     made = make_column_transformer((OrdinalEncoder(), ["t"])).fit_transform(table)
     model = HDIForestRegressor(
-        make_pipeline(make_column_transformer((OrdinalEncoder(), ["t"])), forest(n=10))
+        make_pipeline(make_column_transformer((OrdinalEncoder(), ["t"])), forest(n=10)),
+        calibration=False,
     ).fit(table, Y[:120])
     assert len(np.unique(made[~np.isnan(made)])) == 4
     assert_array_equal(model._steps.rows(table), made.astype(np.float32))
@@ -405,7 +414,9 @@ def test_text_that_misses_none_and_nan_stays_as_it_is():
 def test_numbers_that_only_scaling_brings_into_float32(scaler, tmp_path):
     """A model in memory and its file take the same ones."""
     numbers = pd.DataFrame({"x": 1e39 * np.arange(100.0) + 1e38})
-    model = HDIForestRegressor(make_pipeline(scaler, forest(n=10))).fit(numbers, Y[:100])
+    model = HDIForestRegressor(make_pipeline(scaler, forest(n=10)), calibration=False).fit(
+        numbers, Y[:100]
+    )
     model.save(tmp_path / "model.hdi")
     loaded = HDIForestRegressor.load(tmp_path / "model.hdi")
     assert_array_equal(loaded.predict(numbers), model.predict(numbers))
@@ -426,7 +437,7 @@ def test_text_as_rows():
 
 @pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
 def test_stored_by_others(store, tmp_path):
-    model = HDIForestRegressor(pipeline(n=5)).fit(X, Y)
+    model = HDIForestRegressor(pipeline(n=5), calibration=False).fit(X, Y)
     if store == "pickle":
         again = pickle.loads(pickle.dumps(model))
     elif store == "joblib":
@@ -464,10 +475,11 @@ def test_subclasses_of_other_libraries(name):
     plain = HDIForestRegressor(
         (RandomForestRegressor if name.startswith("Random") else ExtraTreesRegressor)(
             20, min_samples_leaf=3, bootstrap=True, random_state=0, max_features=given.max_features
-        )
+        ),
+        calibration=False,
     ).fit(numbers, Y)
     assert_array_equal(model.predict_interval(new), plain.predict_interval(new))
-    fitted = HDIForestRegressor(make_pipeline(encoder(), clone(given))).fit(X, Y)
+    fitted = HDIForestRegressor(make_pipeline(encoder(), clone(given)), calibration=False).fit(X, Y)
     assert fitted.predict_interval(X_NEW).shape == (M, 2)
 
 
@@ -521,15 +533,15 @@ def test_refused_before_the_fit(monkeypatch):
     monkeypatch.setattr(Pipeline, "fit", None)
     for bad in (make_pipeline(encoder(), Ridge()), TransformedTargetRegressor()):
         with pytest.raises(ValueError, match="estimator must be a fitted RandomForestRegressor"):
-            HDIForestRegressor(bad).fit(X, Y)
+            HDIForestRegressor(bad, calibration=False).fit(X, Y)
     bagging = BaggingRegressor(make_pipeline(encoder(), DecisionTreeRegressor()))
     with pytest.raises(ValueError, match="BaggingRegressor of pipelines, each with steps of its o"):
-        HDIForestRegressor(bagging).fit(X, Y)
+        HDIForestRegressor(bagging, calibration=False).fit(X, Y)
 
 
 def test_bagged_trees_after_steps():
     fitted = make_pipeline(encoder(), BaggingRegressor(DecisionTreeRegressor(), random_state=0))
-    model = HDIForestRegressor(fitted).fit(X, Y)
+    model = HDIForestRegressor(fitted, calibration=False).fit(X, Y)
     hand, made = by_hand(clone(fitted).fit(X, Y))
     check_equal(model, hand, X_NEW, made)
 
@@ -553,7 +565,7 @@ def test_sparse_rows_beyond_a_bound(monkeypatch):
 
 
 def test_a_refit_without_steps_forgets_them():
-    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     model.set_params(estimator=forest()).fit(X[["age"]], Y)
     assert not hasattr(model, "preprocessing_")
     assert model.predict(X_NEW[["age"]]).shape == (M,)
@@ -562,7 +574,7 @@ def test_a_refit_without_steps_forgets_them():
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_results_as_tables(output, monkeypatch):
     monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
-    model = HDIForestRegressor(pipeline()).fit(X, Y)
+    model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
     expected = model.predict_interval(X_NEW, 0.9)
     assert_array_equal(found[["lower_0.9", "upper_0.9"]].to_numpy(), expected)
@@ -606,8 +618,8 @@ def test_a_model_file_holds_the_steps_of_folds(tmp_path):
     steps = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), ["age"]), ("passthrough", ["age"])
     )
-    model = HDIForestRegressor(make_pipeline(steps, forest())).fit(X, Y)
-    model.calibrate(0.8, method="cv+", cv=3, random_state=0)
+    model = HDIForestRegressor(make_pipeline(steps, forest()), calibration=False).fit(X, Y)
+    model.calibrate(coverage=0.8, method=CVPlus(3), random_state=0)
     loaded = saved_and_loaded(model, tmp_path)
     assert len({fold.n_features for fold in loaded._fitted.folds}) > 1
     assert_array_equal(loaded.predict_interval(X_NEW, 0.8), model.predict_interval(X_NEW, 0.8))
@@ -737,7 +749,9 @@ def test_a_missing_text_is_one_value_in_tables_of_all_libraries(missing):
     cells = [missing if i % 5 == 0 else "uvw"[i % 3] for i in range(200)]
     y = np.where(np.arange(200) % 5 == 0, 9.0, 1.0) + rng.normal(size=200) / 10
     encoder = OneHotEncoder(handle_unknown="ignore")
-    model = HDIForestRegressor(make_pipeline(encoder, RandomForestRegressor(10, random_state=0)))
+    model = HDIForestRegressor(
+        make_pipeline(encoder, RandomForestRegressor(10, random_state=0)), calibration=False
+    )
     model.fit(pd.DataFrame({"c": pd.Series(cells, dtype=object)}), y)
     expected = model.predict(pd.DataFrame({"c": pd.Series(["u", missing], dtype=object)}))
     assert expected[1] > 8

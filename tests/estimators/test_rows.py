@@ -66,11 +66,13 @@ def kind(request):
 @pytest.fixture(scope="module")
 def model():
     forest = RandomForestRegressor(10, random_state=0)
-    return HDIForestRegressor(forest).fit(pd.DataFrame(X, columns=NAMES), Y)
+    return HDIForestRegressor(forest, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
 
 
 def test_columns_are_read_by_name(kind, model):
-    expected = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(X, Y)
+    expected = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        X, Y
+    )
     assert_array_equal(
         model.predict_interval(kind(table_of(X))), expected.predict_interval(X.copy())
     )
@@ -91,7 +93,9 @@ def test_other_columns_are_refused(kind, model, order, message):
 
 
 def test_fit_and_from_forest(kind, model):
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(kind(table_of(X)), Y)
+    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        kind(table_of(X)), Y
+    )
     assert_array_equal(fitted.feature_names_in_, NAMES)
     assert_array_equal(fitted.predict(kind(table_of(X))), model.predict(table_of(X)))
     forest = RandomForestRegressor(10, random_state=0).fit(pd.DataFrame(X, columns=NAMES), Y)
@@ -102,7 +106,9 @@ def test_fit_and_from_forest(kind, model):
 
 
 def test_a_model_without_names_warns_of_them():
-    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0)).fit(X, Y)
+    model = HDIForestRegressor(RandomForestRegressor(5, random_state=0), calibration=False).fit(
+        X, Y
+    )
     with pytest.warns(UserWarning, match="X has feature names, but"):
         model.predict(table_of(X).to_batches()[0])
 
@@ -117,13 +123,17 @@ def test_no_rows(kind, model):
 
 def test_numbers_of_every_type(model):
     whole = np.round(10 * X)
-    floats = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(whole, Y)
+    floats = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        whole, Y
+    )
     expected = floats.predict_interval(whole)
     types = [pa.float32(), pa.int8(), pa.decimal128(5, 1)]
     mixed = pa.table(
         [pa.array(column).cast(kind) for column, kind in zip(whole.T, types, strict=True)], NAMES
     )
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(mixed, Y)
+    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        mixed, Y
+    )
     assert_array_equal(fitted.predict_interval(mixed), expected)
     assert_array_equal(fitted.predict_interval(mixed.to_batches()[0]), expected)
 
@@ -131,11 +141,15 @@ def test_numbers_of_every_type(model):
 def test_missing_cells_are_missing_values():
     holes = X.copy()
     holes[::7, 1] = np.nan
-    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(holes, Y)
+    fitted = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        holes, Y
+    )
     column = pa.array(holes[:, 1], from_pandas=True)
     assert column.null_count > 0
     table = pa.table([holes[:, 0], column, holes[:, 2]], NAMES)
-    by_name = HDIForestRegressor(RandomForestRegressor(10, random_state=0)).fit(table, Y)
+    by_name = HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False).fit(
+        table, Y
+    )
     assert_array_equal(by_name.predict(table.to_batches()[0]), fitted.predict(holes))
 
 
@@ -148,7 +162,7 @@ def test_columns_of_text_are_named(frame, bad, model):
     with pytest.raises(ValueError, match=sentence):
         model.predict(rows)
     with pytest.raises(ValueError, match=sentence):
-        HDIForestRegressor(RandomForestRegressor(5)).fit(rows, Y)
+        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, Y)
 
 
 @pytest.mark.parametrize("frame", [dict, pd.DataFrame])
@@ -158,14 +172,16 @@ def test_columns_of_two_kinds_of_cells(frame, model):
     with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
         model.predict(rows)
     with pytest.raises(ValueError, match=sentence.replace("'age'\\ ", "'age':? ")):
-        HDIForestRegressor(RandomForestRegressor(5)).fit(rows, [0.0, 1.0])
+        HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(rows, [0.0, 1.0])
 
 
 def test_two_columns_of_one_name(model):
     twice = pd.DataFrame(np.zeros((4, 5)), columns=[*NAMES, "age", "age"])
     for ask in (
         lambda: model.predict_interval(twice),
-        lambda: HDIForestRegressor(RandomForestRegressor(5)).fit(twice, np.zeros(4)),
+        lambda: HDIForestRegressor(RandomForestRegressor(5), calibration=False).fit(
+            twice, np.zeros(4)
+        ),
     ):
         with pytest.raises(ValueError, match=r"^the table has 3 columns 'age'$"):
             ask()

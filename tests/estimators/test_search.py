@@ -62,7 +62,11 @@ def test_it_keeps_the_forest_with_the_narrowest_calibrated_intervals(search):
     widths = []
     for forest in search.results_["forest"]:
         assert forest.random_state is not None
-        model = HDIForestRegressor(forest).fit(X_TRAIN, Y_TRAIN).calibrate(0.9)
+        model = (
+            HDIForestRegressor(forest, calibration=False)
+            .fit(X_TRAIN, Y_TRAIN)
+            .calibrate(coverage=0.9)
+        )
         widths.append(model.calibration_.levels[0].mean_width)
     assert search.results_["width"] == widths
     assert search.best_index_ == np.argmin(widths) > 0
@@ -123,8 +127,9 @@ def test_the_coverage_of_the_search_is_that_of_its_intervals():
     assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.8))
     search.set_params(coverage=0.7)  # waits for the next fit
     assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.8))
-    assert search.predict_interval(X_NEW, 0.9).shape == (500, 2)
-    search.best_estimator_.calibrate((0.5, 0.9))
+    with pytest.raises(ValueError, match=r"calibrated: 0.8; got 0.9; call"):
+        search.predict_interval(X_NEW, 0.9)
+    search.best_estimator_.calibrate(coverage=(0.5, 0.9))
     assert search.predict_interval(X_NEW, [0.5, 0.9]).shape == (500, 2, 2)
 
 
@@ -139,8 +144,10 @@ def test_the_interval_score_chooses_if_asked():
     assert search.best_index_ == np.argmin(scores)
     by_width = clone(search).set_params(objective="width").fit(rows, targets)
     assert by_width.best_index_ != search.best_index_
-    best = HDIForestRegressor(search.results_["forest"][search.best_index_]).fit(rows, targets)
-    best.calibrate(0.9, objective="interval_score")
+    best = HDIForestRegressor(search.results_["forest"][search.best_index_], calibration=False).fit(
+        rows, targets
+    )
+    best.calibrate(coverage=0.9, objective="interval_score")
     assert search.calibration_.levels == best.calibration_.levels
 
 
@@ -212,8 +219,8 @@ def test_bagged_trees_may_draw_rows_without_replacement():
 def test_sample_weight_is_passed_on():
     weights = np.random.default_rng(0).uniform(0.5, 2, 120)
     search = ForestSearchOOB([FINE], random_state=0).fit(X_FEW, Y_FEW, sample_weight=weights)
-    expected = HDIForestRegressor(search.results_["forest"][0])
-    expected.fit(X_FEW, Y_FEW, sample_weight=weights).calibrate(0.9)
+    expected = HDIForestRegressor(search.results_["forest"][0], calibration=False)
+    expected.fit(X_FEW, Y_FEW, sample_weight=weights).calibrate(coverage=0.9)
     assert_array_equal(search.predict_interval(X_NEW), expected.predict_interval(X_NEW, 0.9))
 
 

@@ -45,7 +45,7 @@ def rows():
 
 def new_model(leaf=5):
     forest = RandomForestRegressor(20, min_samples_leaf=leaf, random_state=0)
-    return HDIForestRegressor(forest)
+    return HDIForestRegressor(forest, calibration=False)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_models_of_leaves(rows, scorer):
 def test_a_search_out_of_bag_scores_as_its_best_model(rows):
     X_train, y_train, X, y = rows
     forests = [RandomForestRegressor(60, min_samples_leaf=5, random_state=0)]
-    search = ForestSearchOOB(forests).fit(X_train, y_train)
+    search = ForestSearchOOB(forests, 0.8).fit(X_train, y_train)
     for scorer in SCORERS:
         assert scorer(search, X, y) == scorer(search.best_estimator_, X, y)
 
@@ -191,7 +191,7 @@ def test_metadata_routing_passes_weights_that_were_asked_for(rows):
     with config_context(enable_metadata_routing=True):
         scorer = make_interval_scorer(0.8).set_score_request(sample_weight=True)
         forest = RandomForestRegressor(10, random_state=0).set_fit_request(sample_weight=False)
-        model = HDIForestRegressor(forest).set_fit_request(sample_weight=False)
+        model = HDIForestRegressor(forest, calibration=False).set_fit_request(sample_weight=False)
         found = cross_val_score(
             model, X, y, scoring=scorer, cv=2, params={"sample_weight": weights}
         )

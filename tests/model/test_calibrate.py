@@ -9,6 +9,7 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import CVPlus
 
 X, Y = make_regression(1400, 4, noise=20, random_state=0)
 X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[700:], Y[700:], X[:700], Y[:700]
@@ -42,7 +43,7 @@ def test_a_model_predicts_them_for_new_rows_and_out_of_bag():
 )
 def test_a_calibration_can_choose_them_and_is_kept(tmp_path, family, options, mean):
     model = imported(**options)
-    model.calibrate((0.8, 0.9), kinds=("smoothed_hdi",), mean=mean, random_state=0)
+    model.calibrate(coverage=(0.8, 0.9), kinds=("smoothed_hdi",), mean=mean, random_state=0)
     bases = [level.base for level in model.calibration_.levels]
     assert {base.kind for base in bases} == {"smoothed_hdi"}
     # Raw ones of all rows compete with the centred.
@@ -57,17 +58,17 @@ def test_a_calibration_can_choose_them_and_is_kept(tmp_path, family, options, me
 
 
 def test_they_compete_with_the_other_kinds():
-    model = imported().calibrate(0.9)
-    without = model.calibration_.levels[0]
-    model.calibrate(0.9, kinds=("hdi", "equal_tailed", "smoothed_hdi"))
+    model = imported().calibrate(coverage=0.9)
+    without = model.calibration_.levels[0].choice
+    model.calibrate(coverage=0.9, kinds=("hdi", "equal_tailed", "smoothed_hdi"))
     assert model.calibration_.levels[0].mean_width <= without.mean_width
 
 
 def test_split_and_cross_validated_calibrations_take_them():
     kinds = ("smoothed_hdi",)
     for how in (
-        {"method": "split", "X": X_NEW, "y": Y_NEW},
-        {"method": "cv+", "cv": 2, "random_state": 0},
+        {"X": X_NEW, "y": Y_NEW},
+        {"method": CVPlus(2), "random_state": 0},
     ):
-        model = imported().calibrate(0.9, kinds=kinds, **how)
+        model = imported().calibrate(coverage=0.9, kinds=kinds, **how)
         assert np.isfinite(model.predict_interval(X_NEW)).all()

@@ -12,6 +12,7 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.tree import DecisionTreeRegressor
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import CVPlus
 
 from ..oracle import bag_counts
 
@@ -97,8 +98,8 @@ def test_calibrated_ends_keep_the_constraints(name, method):
     X_new = new.uniform(-2, 2, (200, 3))
     y_new = X_new[:, 0] - 0.5 * X_new[:, 1] + new.normal(size=200) + 10
     own = {"X": X_new, "y": y_new} if method == "split" else {}
-    own |= {"cv": 4, "random_state": 0} if method == "cv+" else {}
-    model.calibrate([0.5, 0.9], method=method, **own)
+    how = CVPlus(4) if method == "cv+" else method
+    model.calibrate(coverage=[0.5, 0.9], method=how, random_state=0, **own)
     if method != "cv+":
         assert {base.kind for base in model.calibration_.bases} == {"equal_tailed"}
     assert wrong_steps(lambda X: model.predict_interval(X, [0.5, 0.9]).reshape(len(X), 4)) == 0
@@ -169,7 +170,7 @@ def test_leaves_of_one_row_predict_as_the_forest():
 
 
 def test_files_pickles_and_clones_keep_the_moved_targets(tmp_path):
-    model = model_of("five rows", n_estimators=80).calibrate([0.5, 0.9])
+    model = model_of("five rows", n_estimators=80).calibrate(coverage=[0.5, 0.9])
     path = tmp_path / "m.hdi"
     expected = model.predict_interval(X, [0.5, 0.9]), model.predict(X)
     for rows in (True, False):
@@ -259,7 +260,7 @@ def test_one_warning_says_that_the_forest_predicts_otherwise(name, sentence):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is not said again
         model.predict_interval(X[:9])
-        model.calibrate(0.9, method="cv+", cv=2, random_state=0)
+        model.calibrate(coverage=0.9, method=CVPlus(2), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model_of("five rows")  # nothing to say
@@ -270,7 +271,7 @@ def test_ends_of_decimals_are_training_targets(method, tmp_path):
     steps = np.round(Y - 10, 1).clip(-1, 1)
     forest = RandomForestRegressor(80, min_samples_leaf=3, monotonic_cst=SIGNS, random_state=0)
     model = HDIForestRegressor.from_forest(forest.fit(X, steps), X, steps, weights="monotonic")
-    model.calibrate([0.5, 0.8], method=method, **({"cv": 3} if method == "cv+" else {}))
+    model.calibrate(coverage=[0.5, 0.8], method=CVPlus(3) if method == "cv+" else method)
     path = tmp_path / "m.hdi"
     model.save(path)
     loaded = HDIForestRegressor.load(path)

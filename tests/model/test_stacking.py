@@ -27,7 +27,7 @@ X_NEW = make_friedman1(50, 6, noise=1, random_state=1)[0].astype(np.float32)
 
 def fitted(**options):
     forest = RandomForestRegressor(80, random_state=0)
-    return HDIForestRegressor(forest, n_jobs=1, **options).fit(X, Y)
+    return HDIForestRegressor(forest, n_jobs=1, **options, calibration=False).fit(X, Y)
 
 
 MODEL = fitted()
@@ -84,7 +84,7 @@ def test_the_share_minimises_the_squared_error():
 def test_weights_take_part_in_the_share():
     weight = np.where(np.arange(len(Y)) < 300, 1.0, 0.0)
     forest = RandomForestRegressor(80, random_state=0)
-    model = HDIForestRegressor(forest).fit(X, Y, weight)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y, weight)
     source = stacked_source(LinearRegression(), model)
     c, g = source.centres.centres[:300], source.stacking.out_of_fold[:300]
     share = (g - c) @ (Y[:300] - c) / np.square(g - c).sum()
@@ -122,7 +122,7 @@ def test_a_share_of_zero_gives_the_centred_intervals():
 
 
 def calibrated(mean):
-    return fitted().calibrate([0.5, 0.9], mean=mean, random_state=0)
+    return fitted().calibrate(coverage=[0.5, 0.9], mean=mean, random_state=0)
 
 
 @pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
@@ -178,25 +178,27 @@ class Broken(RegressorMixin, BaseEstimator):
 def test_refused_means(mean, options, message):
     model = fitted(**options)
     with pytest.raises(ValueError, match=message):
-        model.calibrate(0.9, mean=mean)
+        model.calibrate(coverage=0.9, mean=mean)
     with pytest.raises(AttributeError):
         _ = model.calibration_
 
 
 def test_a_weighted_forest_needs_a_mean_that_takes_weights():
-    model = HDIForestRegressor(RandomForestRegressor(80, random_state=0)).fit(X, Y, np.ones(len(Y)))
+    model = HDIForestRegressor(RandomForestRegressor(80, random_state=0), calibration=False).fit(
+        X, Y, np.ones(len(Y))
+    )
     with pytest.raises(ValueError, match="mean must be a regressor whose fit takes sample_weight"):
-        model.calibrate(0.9, mean=KNeighborsRegressor())
+        model.calibrate(coverage=0.9, mean=KNeighborsRegressor())
 
 
 def test_targets_far_from_zero_lose_no_digits():
     """Linear models of scikit-learn reduce y to the type of X."""
     y = X @ np.arange(1.0, 7.0)
     forest = RandomForestRegressor(80, random_state=0)
-    model = HDIForestRegressor(forest, n_jobs=1).fit(X, y)
-    near = model.calibrate(0.9, mean=LinearRegression(), random_state=0).calibration_
+    model = HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(X, y)
+    near = model.calibrate(coverage=0.9, mean=LinearRegression(), random_state=0).calibration_
     model.fit(X, y + 1e7)
-    far = model.calibrate(0.9, mean=LinearRegression(), random_state=0).calibration_
+    far = model.calibrate(coverage=0.9, mean=LinearRegression(), random_state=0).calibration_
     assert near.level(0.9).mean_width < 1e-3
     assert far.level(0.9).mean_width < 1e-3
 

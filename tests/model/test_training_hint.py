@@ -46,7 +46,7 @@ COLUMNS = list("abcde")
 @pytest.fixture(scope="module")
 def model():
     forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=True, random_state=0)
-    return HDIForestRegressor(forest).fit(X, Y).calibrate(0.8)
+    return HDIForestRegressor(forest, calibration=False).fit(X, Y).calibrate(coverage=0.8)
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def test_every_form_of_the_rows_is_known(model):
     for rows in forms:
         with hints(1):
             model.predict_interval(rows, 0.8)
-    named = HDIForestRegressor(RandomForestRegressor(20, random_state=0))
+    named = HDIForestRegressor(RandomForestRegressor(20, random_state=0), calibration=False)
     frame = pd.DataFrame(X, columns=COLUMNS)
     named.fit(frame, Y)
     for table in (frame, pl.DataFrame(frame), pa.table(frame), frame.astype(np.float32)):
@@ -148,7 +148,7 @@ def test_tables_that_are_encoded_in_blocks_are_known(monkeypatch, tmp_path):
     forest = RandomForestRegressor(20, random_state=0)
     model = fit_table(frame, "y", estimator=forest)
     pipeline = make_pipeline(StandardScaler(), forest)
-    piped = HDIForestRegressor(pipeline).fit(frame[COLUMNS], Y)
+    piped = HDIForestRegressor(pipeline, calibration=False).fit(frame[COLUMNS], Y)
     model.save(tmp_path / "coded.hdi")
     piped.save(tmp_path / "piped.hdi")
     for cells in (2**22, 100):
@@ -171,11 +171,15 @@ def test_wrapped_models_hint(model):
     search.fit(X, Y)
     with hints(1, "best_estimator_.oob_interval"):
         search.predict_interval(X)
-    pipeline = make_pipeline(StandardScaler(), HDIForestRegressor(RandomForestRegressor(20)))
+    pipeline = make_pipeline(
+        StandardScaler(), HDIForestRegressor(RandomForestRegressor(20), calibration=False)
+    )
     pipeline.fit(X, Y)
     with hints(1):
         make_interval_scorer(0.9)(pipeline, X, Y)
-    both = HDIForestRegressor(RandomForestRegressor(20)).fit(X, np.column_stack([Y, -Y]))
+    both = HDIForestRegressor(RandomForestRegressor(20), calibration=False).fit(
+        X, np.column_stack([Y, -Y])
+    )
     with hints(1):
         both.predict_interval(X, [0.5, 0.9])
 
@@ -210,9 +214,9 @@ def test_views_hint_once(model):
 def test_what_the_hint_names_can_be_called(bootstrap, calibration, call, tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     forest = ExtraTreesRegressor(60, min_samples_leaf=3, bootstrap=bootstrap, random_state=0)
-    model = HDIForestRegressor(forest).fit(X, Y)
+    model = HDIForestRegressor(forest, calibration=False).fit(X, Y)
     if calibration is not None:
-        model.calibrate(0.9, **calibration, random_state=0)
+        model.calibrate(coverage=0.9, **calibration, random_state=0)
     with hints(1, re.escape(call)):
         model.predict_interval(X)
     of_display = ", kind='hdi'" if "hdi" in call else ""
@@ -251,7 +255,7 @@ def test_displays_hint_once_and_name_their_own_call(model):
 
 def test_a_search_with_training_scores_goes_on():
     search = GridSearchCV(
-        HDIForestRegressor(RandomForestRegressor(10, random_state=0)),
+        HDIForestRegressor(RandomForestRegressor(10, random_state=0), calibration=False),
         {"weights": ["all"]},
         scoring=make_interval_scorer(0.9),
         return_train_score=True,
@@ -297,7 +301,10 @@ def test_all_warnings_point_to_the_call(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     forest = RandomForestRegressor(60, random_state=0)
-    model, column = HDIForestRegressor(forest).fit(X[:60], Y[:60]), Y[:, np.newaxis]
+    model, column = (
+        HDIForestRegressor(forest, calibration=False).fit(X[:60], Y[:60]),
+        Y[:, np.newaxis],
+    )
     leaf_model = from_leaves(model.scorer_.forest.leaves, X[:60], Y[:60])
     large = pd.DataFrame({"a": 2.0**25 + np.arange(150), "town": ["Lyon", "Nice", "Metz"] * 50})
     with warnings.catch_warnings():
@@ -311,17 +318,23 @@ def test_all_warnings_point_to_the_call(tmp_path):
         lambda: fit_table(large.assign(y=Y), "y", estimator=forest),
         lambda: coded.predict(large),
         lambda: batches(large),
-        lambda: model.calibrate(levels),
-        lambda: model.calibrate(levels, method="cv+"),
-        lambda: model.calibrate(levels, method="jackknife+"),
-        lambda: model.calibrate(levels, method="split", **new),
+        lambda: model.calibrate(coverage=levels),
+        lambda: model.calibrate(coverage=levels, method="cv+"),
+        lambda: model.calibrate(coverage=levels, method="jackknife+"),
+        lambda: model.calibrate(coverage=levels, **new),
         lambda: leaf_model.calibrate(*new.values(), coverage=levels),
-        lambda: HDIForestRegressor(forest).fit(X, column),
+        lambda: HDIForestRegressor(forest, calibration=False).fit(X, column),
         lambda: HDIForestRegressor.from_forest(forest.fit(X, Y), X, column),
-        lambda: HDIForestRegressor(make_pipeline(forest)).fit(pd.DataFrame(X), column),
+        lambda: HDIForestRegressor(make_pipeline(forest), calibration=False).fit(
+            pd.DataFrame(X), column
+        ),
         lambda: ForestSearchOOB([forest]).fit(X, column),
         lambda: few_trees.predict(X, oob_score=True),
-        lambda: HDIForestRegressor(RandomForestRegressor(2)).fit(X, Y).oob_prediction(),
+        lambda: (
+            HDIForestRegressor(RandomForestRegressor(2), calibration=False)
+            .fit(X, Y)
+            .oob_prediction()
+        ),
     ):
         with pytest.warns() as caught:
             call()

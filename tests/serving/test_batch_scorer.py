@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, fit_table
+from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.serving import BatchScorer
 
 from ..oracle import run_python
@@ -38,7 +39,7 @@ def forest(n_trees=60):
 
 def fitted():
     named = pd.DataFrame(X, columns=NAMES)
-    return HDIForestRegressor(forest()).fit(named, Y)
+    return HDIForestRegressor(forest(), calibration=False).fit(named, Y)
 
 
 @pytest.fixture(scope="module")
@@ -81,25 +82,23 @@ def test_many_rows_are_scored_in_blocks(scorer, monkeypatch):
 CALIBRATIONS = {
     "boosted mean": {"mean": "boosting", "random_state": 0},
     "raw": {"kinds": ("hdi",), "objective": "interval_score"},
-    "folds": {"method": "cv+", "cv": 2},
-    "jackknife": {"method": "jackknife+", "max_rows": 30},
+    "folds": {"method": CVPlus(2)},
+    "jackknife": {"method": JackknifePlus(30)},
 }
 
 
 @pytest.mark.parametrize("how", CALIBRATIONS)
 def test_calibrations_of_every_method_are_the_estimators(how, tmp_path):
     path = tmp_path / "model.hdi"
-    fitted().calibrate((0.5, 0.8), **CALIBRATIONS[how]).save(path)
+    fitted().calibrate(coverage=(0.5, 0.8), **CALIBRATIONS[how]).save(path)
     scored = BatchScorer(path, 0.8)(ROWS)
     expected = HDIForestRegressor.load(path).predict_interval(ROWS[NAMES], 0.8)
     assert_array_equal(scored[["lower_0.8", "upper_0.8"]], expected)
 
 
-def test_a_further_coverage_is_calibrated_as_by_the_estimator(folder):
-    scored = BatchScorer(folder / "calibrated.hdi", 0.7)(ROWS)
-    model = HDIForestRegressor.load(folder / "calibrated.hdi")
-    expected = model.predict_interval(ROWS[NAMES], 0.7)
-    assert_array_equal(scored[["lower_0.7", "upper_0.7"]], expected)
+def test_a_coverage_that_was_not_calibrated_is_refused(folder):
+    with pytest.raises(ValueError, match=r"must be one that was calibrated: .*; got 0.7; call"):
+        BatchScorer(folder / "calibrated.hdi", 0.7)
 
 
 def test_every_library_gets_its_own_kind_back(scorer):
@@ -254,7 +253,7 @@ def test_a_pickle_is_small_and_scores_alike(scorer):
 
 
 def test_models_without_names_take_columns_by_position(tmp_path):
-    HDIForestRegressor(forest(5)).fit(X, Y).save(tmp_path / "model.hdi")
+    HDIForestRegressor(forest(5), calibration=False).fit(X, Y).save(tmp_path / "model.hdi")
     scorer = BatchScorer(tmp_path / "model.hdi", 0.9, keep=["id"])
     assert scorer.features is None
     expected = HDIForestRegressor.load(tmp_path / "model.hdi").predict_interval(X[:50], 0.9)
@@ -291,7 +290,7 @@ def test_batches_that_do_not_fit_are_refused(scorer, batch, message):
 
 def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
     bagging = BaggingRegressor(n_estimators=5, random_state=0)
-    model = HDIForestRegressor(bagging).fit(pd.DataFrame(X, columns=NAMES), Y)
+    model = HDIForestRegressor(bagging, calibration=False).fit(pd.DataFrame(X, columns=NAMES), Y)
     model.save(tmp_path / "model.hdi")
     if HDIForestRegressor.load(tmp_path / "model.hdi")._fitted.allow_nan:
         pytest.skip("this scikit-learn's bagging takes missing values")
@@ -321,7 +320,9 @@ def test_arguments_that_do_not_fit_are_refused(folder, options, message):
 
 
 def test_models_of_several_targets_are_refused(tmp_path):
-    HDIForestRegressor(forest(5)).fit(X, np.column_stack([Y, Y])).save(tmp_path / "two.hdi")
+    HDIForestRegressor(forest(5), calibration=False).fit(X, np.column_stack([Y, Y])).save(
+        tmp_path / "two.hdi"
+    )
     with pytest.raises(ValueError, match=r"the model has 2 targets.*two\.hdi"):
         BatchScorer(tmp_path / "two.hdi")
 

@@ -17,6 +17,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
 from hdicore import _core
 from hdiforest import HDIForestRegressor, LeafModel, from_leaves
 from hdiforest._cli.report import contents as described
+from hdiforest.calibration import CVPlus
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
 from hdiforest.serving._schema import FACTS, VERSIONS
@@ -35,7 +36,7 @@ LEVELS = [0.5, 0.9]
 
 @pytest.fixture(scope="module")
 def model():
-    return HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, Y)
+    return HDIForestRegressor(RandomForestRegressor(7, random_state=0), calibration=False).fit(X, Y)
 
 
 @pytest.fixture
@@ -70,7 +71,9 @@ def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
     targets = Y if n_outputs is None else np.column_stack([Y, -(Y**2)])
     sample_weight = RNG.random(150) if weighted else None
     forest = RandomForestRegressor(25, bootstrap=bootstrap, random_state=0)
-    model = HDIForestRegressor(forest, weights=weights).fit(X, targets, sample_weight)
+    model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(
+        X, targets, sample_weight
+    )
     model.save(tmp_path / "model")
     loaded = HDIForestRegressor.load(tmp_path / "model")
     assert not hasattr(loaded, "estimator_")
@@ -82,7 +85,9 @@ def test_round_trip(weights, n_outputs, bootstrap, weighted, tmp_path):
 
 def test_targets_in_fortran_order_round_trip(tmp_path):
     y = np.asfortranarray(np.column_stack([Y, -Y]))
-    model = HDIForestRegressor(RandomForestRegressor(7, random_state=0)).fit(X, y)
+    model = HDIForestRegressor(RandomForestRegressor(7, random_state=0), calibration=False).fit(
+        X, y
+    )
     model.save(tmp_path / "a.model")
     loaded = HDIForestRegressor.load(tmp_path / "a.model")
     np.testing.assert_array_equal(loaded._fitted.training_rows.y, y)
@@ -129,7 +134,9 @@ def test_models_with_and_without_training_rows_are_shown_without_indexing_them(m
 def test_column_names_are_kept(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    HDIForestRegressor(RandomForestRegressor(3)).fit(frame, Y).save(tmp_path / "model")
+    HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(frame, Y).save(
+        tmp_path / "model"
+    )
     loaded = HDIForestRegressor.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
     with pytest.raises(ValueError, match="same order"):
@@ -144,7 +151,7 @@ def test_pickles_of_loaded_models_score_alike(path):
 
 def test_bagged_features_round_trip(tmp_path):
     bagging = BaggingRegressor(n_estimators=5, max_features=0.5, random_state=0)
-    model = HDIForestRegressor(bagging).fit(X, Y)
+    model = HDIForestRegressor(bagging, calibration=False).fit(X, Y)
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(
         HDIForestRegressor.load(tmp_path / "model").predict_interval(X), model.predict_interval(X)
@@ -183,7 +190,7 @@ def test_permissions_and_links_are_kept(model, tmp_path):
 def test_old_file_stays_readable_while_it_is_replaced(model, path):
     loaded = HDIForestRegressor.load(path)
     expected = loaded.predict(X)
-    HDIForestRegressor(RandomForestRegressor(3)).fit(X, -Y).save(path)
+    HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(X, -Y).save(path)
     np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
@@ -313,8 +320,10 @@ def stacked():
     rng = np.random.default_rng(0)
     rows = rng.random((520, 2))
     forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
-    model = HDIForestRegressor(forest).fit(rows, 9 * rows[:, 0] + rng.normal(size=520))
-    return model.calibrate(0.8, mean="boosting", random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        rows, 9 * rows[:, 0] + rng.normal(size=520)
+    )
+    return model.calibrate(coverage=0.8, mean="boosting", random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -372,8 +381,10 @@ def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message
 )
 def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
     path = tmp_path / "folds.hdi"
-    model = HDIForestRegressor(RandomForestRegressor(5, min_samples_leaf=9, random_state=0))
-    model.fit(X, Y).calibrate(0.8, method="cv+", cv=2, random_state=0).save(path)
+    model = HDIForestRegressor(
+        RandomForestRegressor(5, min_samples_leaf=9, random_state=0), calibration=False
+    )
+    model.fit(X, Y).calibrate(coverage=0.8, method=CVPlus(2), random_state=0).save(path)
     rewritten(path, change_facts, change_tensors)
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
@@ -640,7 +651,7 @@ def test_damaged_training_rows_are_told_when_they_are_needed(model, path):
         lambda: opened.oob_interval(0.9),
         lambda: opened.save(path.with_name("again")),
         lambda: pickle.dumps(opened),
-        lambda: opened.calibrate(0.8),
+        lambda: opened.calibrate(coverage=0.8),
     ):
         with pytest.raises(ValueError, match=message):
             ask()
@@ -727,7 +738,7 @@ asks = {
     "save": lambda: model.save(folder + "/again"),
     "pickle": lambda: pickle.dumps(model),
     "copy": lambda: copy.copy(model),
-    "calibrate": lambda: model.calibrate(0.9),
+    "calibrate": lambda: model.calibrate(coverage=0.9),
     "calibrated": lambda: model.predict_interval(rows, 0.9),
     "leaves": lambda: leaves.predict_interval(rows),
     "leaves' save": lambda: leaves.save(folder + "/again"),
@@ -809,7 +820,11 @@ def test_what_does_not_harm_a_loaded_model(model, kind, mapped, replace_file, tm
     else:
         if kind == "folds":
             forest = RandomForestRegressor(5, min_samples_leaf=9, random_state=0)
-            model = HDIForestRegressor(forest).fit(X, Y).calibrate(0.8, method="cv+", cv=2)
+            model = (
+                HDIForestRegressor(forest, calibration=False)
+                .fit(X, Y)
+                .calibrate(coverage=0.8, method=CVPlus(2))
+            )
         model.save(path)
         loaded = HDIForestRegressor.load(path, mapped=mapped)
         expected = used(HDIForestRegressor.load(path))

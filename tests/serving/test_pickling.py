@@ -23,13 +23,17 @@ X_NEW = RNG.normal(size=(40, 3)).astype(np.float32)
 FOREST = RandomForestRegressor(30, min_samples_leaf=2, random_state=0)
 
 MODELS = {
-    "fitted": lambda: HDIForestRegressor(FOREST).fit(X, Y),
-    "all rows": lambda: HDIForestRegressor(ExtraTreesRegressor(5, random_state=0)).fit(X, Y),
+    "fitted": lambda: HDIForestRegressor(FOREST, calibration=False).fit(X, Y),
+    "all rows": lambda: HDIForestRegressor(
+        ExtraTreesRegressor(5, random_state=0), calibration=False
+    ).fit(X, Y),
     "imported": lambda: HDIForestRegressor.from_forest(
         FOREST.fit(X, Y), X, Y, weights="inbag", n_jobs=2
     ),
     "weighted, several outputs": lambda: HDIForestRegressor(
-        BaggingRegressor(DecisionTreeRegressor(max_depth=4), 30, random_state=0), weights="oob"
+        BaggingRegressor(DecisionTreeRegressor(max_depth=4), 30, random_state=0),
+        weights="oob",
+        calibration=False,
     ).fit(X, np.column_stack([Y, -Y]), sample_weight=np.arange(1.0, 121)),
 }
 
@@ -123,7 +127,9 @@ def test_a_state_is_copied_unless_it_maps_a_file(tmp_path):
 
 def test_unfitted_models():
     for make in (copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
-        assert repr(make(HDIForestRegressor(FOREST))) == repr(HDIForestRegressor(FOREST))
+        assert repr(make(HDIForestRegressor(FOREST, calibration=False))) == repr(
+            HDIForestRegressor(FOREST, calibration=False)
+        )
         assert make(LeafModel(len)).apply is len
 
 

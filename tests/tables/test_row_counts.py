@@ -121,9 +121,9 @@ def test_counts_are_those_of_the_twin(block_cells, dtype, monkeypatch):
 def test_the_range_is_that_of_training_rows_that_weigh_anything():
     X = np.array([[1.0, np.nan], [5, np.nan], [3, np.nan], [2**24 + 1, 7]])
     y, weight = np.arange(4.0), np.array([1.0, 2, 1, 0])
-    model = HDIForestRegressor(FOREST).fit(X, y, sample_weight=weight)
+    model = HDIForestRegressor(FOREST, calibration=False).fit(X, y, sample_weight=weight)
     assert_array_equal(model._fitted.feature_range, np.float32([[1, np.nan], [5, np.nan]]))
-    model = HDIForestRegressor(FOREST).fit(X, y)
+    model = HDIForestRegressor(FOREST, calibration=False).fit(X, y)
     assert model._fitted.feature_range.dtype == np.float32
     assert_array_equal(model._fitted.feature_range, [[1, 7], [2**24, 7]])
     again = pickle.loads(pickle.dumps(model))
@@ -211,7 +211,7 @@ def test_a_damaged_range_is_refused(path, tmp_path, change, verify):
 def test_a_model_without_names(tmp_path, capsys):
     X = FLATS[["area", "lift"]].to_numpy(float)
     path, table = tmp_path / "model.hdi", tmp_path / "new.csv"
-    HDIForestRegressor(FOREST).fit(X, FLATS["price"].to_numpy()).save(path)
+    HDIForestRegressor(FOREST, calibration=False).fit(X, FLATS["price"].to_numpy()).save(path)
     scorer = BatchScorer(path)
     scorer({"u": [50.0, -1e6, None], "v": [0.0, 0.0, None]})
     assert numbers_of(scorer.counts) == (3, 1, 1, Counter(), Counter(u=1))
@@ -229,7 +229,9 @@ def test_steps_that_fill_and_scale(tmp_path):
     )
     table = FLATS[["area", "town"]].assign(place=FLATS["town"])
     path = tmp_path / "model.hdi"
-    HDIForestRegressor(make_pipeline(steps, FOREST)).fit(table, FLATS["price"]).save(path)
+    HDIForestRegressor(make_pipeline(steps, FOREST), calibration=False).fit(
+        table, FLATS["price"]
+    ).save(path)
     scorer = BatchScorer(path)
     scorer(
         {"area": [200.0, None, None], "town": ["Nice", "x", None], "place": ["Nice"] * 2 + [None]}

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.calibration import CVPlus
 
 from .interface import Intervals, System, Training
 
@@ -19,13 +20,13 @@ ALL_KINDS = ("hdi", "equal_tailed", "smoothed_hdi")
 def fitted(training: Training) -> HDIForestRegressor:
     """Fit scikit-learn's default forest with the index of its training rows."""
     forest = RandomForestRegressor(**training.forest_options())
-    return HDIForestRegressor(forest, n_jobs=1).fit(training.X, training.y)
+    return HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(training.X, training.y)
 
 
 def extra_trees(training: Training) -> HDIForestRegressor:
     """Fit the forest of `HDIForestRegressor()`."""
     forest = ExtraTreesRegressor(**training.forest_options(), bootstrap=True)
-    return HDIForestRegressor(forest, n_jobs=1).fit(training.X, training.y)
+    return HDIForestRegressor(forest, n_jobs=1, calibration=False).fit(training.X, training.y)
 
 
 def searched(training: Training) -> HDIForestRegressor:
@@ -43,7 +44,7 @@ def searched(training: Training) -> HDIForestRegressor:
 
 def calibrated(model: HDIForestRegressor, training: Training, **options: Any) -> Intervals:
     """Return the calibrated intervals of a fitted model."""
-    model.calibrate(training.coverages, random_state=training.seed, **options)
+    model.calibrate(coverage=training.coverages, random_state=training.seed, **options)
     return lambda X: model.predict_interval(X, training.coverages)
 
 
@@ -54,7 +55,7 @@ def raw(training: Training) -> Intervals:
 
 def by_split(training: Training) -> Intervals:
     kept, held_out = training.split()
-    return calibrated(extra_trees(kept), training, method="split", X=held_out.X, y=held_out.y)
+    return calibrated(extra_trees(kept), training, X=held_out.X, y=held_out.y)
 
 
 SYSTEMS = tuple(
@@ -73,6 +74,6 @@ SYSTEMS = tuple(
         ("HDI, tuned, boosted", 1, lambda t: calibrated(searched(t), t, mean="boosting")),
         ("HDI, extra trees, split", 1, by_split),
         ("HDI, extra trees, CV+", 1,
-         lambda t: calibrated(extra_trees(t), t, method="cv+", cv=5)),
+         lambda t: calibrated(extra_trees(t), t, method=CVPlus(5))),
     )
 )  # fmt: skip

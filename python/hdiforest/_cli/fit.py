@@ -17,7 +17,8 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.console import CALIBRATED_LEVELS, aligned
 from hdiforest._cli.prediction import calibration_of, levels_to_show
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.hdi_forest import HDIForestRegressor, keep_finite_coverages
+from hdiforest._model.calibrate import ignore_infinite_intervals
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, TextForm
@@ -26,6 +27,7 @@ from hdiforest._utils.checks import significant
 from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
+from hdiforest.calibration import CVPlus
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import Objective
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -65,15 +67,14 @@ def fit_and_calibrate(
     ValueError
         If the model cannot be fitted or calibrated.
     """
-    options: dict[str, Any] = {"method": method, "objective": objective, "random_state": seed}
+    how = CVPlus(folds, table.groups) if method == "cv+" else method
+    options: dict[str, Any] = {"method": how, "objective": objective, "random_state": seed}
     options["mean"] = "boosting" if boost else None
     fitted_on = table
     if method == "split":
         kept, held_out = held_out_rows(table, seed)
         fitted_on, apart = table.rows(kept), table.rows(held_out)
         options |= {"X": apart.X, "y": apart.y}
-    if method == "cv+":
-        options |= {"cv": folds, "groups": table.groups}
     n_rows = len(apart.y) if method == "split" else len(table.y)
     require_rows(coverages, n_rows)
     model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
@@ -112,20 +113,19 @@ def calibrate_as_far(
         If it cannot be calibrated, and the method or `coverages` was chosen.
     """
     usual = [c for c in CALIBRATED_LEVELS if rows_needed(c) <= n_rows]
-    if coverages is not None or options["method"] == "cv+":
+    if coverages is not None or isinstance(options["method"], CVPlus):
         with infinite_intervals_refused():
-            model.calibrate(usual if coverages is None else coverages, **options)
+            model.calibrate(coverage=usual if coverages is None else coverages, **options)
     else:
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-                model.calibrate(usual, **options)
+            with ignore_infinite_intervals():
+                model.calibrate(coverage=usual, **options)
         except ValueError as error:
             if options["method"] != "oob":
                 raise
             return f"Not calibrated: {error}\n"
         n_rows = model.calibration_.n
-        model._fitted = model._fitted.with_finite_coverages()
+        keep_finite_coverages(model)
     calibration = calibration_of(model)
     known = () if calibration is None else calibration.coverages
     if not known and options["method"] != "oob":
@@ -187,7 +187,7 @@ def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
     rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
     if len(rows) == 0:
         return None
-    y = model._require_fitted().require_training_rows().y
+    y = model.fitted_forest().require_training_rows().y
     return OutOfBagRecord(levels, y[rows], hdi[rows])
 
 

@@ -21,7 +21,6 @@ from hdiforest._cli.arguments import (
 from hdiforest._cli.console import CALIBRATED_LEVELS, report_error, report_warning, say
 from hdiforest._cli.prediction import calibration_of, kind_and_levels
 from hdiforest._utils.optional import need
-from hdiforest._utils.threads import thread_count
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
@@ -131,8 +130,7 @@ def _run_fit(options: Any) -> None:
         out_of_bag_record,
         out_of_bag_report,
     )
-    from hdiforest._estimators.fit_table import attach_coding
-    from hdiforest._estimators.hdi_forest import HDIForestRegressor
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder
     from hdiforest._tables.training_table import read_training_table
 
     need("safetensors")
@@ -164,7 +162,9 @@ def _run_fit(options: Any) -> None:
         random_state=options.seed,
         n_jobs=_n_jobs(options),
     )
-    model = HDIForestRegressor(forest, weights=options.weights, n_jobs=_n_jobs(options))
+    model = HDIForestRegressor(
+        forest, weights=options.weights, calibration=False, n_jobs=_n_jobs(options)
+    )
     not_calibrated = fit_and_calibrate(
         model,
         table,
@@ -177,7 +177,7 @@ def _run_fit(options: Any) -> None:
     )
     record = out_of_bag_record(model)
     report = out_of_bag_report(model, record)
-    attach_coding(model, table.coding)
+    attach_encoder(model, table.coding)
     written = _saved(model, options)
     if options.report is not None:
         from hdiforest._cli.page import write_page
@@ -262,11 +262,12 @@ def _on_a_line(text: str) -> str:
 def _run_calibrate(options: Any) -> None:
     from hdiforest._cli.fit import infinite_intervals_refused, require_rows
     from hdiforest._cli.prediction import read_labelled_table
+    from hdiforest.calibration import Split
 
     output = options.model if options.output is None else options.output
     require_writable(output, options.table)
     model = _model_of_one_target(options)
-    if model._require_fitted().training_rows is None:
+    if model.fitted_forest().training_rows is None:
         raise ValueError(
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
@@ -277,11 +278,10 @@ def _run_calibrate(options: Any) -> None:
     usual = CALIBRATED_LEVELS if known is None else known.coverages
     with infinite_intervals_refused():
         model.calibrate(
-            options.coverage or usual,
-            method="split",
-            X=X,
-            y=y,
-            confidence=options.confidence,
+            X,
+            y,
+            coverage=options.coverage or usual,
+            method=Split(options.confidence),
             objective=options.objective,
             mean="boosting" if options.boost else None,
             random_state=0,
@@ -295,9 +295,7 @@ def _run_check(options: Any) -> None:
     from hdiforest._cli.report import check
 
     model = _model_of_one_target(options)
-    kind, levels = kind_and_levels(
-        model._require_fitted(), options.kind, options.coverage, lambda: thread_count(model.n_jobs)
-    )
+    kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
     X, y, counts = read_labelled_table(model, options.table, options.target, text_form(options))

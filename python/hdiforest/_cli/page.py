@@ -18,7 +18,7 @@ from hdicore import __version__
 from hdiforest._cli.fit import NO_RECORD, OutOfBagRecord
 from hdiforest._cli.prediction import calibration_of, levels_to_show
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._model.predict import chosen_kind_and_levels
+from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
@@ -48,8 +48,8 @@ def pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]
 
 
 def _pictures(model: HDIForestRegressor, target: str) -> Iterator[tuple[str, str]]:
-    fitted = model._require_fitted()
-    kind, (level,) = chosen_kind_and_levels(fitted, None, None, lambda: 1)
+    fitted = model.fitted_forest()
+    kind, (level,) = resolve_kind_and_levels(fitted, None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
     yield (
         f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
@@ -140,7 +140,7 @@ def write_page(
         If it cannot be written.
     """
     calibration = calibration_of(model)
-    fitted = model._require_fitted()
+    fitted = model.fitted_forest()
     facts = {
         "Training table": str(train),
         "Target": target,
@@ -257,7 +257,7 @@ def _picture_section(model: HDIForestRegressor, target: str) -> str:
 
 def _importance(model: HDIForestRegressor) -> str:
     shares: Array = model.estimator_.feature_importances_
-    known = model._require_fitted().feature_names
+    known = model.fitted_forest().feature_names
     names: Iterable[Any] = range(len(shares)) if known is None else known
     ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
     most = max(float(np.max(shares)), 1e-300)

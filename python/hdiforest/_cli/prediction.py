@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.console import CALIBRATED_LEVELS
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, UnknownCoverageError, chosen_kind_and_levels
+from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._tables.columns import CodingError, as_float64
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm
@@ -37,35 +37,27 @@ def levels_to_show(model: HDIForestRegressor) -> list[float]:
 
 
 def kind_and_levels(
-    fitted: FittedForest,
-    kind: AnyKind | None,
-    levels: Sequence[float] | None,
-    n_threads: Callable[[], int],
+    fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
 ) -> tuple[AnyKind, list[float]]:
-    """Return what `chosen_kind_and_levels` does; what it refuses is a UsageError."""
+    """Return what `resolve_kind_and_levels` does; what it refuses is a UsageError."""
+    known = fitted.calibration if kind in (None, "calibrated") else None
+    unknown = [] if known is None else [c for c in levels or () if not known.has(c)]
+    if known is not None and unknown:
+        both = sorted({*known.coverages, *unknown})
+        raise UsageError(
+            f"--coverage must be one that was calibrated: {_listed(known.coverages, ', ')}; got "
+            f"{unknown[0]:g}; give 'hdiforest fit' or 'hdiforest calibrate' --coverage "
+            f"{_listed(both, ' ')}, or use --kind hdi"
+        )
     try:
-        return chosen_kind_and_levels(fitted, kind, levels, n_threads)
-    except UnknownCoverageError as error:
-        ways = f"{_calls(error)}, or --kind hdi"
-        raise UsageError(f"--{error.fact}; the ways out are {ways}") from None
+        return resolve_kind_and_levels(fitted, kind, levels)
     except ValueError as error:
-        is_option = str(error).startswith(("kind", "coverage"))
+        is_option = str(error).startswith("kind")
         raise UsageError(f"--{error}" if is_option else str(error)) from None
 
 
-def _calls(error: UnknownCoverageError) -> str:
-    """Say how to calibrate all coverages in the same way."""
-    if error.method == "jackknife+":
-        return f"{error.calls()} in Python"
-    options = error.options
-    call = "'hdiforest fit' with "
-    if "confidence" in options:
-        call = f"'hdiforest calibrate' with --confidence {options['confidence']} "
-    elif error.method != "oob":
-        call += f"--calibrate {error.method} "
-    call += "--boost " * ("mean" in options) + "--groups COL " * ("groups" in options)
-    rows = "" if options else " or --training-rows"
-    return f"{call}--coverage {' '.join(f'{each:g}' for each in error.coverages)}{rows}"
+def _listed(coverages: Sequence[float], separator: str) -> str:
+    return separator.join(f"{each:g}" for each in coverages)
 
 
 class Features:
@@ -176,7 +168,7 @@ def read_labelled_table(
         If a column is missing, a feature cannot be read, the target is not finite, or there are no
         rows.
     """
-    fitted = model._require_fitted()
+    fitted = model.fitted_forest()
     with open_table(path, form=form) as table:
         features = Features(fitted, table, more=[target])
         features.require()

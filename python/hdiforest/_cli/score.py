@@ -338,7 +338,7 @@ def run_score(options: Any) -> None:
     """
     n_threads = thread_count(-1 if options.jobs is None else options.jobs)
     inputs = _inputs(options)
-    scorer = _scorer(options, n_threads)
+    scorer = _scorer(options)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
     for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
@@ -386,10 +386,10 @@ def _inputs(options: Any) -> Inputs:
     return inputs
 
 
-def _scorer(options: Any, n_threads: int) -> BatchScorer:
+def _scorer(options: Any) -> BatchScorer:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
     model = open_model(str(options.model), mapped=False)  # held, so that the scorer gets the same
-    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage, lambda: n_threads)
+    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
     return BatchScorer(options.model, levels, kind=kind, mapped=False)
 
 

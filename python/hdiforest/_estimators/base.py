@@ -1,113 +1,375 @@
-"""What all methods of HDIForestRegressor share: the fitted forest it holds, threads and pickles."""
+"""What all estimators share: predictions from conditional distributions, as arrays or as tables."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hdicore import Scorer
-from hdiforest._estimators.distributions import TablesOut
-from hdiforest._model.fitted import FittedForest
-from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_rows import Weighting
-from hdiforest._utils.meta_estimators import forest_of
-from hdiforest._utils.threads import thread_count
-from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
+from hdicore import LeafIndex, Scorer
+from hdiforest._model.predict import AnyKind
+from hdiforest._tables.frames import (
+    Output,
+    frame_of,
+    require_library,
+    table_in,
+)
+from hdiforest._tables.names import (
+    ENDS,
+    interval_names,
+    numbered_names,
+    quantile_names,
+    require_distinct,
+)
+from hdiforest._utils.typing import Array, Interpolation
+from hdiforest.calibration import Calibration, CrossCalibration
+
+# What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
+Source = Scorer | LeafIndex
+
+# Called as function(source, rows, *values_of_rows, **options); the first axis is the rows.
+Query = Callable[..., Array]
 
 
-class BaseForestModel(TablesOut, BaseEstimator):
-    """An estimator that holds a `FittedForest` once it is fitted or loaded.
+def query_mean(source: Source, rows: Any, **options: Any) -> Array:
+    """Return the mean of each row, (n,) or (n, n_outputs)."""
+    return source.mean(rows, **options)
 
-    Pickles hold arrays in place of compiled objects; see `hdiforest.serving._arrays`.
+
+def query_intervals(
+    source: Source, rows: Any, *, coverage: ArrayLike, kind: Any, **options: Any
+) -> Array:
+    """Return the interval of each row at each of k coverages, (n[, n_outputs], 2[, k])."""
+    return source.intervals(rows, coverage, kind, **options)
+
+
+def query_mean_and_intervals(
+    source: Source, rows: Any, *, coverage: ArrayLike, kind: Any, **options: Any
+) -> Array:
+    """Return means and intervals as `join_columns` does, from one pass over the leaves."""
+    index = source.index if isinstance(source, Scorer) else source
+    mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
+    ends = source.intervals(rows, np.atleast_1d(coverage), kind, mean=mean, **options)
+    return join_columns(mean, ends)
+
+
+def query_quantiles(
+    source: Source, rows: Any, *, quantiles: ArrayLike, interpolation: Interpolation, **options: Any
+) -> Array:
+    """Return the quantiles of each row, (n[, n_outputs][, k])."""
+    return source.quantiles(rows, quantiles, interpolation, **options)
+
+
+def query_cdf(source: Source, rows: Any, y: Any, **options: Any) -> Array:
+    """Return the distribution function of each row at its own points y."""
+    return source.cdf(rows, y, **options)
+
+
+def join_columns(mean: Array, ends: Array) -> Array:
+    """Return means (...) and intervals (..., 2, k) as one array, (..., 1 + 2 k)."""
+    by_level = np.moveaxis(ends, -2, -1).reshape(*mean.shape, 2 * ends.shape[-1])
+    return np.concatenate([mean[..., None], by_level], axis=-1)
+
+
+def columns_of_kind(values: Array, kind: str) -> Array:
+    """Return the mean and those ends of `join_columns` that a kind has columns for."""
+    n_levels = values.shape[-1] // 2
+    ends = [1 + 2 * j + end for j in range(n_levels) for _, end in ENDS[kind]]
+    return values[..., [0, *ends]]
+
+
+class DistributionModel(RegressorMixin, BaseEstimator, ABC):
+    """A regressor whose predictions come from the training rows that share leaves with a row.
+
+    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
+    refused.
     """
 
-    n_jobs: int | None
-    _fitted: FittedForest
-    _training_table: Any = None  # of the fit, if there are steps; not in pickles
+    # From the last fit on tables: names of several targets, and the pandas index of the rows.
+    _target_names: list[str] | None = None
+    _row_labels: Any = None
 
-    @property
-    def scorer_(self) -> Scorer:
-        """The compiled model, which does not look whether its file has changed."""
-        return self._fitted.scorer
+    @abstractmethod
+    def _query(
+        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
+    ) -> Array:
+        """Do what `query` does."""
 
-    @property
-    def weights_(self) -> Weighting:
-        """The `weights` the model was made with."""
-        return self._fitted.weights
+    @abstractmethod
+    def _predict_calibrated(
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+    ) -> tuple[Array, Array]:
+        """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
 
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self._fitted.n_outputs
+    def _calibration(self) -> Calibration | CrossCalibration | None:
+        calibration: Calibration | CrossCalibration | None = getattr(self, "calibration_", None)
+        return calibration
 
-    @property
-    def n_training_rows_(self) -> int:
-        """Number of rows the forest was fitted on."""
-        return self._fitted.n_training_rows
+    def _kind(self, kind: AnyKind | None) -> AnyKind:
+        """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
+        if kind is not None and kind != "calibrated":
+            return kind
+        if self._calibration() is not None:
+            return "calibrated"
+        if kind is None:
+            return "hdi"
+        check_is_fitted(self)
+        raise AttributeError("this model has no calibration_; call calibrate first")
 
-    @property
-    def predict_matches_forest_(self) -> bool:
-        """Whether `predict` must give the forest's own predictions, up to rounding."""
-        return self._fitted.matches_forest
+    def query(
+        self,
+        X: ArrayLike,
+        function: Query,
+        values: ArrayLike | None = None,
+        *,
+        hint: bool = False,
+    ) -> Any:
+        """Call a function of the conditional distributions for the rows of X, block after block.
 
-    @property
-    def _steps(self) -> TableSteps | None:
-        """The steps before the forest."""
-        coding = self._fitted.coding
-        return coding if isinstance(coding, TableSteps) else None
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        function : callable
+            Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex` and the leaves of rows,
+            which have the same methods; then the `values` of these rows, and the keyword
+            ``n_threads``. Returns an array, the rows first.
+        values : (n, ...) array, optional
+            Values to pass with each row.
+        hint : bool, default=False
+            Whether to warn if X holds the rows of the fit, as `predict_interval` does.
 
-    @property
-    def preprocessing_(self) -> Pipeline:
-        """The fitted steps before the forest; absent if there are none."""
-        if self._steps is None:
-            raise AttributeError("this model has no preprocessing_: its forest has no steps")
-        return self._steps.pipeline
-
-    def _require_fitted(self) -> FittedForest:
-        """Return what the model holds, or raise NotFittedError, or OSError if its file changed.
-
-        Whatever reads arrays, which may map a file, takes them from here, once a call.
+        Returns
+        -------
+        (n, ...) array
+            What the function returned, for all rows.
         """
-        try:
-            fitted = self._fitted
-        except AttributeError:
-            check_is_fitted(self)
-            raise
-        if fitted.check_file is not None:
-            fitted.check_file()
-        return fitted
+        return self._query(X, function, values, hint=hint)
 
-    def _n_threads(self, n_rows: int | None = None) -> int:
-        # The engine starts no thread below this number of row-trees, and `thread_count` takes a
-        # third of the time of scoring one row.
-        if n_rows is not None and n_rows * self._fitted.scorer.forest.n_trees < 10_000:
-            return 1
-        n_jobs = self.n_jobs
-        if n_jobs is None:
-            fitted = getattr(self, "estimator_", None)
-            n_jobs = None if fitted is None else getattr(forest_of(fitted), "n_jobs", None)
-        return thread_count(n_jobs)
+    def predict(self, X: ArrayLike, *, output: Output = "numpy") -> Any:
+        """Mean of the conditional distribution.
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            An array, or a table of that library.
 
-    def __sklearn_clone__(self) -> Self:
-        copied: Self = super().__sklearn_clone__()
-        copied._output = self._output
-        return copied
+        Returns
+        -------
+        (n,) or (n, n_outputs) float64, or table
+            In the unit of y.
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_training_table", None)
-        if "_fitted" in state:
-            state["_fitted"] = to_arrays(self._require_fitted()).state()
-        return state
+        Notes
+        -----
+        Equal to the prediction of a scikit-learn forest only with ``weights="inbag"``, and not with
+        ``monotonic_cst``, ``criterion="absolute_error"`` or a transformed target: see the attribute
+        ``predict_matches_forest_``.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        if "_fitted" in state:
-            state["_fitted"] = from_arrays(Parts(**state["_fitted"]))
-        super().__setstate__(state)
+        Columns of tables are ``prediction``, ``lower_0.9``, ``upper_0.9``, ..., ``quantile_0.5``,
+        ..., ``cdf`` and ``sample``, the last two numbered if there are several. Bounds of other
+        kinds have the names ``equal_tailed_lower_0.9``, ``one_sided_lower_0.9``, ... Several
+        targets are put in front, by the names that y had in the fit or as y0, y1, ...:
+        ``height_lower_0.9``. Tables of pandas have the index of X if that is one of pandas, and
+        those of out-of-bag results that of the fit, which pickles and files do not hold.
+        """
+        return self._format(output, "prediction", lambda: self._query(X, query_mean), X)
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: AnyKind | None = None,
+        output: Output = "numpy",
+    ) -> Any:
+        """Prediction intervals.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        coverage : float or list of k floats, default=0.9
+            In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
+            were calibrated. Of the others the share of the conditional distribution to hold.
+        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
+            By default "calibrated" if the model is, else "hdi". "hdi" is the shortest
+            interval (Algorithm 1 of the paper); "equal_tailed" runs between the
+            (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
+            with infinity as the upper end; "upper" the smallest upper bound. "smoothed_hdi" is the
+            mean of the shortest intervals from each atom that hold the coverage, weighted by
+            exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
+            do, and it may hold less.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            An array, or a table of that library with the mean of each row in front; see `predict`.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64, or table
+            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
+            NaN where all leaves of the row are empty, possible with ``weights="oob"`` and with
+            `n_leaves` of `from_leaves`. Calibrated intervals of a higher coverage contain those of
+            a lower one.
+
+        Raises
+        ------
+        AttributeError
+            If kind is "calibrated" and the model is not.
+        ValueError
+            If an argument is out of range, or a coverage was not calibrated.
+
+        Warns
+        -----
+        UserWarning
+            If X holds the rows of the fit of an `HDIForestRegressor`, all of them in their order:
+            use `oob_interval`.
+
+        Notes
+        -----
+        O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
+        """
+        resolved = self._kind(kind)
+
+        def intervals() -> Array:
+            if resolved == "calibrated":
+                return self._predict_calibrated(X, coverage, with_mean=False)[1]
+            return self._query(
+                X, partial(query_intervals, coverage=coverage, kind=resolved), hint=True
+            )
+
+        if output == "numpy":
+            return intervals()
+        return self._format(
+            output,
+            lambda: interval_names(resolved, coverage),
+            lambda: self._mean_and_ends(X, coverage, resolved),
+            X,
+        )
+
+    def _mean_and_ends(self, X: Any, coverage: ArrayLike, kind: AnyKind) -> Array:
+        """Return the columns of `interval_names`."""
+        if kind == "calibrated":
+            mean, ends = self._predict_calibrated(X, np.atleast_1d(coverage), with_mean=True)
+            return join_columns(mean, ends)
+        function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
+        return columns_of_kind(self._query(X, function, hint=True), kind)
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        quantiles: float | ArrayLike,
+        *,
+        interpolation: Interpolation = "inverted_cdf",
+        output: Output = "numpy",
+    ) -> Any:
+        """Return quantiles of the conditional distribution, which a calibration does not change.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        quantiles : float or list of k floats
+            Levels in [0, 1].
+        interpolation : str, default="inverted_cdf"
+            The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
+            distribution function >= level; it and "averaged_inverted_cdf" need weights alone. The
+            others count observations, the weight of one being known from the leaves: where all
+            rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
+            share no leaf of the query count as one observation.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict`.
+
+        Returns
+        -------
+        (n,) or (n, k) float64, or table
+            (n, n_outputs[, k]) with several outputs.
+        """
+        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
+        return self._format(
+            output, lambda: quantile_names(quantiles), lambda: self._query(X, function), X
+        )
+
+    def predict_cdf(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        inclusive: bool = True,
+        output: Output = "numpy",
+    ) -> Any:
+        """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
+
+        Parameters
+        ----------
+        X : (n, n_features) array or table
+            The rows to predict.
+        y : (n,) or (n, k) array
+            One or several points per row; (n, n_outputs[, k]) with several outputs.
+        inclusive : bool, default=True
+            Whether y itself counts: False gives P(Y < y given x).
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict`.
+
+        Returns
+        -------
+        array of the shape of y, float64, or table
+            Between 0 and 1. A calibration does not change it.
+        """
+        function = partial(query_cdf, inclusive=inclusive)
+        return self._format(output, "cdf", lambda: self._query(X, function, y), X)
+
+    def _format(
+        self,
+        output: Output,
+        names: Callable[[], list[str]] | str,
+        values: Callable[[], Array],
+        X: Any,
+    ) -> Any:
+        """Return values as they are, or as a table.
+
+        Parameters
+        ----------
+        output : str
+        names : callable or str
+            Gives the names of what one target has; or one name, to be numbered.
+        values : callable
+            Gives (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) numbers. Not called if output or
+            the names are refused.
+        X : table or None
+            The rows; None for those of the fit.
+        """
+        if output == "numpy":
+            return values()
+        require_library(output)
+        endings = [names] if isinstance(names, str) else names()
+        require_distinct(endings)
+        array, prefixes = values(), self._target_prefixes()
+        if isinstance(names, str):
+            endings = numbered_names(names, int(np.prod(array.shape[1:])) // len(prefixes))
+        columns = [f"{prefix}{ending}" for prefix in prefixes for ending in endings]
+        require_distinct(columns)
+        flat = array.reshape(len(array), len(columns))
+        return table_in(output, columns, flat, self._index_of(X) if output == "pandas" else None)
+
+    def _learn_labels(self, X: Any, y: Any) -> None:
+        """Remember what the tables of a fit say of its rows and targets."""
+        self._target_names = frame_of(y).names
+        self._row_labels = frame_of(X).index
+
+    def _target_prefixes(self) -> list[str]:
+        n_outputs: int = getattr(self, "n_outputs_", 1)
+        if n_outputs == 1:
+            return [""]
+        names = self._target_names or [f"y{i}" for i in range(n_outputs)]
+        return [f"{name}_" for name in names]
+
+    def _index_of(self, X: Any) -> Any:
+        """Return the pandas index of rows, of those of the fit if X is None."""
+        return self._row_labels if X is None else frame_of(X).index

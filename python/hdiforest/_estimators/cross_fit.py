@@ -13,19 +13,19 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
 from hdiforest._estimators.rows import checked_rows
-from hdiforest._model.calibrate import Settings, calibrated_if_possible
+from hdiforest._model.calibrate import Settings, calibrate_if_possible
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import fold_intervals
+from hdiforest._model.predict import predict_fold
 from hdiforest._model.training_rows import TrainingRows
+from hdiforest.calibration import Calibration, CrossCalibration, CVPlus
 from hdiforest.calibration._calibrate import calibrate_cross
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._result import Calibration, CrossCalibration
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
 
 
-def fold_rows(
-    rows: TrainingRows, cv: int, groups: ArrayLike | None, random_state: int | None
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows to fit on and the rows held out, `cv` times; those of weight 0 are neither.
+def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> Iterator[Fold]:
+    """Yield the folds of training rows; those of weight 0 are neither fitted on nor held out.
 
     Raises
     ------
@@ -33,19 +33,21 @@ def fold_rows(
         If there are fewer rows or groups than folds, or groups do not fit the rows.
     """
     weighted = np.flatnonzero(rows.has_weight)
-    n = len(weighted)
-    if not isinstance(cv, int | np.integer) or cv < 2:
-        raise ValueError(f"cv must be a whole number from 2 on, got {cv!r}")
-    if groups is None:
-        if n < cv:
-            raise ValueError(f"cv must be at most the number of training rows, {n}, got {cv}")
-        splits = KFold(cv, shuffle=True, random_state=random_state).split(weighted)
+    n, n_folds = len(weighted), how.n_folds
+    if how.groups is None:
+        if n < n_folds:
+            raise ValueError(
+                f"n_folds must be at most the number of training rows, {n}, got {n_folds}"
+            )
+        splits = KFold(n_folds, shuffle=True, random_state=random_state).split(weighted)
     else:
-        numbers = _group_numbers(groups, len(rows.y))[weighted]
+        numbers = _group_numbers(how.groups, len(rows.y))[weighted]
         n_groups = len(np.unique(numbers))
-        if n_groups < cv:
-            raise ValueError(f"groups must be {cv} or more, as many as cv, got {n_groups}")
-        splitter = GroupKFold(cv, shuffle=True, random_state=random_state)
+        if n_groups < n_folds:
+            raise ValueError(
+                f"groups must be {n_folds} or more, as many as n_folds, got {n_groups}"
+            )
+        splitter = GroupKFold(n_folds, shuffle=True, random_state=random_state)
         splits = splitter.split(weighted, groups=numbers)
     for fit, held_out in splits:
         yield weighted[fit], weighted[held_out]
@@ -56,12 +58,12 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     names = np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {names.shape}")
-    known: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
         if _is_missing(name):
             raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
-        known.setdefault(name, len(known))
-    return np.array([known[name] for name in names.tolist()], dtype=np.intp)
+        numbers.setdefault(name, len(numbers))
+    return np.array([numbers[name] for name in names.tolist()], dtype=np.intp)
 
 
 def _is_missing(name: Any) -> bool:
@@ -71,12 +73,12 @@ def _is_missing(name: Any) -> bool:
         return True
 
 
-def cross_fitted(
+def fit_folds(
     new_model: Callable[[], Any],
     X: Any,
     rows: TrainingRows,
     settings: Settings,
-    folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    folds: Iterable[Fold],
     grouped: bool,
     n_threads: int,
 ) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
@@ -91,8 +93,8 @@ def cross_fitted(
     rows : TrainingRows
     settings : Settings
         By which each fold is calibrated out of bag.
-    folds : iterable of K pairs of int arrays
-        Rows to fit on and rows held out, as `fold_rows` yields them.
+    folds : iterable of K Fold
+        As `split_folds` yields them.
     grouped : bool
         Whether folds keep groups of rows together.
     n_threads : int
@@ -108,30 +110,35 @@ def cross_fitted(
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
-    forests, ends, targets, weigh = [], [], [], []
+    forests, ends, targets, row_weights = [], [], [], []
     weights = rows.sample_weight
     for fit, held_out in folds:
         model = new_model()
-        own_weights = None if weights is None else weights[fit]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-            model.fit(_safe_indexing(X, fit), rows.y[fit], own_weights)
-        forest = calibrated_if_possible(model._fitted, settings, n_threads)
+            fit_weights = None if weights is None else weights[fit]
+            model.fit(_safe_indexing(X, fit), rows.y[fit], fit_weights)
+        forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
-        scored = checked_rows(model, _safe_indexing(X, held_out), model._fitted)
-        own = fold_intervals(forests[-1], scored, len(settings.coverages), n_threads)
-        finite = np.isfinite(own).all(axis=(1, 2))
+        scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_forest())
+        fold_ends = predict_fold(forests[-1], scored, len(settings.coverages), n_threads)
+        finite = np.isfinite(fold_ends).all(axis=(1, 2))
         if not finite.any():
-            raise ValueError("cv must be smaller: a fold holds out no row with an interval")
-        ends.append(own[finite])
+            raise ValueError("n_folds must be smaller: a fold holds out no row with an interval")
+        ends.append(fold_ends[finite])
         targets.append(rows.y[held_out[finite]])
         if weights is not None:
-            weigh.append(weights[held_out[finite]])
+            row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
     calibration = calibrate_cross(
-        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=weigh or None
+        ends,
+        targets,
+        settings.coverages,
+        postprocess,
+        grouped=grouped,
+        weights=row_weights or None,
     )
     return calibration, tuple(forests)
 

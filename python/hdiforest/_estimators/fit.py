@@ -96,8 +96,8 @@ def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any
 
 def _not_frozen(estimator: Any) -> list[Any]:
     """Return the layers outside the first frozen one."""
-    found = layers(estimator, fitted=False)
-    return list(takewhile(lambda each: not isinstance(each, FrozenEstimator), found))
+    parts = layers(estimator, fitted=False)
+    return list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
 
 
 def _remove_recorders(estimator: Any) -> None:
@@ -124,7 +124,7 @@ class Training(NamedTuple):
     table: Any = None  # what the steps were given, if there are some
 
 
-def trained(
+def fit_estimator(
     model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Training:
     """Fit an estimator unless it is frozen; `model` learns the names of the columns.
@@ -152,7 +152,7 @@ def trained(
     if was_fitted or not any(is_search(part) for part in parts):
         check_kind(parts[-1])
     if pipelines(parts):
-        return _trained_on_table(model, estimator, was_fitted, X, y, sample_weight)
+        return _fit_on_table(model, estimator, was_fitted, X, y, sample_weight)
     X = rows_for_sklearn(X)
     if was_fitted:
         validate_data(parts[-1], X, reset=False, skip_check_array=True)
@@ -165,7 +165,7 @@ def trained(
     return Training(estimator, was_fitted, forest, rows, targets, weights, allow_nan)
 
 
-def _trained_on_table(
+def _fit_on_table(
     model: Any,
     estimator: Any,
     was_fitted: bool,
@@ -179,17 +179,17 @@ def _trained_on_table(
     targets = checked_table_targets(table, y)
     weights = checked_sample_weight(sample_weight, len(targets))
     if was_fitted:
-        made = None
+        encoded = None
     else:
         options = weight_options(layers(estimator, fitted=False), weights)
-        made = fit_recorded(estimator, table, targets, options)
+        encoded = fit_recorded(estimator, table, targets, options)
     parts = layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipeline = _steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
-    if made is None:
-        made = transformed(pipeline, table)
-    rows = dense_rows(made, allow_nan=allow_nan, copy=True)
+    if encoded is None:
+        encoded = transformed(pipeline, table)
+    rows = dense_rows(encoded, allow_nan=allow_nan, copy=True)
     if len(rows) != len(targets):
         raise ValueError(
             f"the steps before the forest made {len(rows)} rows of {len(targets)}; steps that add "
@@ -212,7 +212,7 @@ def _trained_on_table(
     )
 
 
-def imported(
+def import_training_forest(
     training: Training, weights: Weighting, n_threads: int
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
@@ -226,11 +226,11 @@ def imported(
         As `import_forest`.
     """
     parts = layers(training.estimator, fitted=True)
-    seen = transformed_targets(parts, training.y)
+    leaf_targets = transformed_targets(parts, training.y)
 
     def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, LeafIndex]:
-        given = X, training.y, training.sample_weight
-        return import_forest(training.forest, *given, weights, n_threads, fitted_on=seen)
+        rows = X, training.y, training.sample_weight
+        return import_forest(training.forest, *rows, weights, n_threads, fitted_on=leaf_targets)
 
     try:
         return checked(training.X)
@@ -238,8 +238,8 @@ def imported(
         if training.steps is None or not training.was_fitted:
             raise
         try:
-            made = _fitted_again(parts, training.table, training.y)
-            rows = dense_rows(made, allow_nan=training.allow_nan, copy=True)
+            encoded = _fitted_again(parts, training.table, training.y)
+            rows = dense_rows(encoded, allow_nan=training.allow_nan, copy=True)
         except (TypeError, ValueError):
             raise refusal from None
         if np.array_equal(rows, training.X, equal_nan=True):

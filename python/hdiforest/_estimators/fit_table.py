@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder
 from hdiforest._estimators.rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
@@ -31,6 +30,7 @@ def fit_table(
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
     sample_weight: str | ArrayLike | None = None,
     weights: Weighting = "all",
+    calibration: Literal["auto"] | bool = "auto",
     n_jobs: int | None = None,
     random_state: int | RandomState | None = None,
 ) -> HDIForestRegressor:
@@ -48,7 +48,7 @@ def fit_table(
     target : str
         Column to predict.
     estimator : estimator, optional
-        See `HDIForestRegressor`: without one, the intervals are calibrated.
+        See `HDIForestRegressor`.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories besides those of text and of dictionaries (pandas' categorical), such
         as codes that are numbers.
@@ -59,6 +59,8 @@ def fit_table(
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
+        See `HDIForestRegressor`.
+    calibration : "auto", True or False, default="auto"
         See `HDIForestRegressor`.
     n_jobs : int, default=None
         See `HDIForestRegressor`.
@@ -102,7 +104,7 @@ def fit_table(
             "HDIForestRegressor(pipeline) on the table, or give the forest alone"
         )
     column = sample_weight if isinstance(sample_weight, str) else None
-    given = None if isinstance(sample_weight, str) else sample_weight
+    row_weights = None if isinstance(sample_weight, str) else sample_weight
     roles: dict[str, Any] = {
         "drop": _names("drop", drop),
         "ids": _names("id", id),
@@ -112,24 +114,27 @@ def fit_table(
     if isinstance(table, str | os.PathLike):
         read = read_training_table(Path(table), target, **roles)
     else:
-        found = Roles(target, **roles)
+        column_roles = Roles(target, **roles)
         frame = frame_of(table).sliceable()
-        known = frame.names or []
-        raw = frame.arrow([name for name in known if name not in found.left_out])
-        found.require(known, "the table")
-        read = training_table(raw, "the table", found)
-    row_weights = read.weights if given is None else checked_sample_weight(given, len(read.y))
-    model = HDIForestRegressor(estimator, weights=weights, n_jobs=n_jobs, random_state=random_state)
+        names = frame.names or []
+        raw = frame.arrow([name for name in names if name not in column_roles.left_out])
+        column_roles.require(names, "the table")
+        read = training_table(raw, "the table", column_roles)
+    if row_weights is None:
+        row_weights = read.weights
+    else:
+        row_weights = checked_sample_weight(row_weights, len(read.y))
+    model = HDIForestRegressor(
+        estimator,
+        weights=weights,
+        calibration=calibration,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
     model.fit(read.X, read.y, sample_weight=row_weights)
-    model._learn_labels(table, None)
     numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
-    attach_coding(model, read.coding or numbers)
+    attach_encoder(model, read.coding or numbers, table)
     return model
-
-
-def attach_coding(model: HDIForestRegressor, coding: TableCoding | None) -> None:
-    """Make a model, fitted on what the coding made of a table, take such tables."""
-    model._fitted = replace(model._fitted, coding=coding)
 
 
 def _names(argument: str, names: Any) -> list[str]:

@@ -5,206 +5,39 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distributions import (
-    ConditionalDistributions,
-    bound,
-    ends_of_kind,
-    joined,
-    mean_and_intervals,
+from hdiforest._estimators.base import (
+    DistributionModel,
+    Query,
+    query_intervals,
+    query_mean_and_intervals,
 )
 from hdiforest._model.calibrate import DEFAULT_COVERAGES
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
-from hdiforest._tables.frames import Output, frame_of
-from hdiforest._tables.names import interval_names
+from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
-from hdiforest._utils.typing import Kind
-from hdiforest.calibration._bases import Base, BaseKind, check_base
+from hdiforest._utils.typing import Array
+from hdiforest.calibration import Base, Calibration, Split
+from hdiforest.calibration._bases import BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
-from hdiforest.calibration._result import Calibration
+from hdiforest.calibration._methods import resolve_method
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
-
-
-class CalibratedLeaves(ConditionalDistributions):
-    """Calibrates the intervals of an index of leaves, and predicts calibrated ones."""
-
-    _index: LeafIndex
-    # Of a mapped file: raises OSError if it was written to since it was opened.
-    _check_file: Callable[[], None] | None = None
-    n_outputs_: int
-    calibration_: Calibration
-
-    @property
-    def index_(self) -> LeafIndex:
-        """The training rows by leaf; it does not look whether its file has changed."""
-        return self._index
-
-    def _require_index(self) -> LeafIndex:
-        """Return the index, or raise OSError if its file was written to."""
-        index = self.index_
-        if self._check_file is not None:
-            self._check_file()
-        return index
-
-    def calibrate(
-        self,
-        X: Any,
-        y: ArrayLike,
-        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
-        *,
-        base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
-        clip: bool = True,
-        confidence: float | None = None,
-    ) -> Self:
-        """Pad intervals so that they cover what they say, on rows that took no part in the fit.
-
-        Parameters
-        ----------
-        X : rows, as `apply` takes them
-            Rows that took no part in the fit.
-        y : (n,) array
-            Their targets.
-        coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            Coverages that the intervals shall have, above 0 and below 1.
-        base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to pad: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
-            distribution that they hold. It must not be chosen by these rows.
-        clip : bool, default=True
-            Whether intervals end where the training targets do; never below 200 distinct ones.
-        confidence : float, optional
-            The probability, over calibration rows, of at least the coverage.
-
-        Returns
-        -------
-        LeafModel
-            The model itself. `calibration_` shows the pads and what is guaranteed.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If an argument is out of range, the model has several outputs, or a row has no interval.
-
-        Notes
-        -----
-        Split conformal prediction; see `HDIForestRegressor.calibrate`. The index knows no counts of
-        targets, so intervals are not snapped to a lattice. Whether the rows took part
-        in the fit of the forest cannot be seen here.
-        """
-        check_is_fitted(self)
-        if self.n_outputs_ > 1:
-            raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
-        check_flag("clip", clip)
-        shares, targets = checked_coverages(coverage), check_targets("y", y)
-        if not (isinstance(base, tuple | list) and len(base) == 2):
-            raise ValueError(f"base must be a kind and a level, got {base!r}")
-        chosen = Base("raw", *base)
-        check_base(chosen)
-        n = frame_of(X).n_rows
-        if n is not None and n != len(targets):
-            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
-        ends = self._query(X, "intervals", [chosen.level], chosen.kind)
-        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
-        if n_empty > 0:
-            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        self.calibration_ = calibrate_split(
-            np.repeat(ends, len(shares), axis=2),
-            targets,
-            self._require_index().atoms(0),
-            shares,
-            bases=[chosen] * len(shares),
-            confidence=confidence,
-            clip=clip,
-        )
-        return self
-
-    def predict_interval(
-        self,
-        X: Any,
-        coverage: float | ArrayLike = 0.9,
-        *,
-        kind: Kind | Literal["calibrated"] | None = None,
-        output: Output | None = None,
-    ) -> Any:
-        """Prediction intervals.
-
-        Parameters
-        ----------
-        X : rows, as `apply` takes them
-            The rows to predict.
-        coverage : float or list of k floats, default=0.9
-            Of "calibrated" intervals one of those that `calibrate` was given; of the others the
-            share in (0, 1] of the conditional distribution to hold.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-            By default "calibrated" after `calibrate`, and "hdi" before. See
-            `HDIForestRegressor.predict_interval`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            An array, or a table of that library; by default what `set_output` says, an array if
-            nothing. Tables have the mean of each row
-            in front. See `set_output` for the names of the columns.
-
-        Returns
-        -------
-        (n, 2) or (n, 2, k) float64, or table
-            Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where all leaves of the row are empty: possible with `n_leaves` of `from_leaves`.
-
-        Raises
-        ------
-        AttributeError
-            If kind is "calibrated" and the model is not.
-        ValueError
-            If an argument is out of range, or a coverage was not calibrated.
-        """
-        check_is_fitted(self)
-        if kind is None:
-            kind = "calibrated" if hasattr(self, "calibration_") else "hdi"
-        if kind == "calibrated" and not hasattr(self, "calibration_"):
-            raise AttributeError("this model has no calibration_; call calibrate first")
-        wanted = self._wanted(output)
-        if wanted != "numpy":
-            names, chosen = interval_names(kind, coverage), kind
-            return self._table(
-                wanted, names, lambda: self._mean_and_intervals(X, coverage, chosen), X
-            )
-        if kind != "calibrated":
-            return self._query(X, "intervals", coverage, kind)
-        at = self.calibration_.positions(coverage)
-        base = self.calibration_.bases[0]  # of all levels
-        return self._padded(self._query(X, "intervals", [base.level], base.kind))[..., at]
-
-    def _mean_and_intervals(
-        self, X: Any, coverage: ArrayLike, kind: Kind | Literal["calibrated"]
-    ) -> NDArray[np.float64]:
-        """Return the columns of `interval_names`."""
-        if kind != "calibrated":
-            return ends_of_kind(self._query(X, mean_and_intervals, coverage, kind), kind)
-        at = self.calibration_.positions(np.atleast_1d(coverage))
-        base = self.calibration_.bases[0]
-        found = self._query(X, mean_and_intervals, [base.level], base.kind)
-        return joined(found[:, 0], self._padded(found[:, 1:, None])[..., at])
-
-    def _padded(self, ends: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated intervals (n, 2, levels) around base intervals (n, 2, 1)."""
-        return self.calibration_.intervals(np.repeat(ends, len(self.calibration_.levels), 2))
-
 
 Apply = Callable[[Any], ArrayLike]
 
 
-class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
+class LeafModel(DistributionModel):
     """Conditional distributions from the leaves that a fitted forest puts rows in.
 
     A scikit-learn regressor whose `fit` fits no forest, but indexes rows by the leaves of a fitted
@@ -226,7 +59,7 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         The training rows by leaf.
     n_outputs_ : int
     n_training_rows_ : int or None
-        None if made `from_index` without saying so.
+        None if made by `from_index` without saying so.
     calibration_ : hdiforest.calibration.Calibration
         The pads of `calibrate`; absent before.
 
@@ -246,6 +79,12 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
     same `apply`.
     """
 
+    _index: LeafIndex
+    # Of a mapped file: raises OSError if it was written to since it was opened.
+    _check_file: Callable[[], None] | None = None
+    n_outputs_: int
+    calibration_: Calibration
+
     def __init__(
         self, apply: Apply, *, n_leaves: ArrayLike | None = None, n_jobs: int | None = None
     ) -> None:
@@ -253,36 +92,17 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         self.n_leaves = n_leaves
         self.n_jobs = n_jobs
 
-    @classmethod
-    def from_index(
-        cls,
-        apply: Apply,
-        index: LeafIndex,
-        *,
-        n_training_rows: int | None = None,
-        n_jobs: int | None = None,
-    ) -> Self:
-        """Use training rows that are already indexed.
+    @property
+    def index_(self) -> LeafIndex:
+        """The training rows by leaf; it does not look whether its file has changed."""
+        return self._index
 
-        Parameters
-        ----------
-        apply : callable
-            See the class.
-        index : hdicore.LeafIndex
-            Of the leaf ids that `apply` returns.
-        n_training_rows : int, optional
-            How many rows the index was made of.
-        n_jobs : int, default=None
-            See the class.
-
-        Returns
-        -------
-        LeafModel
-            A fitted model.
-        """
-        model = cls(apply, n_jobs=n_jobs)
-        model._keep(index, n_training_rows)
-        return model
+    def _require_index(self) -> LeafIndex:
+        """Return the index, or raise OSError if its file was written to."""
+        index = self.index_
+        if self._check_file is not None:
+            self._check_file()
+        return index
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Index training rows by the leaves they lie in.
@@ -410,31 +230,121 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
     def _query(
         self,
         X: Any,
-        method: str | Callable[..., NDArray[np.float64]],
-        *arguments: Any,
-        per_row: ArrayLike | None = None,
-        **options: Any,
-    ) -> NDArray[np.float64]:
+        function: Query,
+        values: ArrayLike | None = None,
+        *,
+        hint: bool = False,  # noqa: ARG002 (no digest of the rows of the fit)
+    ) -> Array:
         check_is_fitted(self)
         n = frame_of(X).n_rows
-        points = None if per_row is None else np.asarray(per_row)
+        points = None if values is None else np.asarray(values)
         if points is not None and n is not None and points.shape[:1] != (n,):
             raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
-        index = self._require_index()
-        call = bound(method, index)
-        options["n_threads"] = thread_count(self.n_jobs)
+        index, n_threads = self._require_index(), thread_count(self.n_jobs)
+
+        def answers(rows: slice, leaves: NDArray[Any]) -> Array:
+            row_values = () if points is None else (points[rows],)
+            return function(index, leaves, *row_values, n_threads=n_threads)
+
         blocks = leaves_by_block(self.apply, X, index.n_trees)
         rows, leaves = next(blocks)
-        block_points = () if points is None else (points[rows],)
-        first: NDArray[np.float64] = call(leaves, *block_points, *arguments, **options)
+        first = answers(rows, leaves)
         if n is None or rows.stop == n:
             return first
-        answers = np.empty((n, *first.shape[1:]))
-        answers[rows] = first
+        whole = np.empty((n, *first.shape[1:]))
+        whole[rows] = first
         for rows, leaves in blocks:
-            block_points = () if points is None else (points[rows],)
-            call(leaves, *block_points, *arguments, out=answers[rows], **options)
-        return answers
+            whole[rows] = answers(rows, leaves)
+        return whole
+
+    def _predict_calibrated(
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+    ) -> tuple[Array, Array]:
+        calibration = self.calibration_
+        at = calibration.positions(coverage)
+        base = calibration.bases[0]  # of all levels
+        function = query_mean_and_intervals if with_mean else query_intervals
+        values = self._query(X, partial(function, coverage=[base.level], kind=base.kind))
+        ends = values[:, 1:, None] if with_mean else values
+        intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
+        return values[:, 0] if with_mean else np.empty(0), intervals
+
+    def calibrate(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: float | Sequence[float] = DEFAULT_COVERAGES,
+        method: Split | Literal["split"] | None = None,
+        base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
+        clip: bool = True,
+    ) -> Self:
+        """Pad intervals so that they cover what they say, on rows that took no part in the fit.
+
+        Parameters
+        ----------
+        X : rows, as `apply` takes them
+            Rows that took no part in the fit.
+        y : (n,) array
+            Their targets.
+        coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
+            Coverages that the intervals shall have, above 0 and below 1.
+        method : Split or "split", optional
+            See `hdiforest.calibration.Split`; there is no other method for leaves alone.
+        base : (kind, level), default=("equal_tailed", 0.8)
+            Intervals to pad: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
+            distribution that they hold. It must not be chosen by these rows.
+        clip : bool, default=True
+            Whether intervals end where the training targets do; never below 200 distinct ones.
+
+        Returns
+        -------
+        LeafModel
+            The model itself. `calibration_` shows the pads and what is guaranteed.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If an argument is out of range, the model has several outputs, or a row has no interval.
+
+        Notes
+        -----
+        Split conformal prediction; see `HDIForestRegressor.calibrate`. The index knows no counts of
+        targets, so intervals are not snapped to a lattice. Whether the rows took part
+        in the fit of the forest cannot be seen here.
+        """
+        check_is_fitted(self)
+        if self.n_outputs_ > 1:
+            raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
+        how = resolve_method(method, X, y)
+        if not isinstance(how, Split):
+            raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
+        check_flag("clip", clip)
+        coverages, targets = checked_coverages(coverage), check_targets("y", y)
+        if not (isinstance(base, tuple | list) and len(base) == 2):
+            raise ValueError(f"base must be a kind and a level, got {base!r}")
+        interval = Base("raw", *base)
+        check_base(interval)
+        n = frame_of(X).n_rows
+        if n is not None and n != len(targets):
+            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
+        function = partial(query_intervals, coverage=[interval.level], kind=interval.kind)
+        ends = self._query(X, function)
+        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
+        if n_empty > 0:
+            raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
+        self.calibration_ = calibrate_split(
+            np.repeat(ends, len(coverages), axis=2),
+            targets,
+            self._require_index().atoms(0),
+            coverages,
+            bases=[interval] * len(coverages),
+            confidence=how.confidence,
+            clip=clip,
+        )
+        return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -453,11 +363,11 @@ class LeafModel(CalibratedLeaves, RegressorMixin, BaseEstimator):
         copied = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_metadata_request"):
             copied._metadata_request = copy.deepcopy(self._metadata_request)
-        copied._output = self._output
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_row_labels", None)
         if "_index" in state:
             for name in ("_index", "_check_file", "n_outputs_", "n_training_rows_", "calibration_"):
                 state.pop(name, None)
@@ -548,3 +458,45 @@ def from_leaves(
     """
     model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
     return model.fit(X, y, sample_weight=sample_weight)
+
+
+def from_index(
+    apply: Apply,
+    index: LeafIndex,
+    *,
+    n_training_rows: int | None = None,
+    n_jobs: int | None = None,
+) -> LeafModel:
+    """Use training rows that are already indexed by their leaves.
+
+    Parameters
+    ----------
+    apply : callable
+        As `from_leaves` takes it.
+    index : hdicore.LeafIndex
+        Of the leaf ids that `apply` returns.
+    n_training_rows : int, optional
+        How many rows the index was made of.
+    n_jobs : int, default=None
+        As `from_leaves` takes it.
+
+    Returns
+    -------
+    LeafModel
+        A fitted model.
+
+    See Also
+    --------
+    from_leaves : Indexes the training rows, too.
+
+    Examples
+    --------
+    >>> from hdicore import LeafIndex
+    >>> from hdiforest import from_index
+    >>> index = LeafIndex.from_leaves([[0], [0], [1]], [1.0, 3.0, 5.0])
+    >>> from_index(lambda rows: rows, index).predict([[0], [1]])
+    array([2., 5.])
+    """
+    model = LeafModel(apply, n_jobs=n_jobs)
+    model._keep(index, n_training_rows)
+    return model

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,49 +13,59 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.base import BaseForestModel
-from hdiforest._estimators.distributions import bound, ends_of_kind, joined, mean_and_intervals
+from hdiforest._estimators.base import (
+    DistributionModel,
+    Query,
+    columns_of_kind,
+    join_columns,
+    query_cdf,
+    query_intervals,
+    query_mean,
+    query_mean_and_intervals,
+    query_quantiles,
+)
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, calibrated_out_of_bag_intervals
+from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names, quantile_names
-from hdiforest._utils.typing import Interpolation
+from hdiforest._utils.typing import Array, Interpolation
 from hdiforest._utils.warnings import callers_level
 
 
-class OutOfBagDistributions(BaseForestModel):
-    """Distributions of the training rows, each from the trees that did not draw the row.
+class OutOfBagMixin(DistributionModel):
+    """The ``oob_`` methods: distributions of training rows, from the trees that did not draw them.
 
     With ``weights`` "all" and "oob" the row still lies in the leaves of these trees. It is left out
     of them, and the other rows of the leaf share its weight: a row never takes part in its own
-    distribution.
+    distribution. All raise NotFittedError if the model is not fitted, and ValueError if an argument
+    is refused, every tree was fitted on all rows, or the model has no training rows.
     """
 
-    def oob_prediction(self, *, output: Output | None = None) -> Any:
+    @abstractmethod
+    def fitted_forest(self) -> FittedForest:
+        """Return what the model holds."""
+
+    @abstractmethod
+    def _n_threads(self, n_rows: int | None = None) -> int:
+        """Return how many threads score so many rows."""
+
+    def oob_prediction(self, *, output: Output = "numpy") -> Any:
         """Return means for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            An array, or a table of that library; by default what `set_output` says, an array if
-            nothing. See `set_output` for the names of the columns.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict`.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
             As `predict`. NaN, with a warning, for rows that every tree has seen. With
             ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If every tree was fitted on all rows, or the model has no training rows.
         """
-        return self._as_output(
-            output, "prediction", lambda: self._out_of_bag("prediction", "mean"), None
+        return self._format(
+            output, "prediction", lambda: self._query_numbers("prediction", query_mean), None
         )
 
     def oob_interval(
@@ -61,7 +73,7 @@ class OutOfBagDistributions(BaseForestModel):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: AnyKind | None = None,
-        output: Output | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
 
@@ -72,10 +84,8 @@ class OutOfBagDistributions(BaseForestModel):
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             As in `predict_interval`: by default "calibrated" after `calibrate`, and "hdi" before.
             "calibrated" needs a calibration by "oob" or "split", without a `mean`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            An array, or a table of that library; by default what `set_output` says, an array if
-            nothing. Tables have the mean of each row
-            in front. See `set_output` for the names of the columns.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict_interval`.
 
         Returns
         -------
@@ -99,48 +109,41 @@ class OutOfBagDistributions(BaseForestModel):
         `calibration_`, of which the row decided one part in the number of calibration rows: of
         these `calibration_` gives the audit.
         """
-        fitted, wanted = self._require_fitted(), self._wanted(output)
-        if kind is None:
-            kind = fitted.usual_kind
-        if wanted == "numpy":
-            if kind == "calibrated":
-                return self._calibrated_out_of_bag(coverage)
-            return self._out_of_bag("interval", "intervals", coverage, kind)
-        names, chosen = interval_names(kind, coverage), kind
+        resolved = self._kind(kind)
+        if output == "numpy":
+            return self._oob_intervals(coverage, resolved)
+        return self._format(
+            output,
+            lambda: interval_names(resolved, coverage),
+            lambda: self._oob_mean_and_ends(coverage, resolved),
+            None,
+        )
 
-        def mean_and_ends() -> NDArray[np.float64]:
-            return ends_of_kind(self._oob_mean_and_intervals(coverage, chosen), chosen)
-
-        return self._table(wanted, names, mean_and_ends, None)
-
-    def _oob_mean_and_intervals(
-        self, coverage: float | ArrayLike, kind: AnyKind
-    ) -> NDArray[np.float64]:
-        """Return what `mean_and_intervals` does, for every training row."""
+    def _oob_intervals(self, coverage: ArrayLike, kind: AnyKind) -> Array:
         if kind != "calibrated":
-            found: NDArray[np.float64] = self._out_of_bag(
-                "interval", mean_and_intervals, coverage, kind
-            )
-            return found
-        ends = self._calibrated_out_of_bag(np.atleast_1d(coverage))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
-            return joined(self._out_of_bag("prediction", "mean"), ends)
+            function = partial(query_intervals, coverage=coverage, kind=kind)
+            return self._query_numbers("interval", function)
+        fitted = self.fitted_forest()
+        _require_bags(fitted, "interval")
+        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads())
+        _warn_of_nan(ends, "interval")
+        return ends
 
-    def _calibrated_out_of_bag(self, coverage: float | ArrayLike) -> NDArray[np.float64]:
-        fitted = self._require_fitted()
-        self._rows_and_bags("interval")
-        found = calibrated_out_of_bag_intervals(fitted, coverage, self._n_threads())
-        empty = np.isnan(found).reshape(len(found), -1)
-        _warn_of_empty(np.asarray(empty.any(axis=1)), "interval")
-        return found
+    def _oob_mean_and_ends(self, coverage: ArrayLike, kind: AnyKind) -> Array:
+        """Return the columns of `interval_names`."""
+        if kind != "calibrated":
+            function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
+            return columns_of_kind(self._query_numbers("interval", function), kind)
+        ends = self._oob_intervals(np.atleast_1d(coverage), kind)
+        # The rows without a mean are those without an interval, of which a warning was given.
+        return join_columns(self._query_out_of_bag("prediction", query_mean), ends)
 
     def oob_quantiles(
         self,
         quantiles: float | ArrayLike,
         *,
         interpolation: Interpolation = "inverted_cdf",
-        output: Output | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """Return quantiles for the training rows, each from the trees that did not see it.
 
@@ -150,24 +153,19 @@ class OutOfBagDistributions(BaseForestModel):
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
             As in `predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            An array, or a table of that library; by default what `set_output` says, an array if
-            nothing. See `set_output` for the names of the columns.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict`.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
             As `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            As `oob_interval`.
         """
-        return self._as_output(
+        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
+        return self._format(
             output,
             lambda: quantile_names(quantiles),
-            lambda: self._out_of_bag("quantiles", "quantiles", quantiles, interpolation),
+            lambda: self._query_numbers("quantiles", function),
             None,
         )
 
@@ -176,7 +174,7 @@ class OutOfBagDistributions(BaseForestModel):
         y: ArrayLike | None = None,
         *,
         inclusive: bool = True,
-        output: Output | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
 
@@ -188,32 +186,24 @@ class OutOfBagDistributions(BaseForestModel):
             transform, which is uniform if the distributions are right.
         inclusive : bool, default=True
             False gives P(Y < y).
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            An array, or a table of that library; by default what `set_output` says, an array if
-            nothing. See `set_output` for the names of the columns.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `predict`.
 
         Returns
         -------
         array of the shape of y, float64, or table
             NaN, with a warning, for rows that every tree has seen.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            As `oob_interval`.
         """
-        rows = self._require_fitted().require_training_rows()
-        points = rows.y if y is None else np.asarray(y, dtype=np.float64)
-        if points.shape[: rows.y.ndim] != rows.y.shape:
+        targets = self.fitted_forest().require_training_rows().y
+        points = targets if y is None else np.asarray(y, dtype=np.float64)
+        if points.shape[: targets.ndim] != targets.shape:
             raise ValueError(
-                f"y must begin with the shape {rows.y.shape} of the training targets, got "
+                f"y must begin with the shape {targets.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        return self._as_output(
-            output,
-            "cdf",
-            lambda: self._out_of_bag("cdf", "cdf", per_row=points, inclusive=inclusive),
-            None,
+        function = partial(query_cdf, inclusive=inclusive)
+        return self._format(
+            output, "cdf", lambda: self._query_numbers("cdf", function, points), None
         )
 
     def oob_weights(self) -> csr_array:
@@ -225,61 +215,48 @@ class OutOfBagDistributions(BaseForestModel):
             Row i is the distribution for training row i, and column j the weight of row j in it.
             Rows sum to 1 and the diagonal is 0. A row that every tree has seen is empty, with a
             warning.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            As `oob_interval`.
         """
-        rows = self._require_fitted().require_training_rows()
-        n = len(rows.y)
-        targets = np.arange(n, dtype=np.float64)
-        indptr, indices, data = self._out_of_bag("weights", "weights", targets=targets)
+        n = len(self.fitted_forest().require_training_rows().y)
+        positions = np.arange(n, dtype=np.float64)
+        indptr, indices, data = self._query_out_of_bag("weights", LeafIndex.weights, of=positions)
+        _warn_of_empty(np.diff(indptr) == 0, "weights")
         return csr_array((data, indices, indptr), shape=(n, n))
 
-    def _out_of_bag(
-        self,
-        result: str,
-        method: str | Callable[..., Any],
-        *arguments: Any,
-        per_row: NDArray[np.float64] | None = None,
-        targets: NDArray[np.float64] | None = None,
-        **options: Any,
-    ) -> Any:
-        """Call a method of `LeafIndex` for every training row; `targets` may replace their targets.
+    def _query_numbers(self, result: str, function: Query, *values: Array) -> Array:
+        numbers: Array = self._query_out_of_bag(result, function, *values)
+        _warn_of_nan(numbers, result)
+        return numbers
 
-        `per_row` is its first argument, with one row for each training row, if it has such an
-        argument.
+    def _query_out_of_bag(
+        self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
+    ) -> Any:
+        """Call a function of an index and leaves for all training rows; see `query`.
+
+        `of` (n,) are numbers in place of the targets of these rows.
         """
-        fitted = self._require_fitted()
-        rows, bags = self._rows_and_bags(result)
-        forest, index = fitted.scorer.forest, fitted.scorer.index
-        points = () if per_row is None else (per_row,)
-        if targets is None:
+        fitted = self.fitted_forest()
+        rows, bags = _require_bags(fitted, result)
+        forest = fitted.scorer.forest
+        if of is None:
             # A query for no rows refuses wrong arguments before the training rows are indexed.
             no_leaves = np.empty((0, forest.n_trees), dtype=np.int32)
-            bound(method, index)(no_leaves, *(p[:0] for p in points), *arguments, **options)
-
+            function(fitted.scorer.index, no_leaves, *(each[:0] for each in values))
         n_threads = self._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
-        index, leave_out = _index_and_own_rows(fitted, rows, leaves, targets, n_threads)
+        index, leave_out = _index_and_own_rows(fitted, rows, leaves, of, n_threads)
         leaves[bags.matrix() > 0] = -1
-        options |= {"leave_out": leave_out, "n_threads": n_threads}
-        answers = bound(method, index)(leaves, *points, *arguments, **options)
-        empty = np.diff(answers[0]) == 0 if method == "weights" else np.isnan(answers)
-        of_rows = np.asarray(empty).reshape(len(leaves), -1)
-        _warn_of_empty(np.asarray(of_rows.any(axis=1)), result)
-        return answers
+        return function(index, leaves, *values, leave_out=leave_out, n_threads=n_threads)
 
-    def _rows_and_bags(self, result: str) -> tuple[TrainingRows, Bags]:
-        """Return the training rows and who drew them, or raise ValueError if there are none."""
-        rows = self._require_fitted().require_training_rows()
-        if rows.bags is None:
-            raise ValueError(
-                f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
-                "was fitted on all rows"
-            )
-        return rows, rows.bags
+
+def _require_bags(fitted: FittedForest, result: str) -> tuple[TrainingRows, Bags]:
+    """Return the training rows and who drew them, or raise ValueError if there are none."""
+    rows = fitted.require_training_rows()
+    if rows.bags is None:
+        raise ValueError(
+            f"oob_{result} needs a forest whose trees leave rows out; every tree of this one "
+            "was fitted on all rows"
+        )
+    return rows, rows.bags
 
 
 def _index_and_own_rows(
@@ -305,6 +282,12 @@ def _index_and_own_rows(
         n_threads=n_threads,
     )
     return index, leave_out
+
+
+def _warn_of_nan(numbers: Array, result: str) -> None:
+    """Warn if training rows, along the first axis, have no numbers."""
+    of_rows = np.isnan(numbers).reshape(len(numbers), -1)
+    _warn_of_empty(np.asarray(of_rows.any(axis=1)), result)
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:

@@ -9,30 +9,31 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._estimators.base import DistributionModel, Query
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils.checks import alternatives, check_choice, checked_coverages
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.random_state import checked_random_state
-from hdiforest._utils.typing import Interpolation, Kind
+from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration._result import Calibration, CrossCalibration, FixedLevel
+from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
-
 _N_TREES = 300
 
 
-class ForestSearchOOB(RegressorMixin, BaseEstimator):
+class ForestSearchOOB(DistributionModel):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
 
     Each forest is fitted as an `HDIForestRegressor` and calibrated with ``method="oob"``, so all
@@ -84,10 +85,9 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     Notes
     -----
     Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
-    of several widths is a little optimistic, and more so below 500 rows. The bases of the model are
-    chosen for `coverage`; other coverages are calibrated with these when they are asked for, and
-    ``best_estimator_.calibrate`` chooses for them. It also has what is not repeated here, such as
-    ``save``.
+    of several widths is a little optimistic, and more so below 500 rows. The intervals are
+    calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others. It also has what is
+    not repeated here, such as ``save``.
 
     Examples
     --------
@@ -157,8 +157,8 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
 
         best_index = 0
         table: list[dict[str, Any]] = []
-        for index, given in enumerate(forests):
-            model, entry = self._fitted(index, given, X, y, sample_weight, seed)
+        for index, candidate in enumerate(forests):
+            model, entry = self._fit_candidate(index, candidate, X, y, sample_weight, seed)
             table.append(entry)
             if index == 0 or entry[self.objective] < table[best_index][self.objective]:
                 best, best_index = model, index
@@ -167,30 +167,13 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
-    def predict(self, X: ArrayLike, *, output: Output | None = None) -> Any:
-        """Mean of the conditional distribution.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-            The rows to predict.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            An array, or a table of that library.
-
-        Returns
-        -------
-        (n,) float64, or table
-            As `HDIForestRegressor.predict`.
-        """
-        return self._best().predict(X, output=output)
-
     def predict_interval(
         self,
         X: ArrayLike,
         coverage: float | ArrayLike | None = None,
         *,
-        kind: Kind | None = None,
-        output: Output | None = None,
+        kind: AnyKind | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """Calibrated prediction intervals.
 
@@ -202,8 +185,8 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
             By default that of the search.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated"; see `HDIForestRegressor.predict_interval`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            By default what `set_output` of `best_estimator_` says.
+        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
+            See `HDIForestRegressor.predict_interval`.
 
         Returns
         -------
@@ -213,71 +196,23 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If an argument is out of range, or there are too few rows for a coverage.
+            If an argument is out of range, or a coverage was not calibrated.
         """
-        best = self._best()
-        asked = best.calibration_.coverages[0] if coverage is None else coverage
+        if coverage is None:
+            coverage = self.calibration_.coverages[0]
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            return best.predict_interval(X, asked, kind=kind, output=output)
+            return super().predict_interval(X, coverage, kind=kind, output=output)
 
-    def predict_quantiles(
-        self,
-        X: ArrayLike,
-        quantiles: float | ArrayLike,
-        *,
-        interpolation: Interpolation = "inverted_cdf",
-        output: Output | None = None,
-    ) -> Any:
-        """Return quantiles of the conditional distribution, not calibrated.
+    def _query(
+        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
+    ) -> Array:
+        return self._best()._query(X, function, values, hint=hint)
 
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-            The rows to predict.
-        quantiles : float or list of k floats
-            Levels in [0, 1].
-        interpolation : str, default="inverted_cdf"
-            As in `HDIForestRegressor.predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            By default what `set_output` of `best_estimator_` says.
-
-        Returns
-        -------
-        (n,) or (n, k) float64, or table
-            As `HDIForestRegressor.predict_quantiles`.
-        """
-        return self._best().predict_quantiles(
-            X, quantiles, interpolation=interpolation, output=output
-        )
-
-    def predict_cdf(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        inclusive: bool = True,
-        output: Output | None = None,
-    ) -> Any:
-        """P(Y <= y given x) or P(Y < y given x), not calibrated.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or table
-            The rows to predict.
-        y : (n,) or (n, k) array
-            One or several points per row.
-        inclusive : bool, default=True
-            Whether y itself counts.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, optional
-            By default what `set_output` of `best_estimator_` says.
-
-        Returns
-        -------
-        array of the shape of y, float64, or table
-            As `HDIForestRegressor.predict_cdf`.
-        """
-        return self._best().predict_cdf(X, y, inclusive=inclusive, output=output)
+    def _predict_calibrated(
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+    ) -> tuple[Array, Array]:
+        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:
@@ -314,22 +249,22 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
             ExtraTreesRegressor(_N_TREES, bootstrap=True),
         ]
 
-    def _prepared(self, given: Any, seed: int) -> Any:
+    def _prepare(self, candidate: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""
-        forest = clone(given)
+        forest = clone(candidate)
         parts = layers(forest, fitted=False)
         if any(isinstance(part, FrozenEstimator) for part in parts):
             return forest
-        own = parts[-1].get_params(deep=False)
-        ours = {"random_state": seed, "n_jobs": self.n_jobs}
-        missing = [name for name in ours if name in own and own[name] is None]
-        parts[-1].set_params(**{name: ours[name] for name in missing})
+        params = parts[-1].get_params(deep=False)
+        defaults = {"random_state": seed, "n_jobs": self.n_jobs}
+        missing = [name for name in defaults if name in params and params[name] is None]
+        parts[-1].set_params(**{name: defaults[name] for name in missing})
         return forest
 
-    def _fitted(
+    def _fit_candidate(
         self,
         index: int,
-        given: Any,
+        candidate: Any,
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
@@ -337,13 +272,14 @@ class ForestSearchOOB(RegressorMixin, BaseEstimator):
     ) -> tuple[HDIForestRegressor, dict[str, Any]]:
         """Return the calibrated model of a forest, and its entries in `results_`."""
         start = time.perf_counter()
-        forest = self._prepared(given, seed)
-        model = HDIForestRegressor(forest, n_jobs=self.n_jobs).fit(X, y, sample_weight)
+        forest = self._prepare(candidate, seed)
+        model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
+        model.fit(X, y, sample_weight)
         try:
-            model.calibrate(self.coverage, objective=self.objective, random_state=seed)
+            model.calibrate(coverage=self.coverage, objective=self.objective, random_state=seed)
         except ValueError as error:
             raise ValueError(
-                f"forests[{index}], {given!r}, cannot be calibrated on "
+                f"forests[{index}], {candidate!r}, cannot be calibrated on "
                 f"{model.n_training_rows_} sample(s): {error}"
             ) from error
         level = cast("FixedLevel", model.calibration_.levels[0])
@@ -375,8 +311,8 @@ def _check_forests(forests: Any) -> None:
     """Raise ValueError unless it is a list of forests whose trees draw their rows."""
     if not isinstance(forests, Sequence) or len(forests) == 0:
         raise ValueError(f"forests must be a list of one forest or more, got {forests!r}")
-    for index, given in enumerate(forests):
-        forest = layers(given, fitted=False)[-1]
+    for index, candidate in enumerate(forests):
+        forest = layers(candidate, fitted=False)[-1]
         if not isinstance(forest, _FORESTS):
             known = alternatives(kind.__name__ for kind in _FORESTS)
             raise ValueError(f"forests[{index}] must be a {known}, got {forest!r}")

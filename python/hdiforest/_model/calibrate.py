@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -12,24 +13,19 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.predict import USUAL_COVERAGE
+from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, LEVELS, BaseKind, Candidates
+from hdiforest._utils.checks import check_choice, check_flag, check_names
+from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
+from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, LEVELS, BaseKind
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
+from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._result import Calibration, FixedLevel
-from hdiforest.calibration._selection import Objective, narrowest
+from hdiforest.calibration._selection import OBJECTIVES, Objective
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
-
-
-USUAL_LEVEL = 0.9  # of what is predicted
-
-
-MAX_ROWS = 20_000  # whose coverage has a standard error of 0.2 %
-
-
-MAX_JACKKNIFE_ROWS = 1000  # each costs a merge for each row to predict
 
 
 @dataclass(frozen=True)
@@ -38,14 +34,33 @@ class Settings:
 
     coverages: tuple[float, ...]  # ascending
     kinds: Sequence[BaseKind]
-    clip: bool
-    objective: Objective
-    mean: Any
-    max_rows: int
-    random_state: int | None
+    clip: bool = True
+    objective: Objective = "width"
+    mean: Any = None
+    max_rows: int = OutOfBag.max_rows
+    random_state: int | None = 0
 
 
-def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
+def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
+    """Return the kinds of intervals to choose among: for monotonic ones those whose ends are."""
+    return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
+
+
+def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
+    """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
+    if fitted.n_outputs > 1:
+        raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
+    check_names("kinds", settings.kinds, KINDS)
+    check_choice("objective", settings.objective, OBJECTIVES)
+    check_flag("clip", settings.clip)
+    check_mean(settings.mean, fitted.training_rows)
+    if isinstance(method, JackknifePlus) and fitted.weights == "monotonic":
+        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
+    if settings.mean is not None and fitted.weights != "all":
+        raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+
+
+def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
     """Return the forest with intervals selected and widened on its training rows.
 
     Raises
@@ -55,25 +70,25 @@ def calibrated_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: i
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
-    return _calibrated_on(source, fitted, settings)
+    return _calibrate_on(source, fitted, settings)
 
 
-def _calibrated_on(
+def _calibrate_on(
     source: OutOfBagIntervals, fitted: FittedForest, settings: Settings
 ) -> FittedForest:
     """Return the forest with intervals selected and widened on the usable rows of a source."""
-    chosen = _chosen_rows(source.usable, settings.max_rows, settings.random_state)
-    ends = source.intervals(chosen, settings.kinds, LEVELS)
+    rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
+    ends = source.intervals(rows, settings.kinds, LEVELS)
     finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
-    with_ends = chosen[finite]
+    rows = rows[finite]
     calibration = calibrate_oob(
         ends[:, :, finite],
-        source.rows.y[with_ends],
+        source.rows.y[rows],
         source.targets,
         settings.coverages,
         families=source.families,
         kinds=settings.kinds,
-        weights=_weights_of(source.rows, with_ends),
+        weights=_weights_of(source.rows, rows),
         clip=settings.clip,
         objective=settings.objective,
     )
@@ -82,78 +97,31 @@ def _calibrated_on(
     return fitted.uncalibrated(calibration=calibration, centred=centred)
 
 
-def calibrated_by_default(fitted: FittedForest, n_threads: int) -> FittedForest:
-    """Return the forest with `DEFAULT_COVERAGES` calibrated out of bag, as far as possible.
-
-    Coverages for which there are too few rows are left out. A forest of several targets, or with
-    too few trees that leave rows out, or too few rows for `USUAL_LEVEL`, or of targets too large to
-    be averaged, stays as it is.
-    """
-    if fitted.n_outputs > 1:
-        return fitted
-    settings = Settings(DEFAULT_COVERAGES, DEFAULT_KINDS, True, "width", None, MAX_ROWS, 0)
-    try:
-        result = calibrated_if_possible(fitted, settings, n_threads)
-    except ValueError:  # targets too large to be averaged
-        return fitted
-    if not isinstance(result.calibration, Calibration):
-        return fitted
-    result = result.with_finite_coverages()
-    usual = result.calibration is not None and result.calibration.has(USUAL_LEVEL)
-    return result if usual else fitted
-
-
-def further_level(
-    fitted: FittedForest, calibration: Calibration, coverage: float, n_threads: int
-) -> FixedLevel:
-    """Calibrate one more coverage out of bag; nothing is chosen.
-
-    Its base is that of the next higher coverage, or of the highest, and its conformal quantile is
-    no larger: so it fits between the others, whose intervals stay as they are.
-
-    Parameters
-    ----------
-    fitted : FittedForest
-        With its training rows.
-    calibration : Calibration
-        Of `fitted`, out of bag, with raw and centred bases only.
-    coverage : float
-        Above 0 and below 1.
-    n_threads : int
+def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedForest:
+    """Return the forest with those of `DEFAULT_COVERAGES` calibrated that its rows allow.
 
     Raises
     ------
     ValueError
-        If there are too few rows for it.
+        If it has several targets, too few trees that leave rows out, too few rows for the coverage
+        that is usually predicted, or targets too large to be averaged.
     """
-    n_lower = sum(each.coverage < coverage for each in calibration.levels)
-    higher = calibration.levels[n_lower] if n_lower < len(calibration.levels) else None
-    base = (higher or calibration.levels[-1]).base
-    source = OutOfBagIntervals(fitted, n_threads)
-    rows = _chosen_rows(source.usable, calibration.n, 0)
-    ends = source.by_base(rows, [*calibration.bases[:n_lower], base])
-    finite = np.isfinite(ends).all(axis=(1, 2))
-    with_ends = rows[finite]
-    weights = _weights_of(source.rows, with_ends)
-    candidates = Candidates.from_bases(
-        [base], ends[finite, :, -1:], source.rows.y[with_ends], weights
-    )
-    if n_lower > 0:
-        lower = calibration.first(n_lower).intervals(ends[finite, :, :-1])
-        candidates = replace(candidates, inner=lower[..., -1])
-    level = narrowest(candidates, coverage, calibration.postprocess)
-    if not np.isfinite(level.q_hat):
+    settings = Settings(DEFAULT_COVERAGES, default_kinds(fitted))
+    check_calibration(fitted, settings, OutOfBag())
+    with ignore_infinite_intervals():
+        result = calibrate_out_of_bag(fitted, settings, n_threads)
+    n_rows = cast("Calibration", result.calibration).n
+    result = result.with_finite_coverages()
+    if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
         raise ValueError(
-            f"coverage {coverage:g} needs {rows_needed(coverage)} calibration rows, and there are "
-            f"{len(with_ends)}; ask for a lower one, or for kind='hdi', which is not calibrated"
+            f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
+            f"and there are {n_rows}"
         )
-    return level if higher is None else replace(level, q_hat=min(level.q_hat, higher.q_hat))
+    return result
 
 
-def calibrated_if_possible(
-    fitted: FittedForest, settings: Settings, n_threads: int
-) -> FittedForest:
-    """Return the forest as `calibrated_out_of_bag` does, without its errors and warnings.
+def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
+    """Return the forest as `calibrate_out_of_bag` does, without its errors and warnings.
 
     Without a calibration if too few trees leave rows out.
 
@@ -167,12 +135,19 @@ def calibrated_if_possible(
         if settings.mean is not None:
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
+    with ignore_infinite_intervals():
+        return _calibrate_on(source, fitted, settings)
+
+
+@contextmanager
+def ignore_infinite_intervals() -> Iterator[None]:
+    """Ignore the warning that rows are too few for a coverage."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "intervals of coverage .* are infinite")
-        return _calibrated_on(source, fitted, settings)
+        yield
 
 
-def calibrated_by_split(
+def calibrate_by_split(
     fitted: FittedForest,
     settings: Settings,
     X: NDArray[Any],
@@ -189,9 +164,9 @@ def calibrated_by_split(
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
-    fitted = calibrated_if_possible(fitted, settings, n_threads)
-    chosen = cast("Calibration | None", fitted.calibration)
-    bases = [FIXED_RAW] * len(settings.coverages) if chosen is None else chosen.bases
+    fitted = calibrate_if_possible(fitted, settings, n_threads)
+    selection = cast("Calibration | None", fitted.calibration)
+    bases = [FIXED_RAW] * len(settings.coverages) if selection is None else selection.bases
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -208,7 +183,7 @@ def calibrated_by_split(
     return replace(fitted, calibration=calibration)
 
 
-def calibrated_by_jackknife(
+def calibrate_by_jackknife(
     fitted: FittedForest, settings: Settings, n_threads: int
 ) -> FittedForest:
     """Return the forest with the scores of some training rows, each by trees that did not draw it.
@@ -224,26 +199,21 @@ def calibrated_by_jackknife(
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
     a row has no part in the forest that is used for it.
     """
-    forest = fitted.scorer.forest
     source = OutOfBagIntervals(fitted, n_threads)
-    rows = source.rows
     _require_out_of_bag("jackknife+", source)
-    n = min(settings.max_rows, MAX_JACKKNIFE_ROWS)
-    chosen = _chosen_rows(source.usable, n, settings.random_state)
-    jackknife = Jackknife(
-        rows.index(forest, source.leaves, "inbag", n_threads=n_threads),
-        np.asarray(cast("NDArray[Any]", source.counts)[chosen] > 0),
-    )
-    ends = jackknife.own_intervals(source.leaves[chosen], n_threads)
+    training, counts = source.rows, cast("NDArray[Any]", source.counts)
+    rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
+    index = training.index(fitted.scorer.forest, source.leaves, "inbag", n_threads=n_threads)
+    jackknife = Jackknife(index, np.asarray(counts[rows] > 0))
+    ends = jackknife.own_intervals(source.leaves[rows], n_threads)
+    weights = _weights_of(training, rows)
     calibration = calibrate_cross(
         list(np.repeat(ends[:, np.newaxis, :, np.newaxis], len(settings.coverages), axis=3)),
-        list(rows.y[chosen, np.newaxis]),
+        list(training.y[rows, np.newaxis]),
         settings.coverages,
-        PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip),
+        PostProcess.from_targets(training.y[training.has_weight], clip=settings.clip),
         method="jackknife+",
-        weights=None
-        if rows.sample_weight is None
-        else list(rows.sample_weight[chosen, np.newaxis]),
+        weights=None if weights is None else list(weights[:, np.newaxis]),
     )
     return fitted.uncalibrated(calibration=calibration, jackknife=jackknife)
 
@@ -256,11 +226,11 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
         )
 
 
-def _weights_of(rows: TrainingRows, chosen: NDArray[np.intp]) -> NDArray[np.float64] | None:
-    return None if rows.sample_weight is None else rows.sample_weight[chosen]
+def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    return None if training.sample_weight is None else training.sample_weight[rows]
 
 
-def _chosen_rows(
+def _draw_rows(
     usable: NDArray[np.intp], max_rows: int, random_state: int | None
 ) -> NDArray[np.intp]:
     if len(usable) <= max_rows:

@@ -17,7 +17,7 @@ from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.typing import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW, Base
-from hdiforest.calibration._result import Calibration, CrossCalibration, FixedLevel
+from hdiforest.calibration._result import Calibration, CrossCalibration
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 
@@ -84,8 +84,6 @@ class FittedForest:
     check_file: Callable[[], None] | None = field(default=None, repr=False)
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
-    # Filled by `HDIForestRegressor.predict_interval`: coverages beyond those of the calibration.
-    further_levels: dict[float, FixedLevel] = field(default_factory=dict, init=False, repr=False)
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hdiforest._estimators.base import query_quantiles
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
@@ -40,8 +42,8 @@ class _View(RegressorMixin, BaseEstimator):
         found: NDArray[np.float64]
         with hints_of(self.hints):
             if self.end == "median":
-                hint = {"hint": True} if isinstance(self.model, HDIForestRegressor) else {}
-                found = self.model._query(X, "quantiles", 0.5, "inverted_cdf", **hint)
+                median = partial(query_quantiles, quantiles=0.5, interpolation="inverted_cdf")
+                found = self.model.query(X, median, hint=True)
                 return found
             found = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
         return found[:, 0 if self.end == "lower" else 1]

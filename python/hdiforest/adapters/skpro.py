@@ -41,11 +41,12 @@ class HDIForestProba(_BaseProbaRegressor):
         A forest that `HDIForestRegressor` takes, fitted with its default ``weights="all"``, or an
         `HDIForestRegressor`. It is cloned, so that `fit` fits it again, unless it is a
         ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then `fit` must get the
-        rows of its own fit. None means ``HDIForestRegressor()``, whose intervals are calibrated.
+        rows of its own fit. None means ``HDIForestRegressor()``.
     calibrate : float or list of float, default=None
-        Coverages that `fit` then calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
-        that intervals cover the share of new targets that they name; None means not to. The forest
-        must draw rows (``bootstrap=True``), and have one target.
+        Coverages that `fit` calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
+        that intervals cover the share of new targets that they name. The forest must then draw rows
+        (``bootstrap=True``), and have one target. None leaves it to the parameter `calibration` of
+        `HDIForestRegressor`, which by default calibrates its usual coverages where it can.
 
     Attributes
     ----------
@@ -101,10 +102,12 @@ class HDIForestProba(_BaseProbaRegressor):
 
     def _unfitted(self) -> HDIForestRegressor:
         """Return the model to fit."""
+        model: HDIForestRegressor
         if isinstance(self.estimator, HDIForestRegressor):
-            model: HDIForestRegressor = clone(self.estimator)
-            return model.set_output("numpy")
-        return HDIForestRegressor(self.estimator)
+            model = clone(self.estimator)
+        else:
+            model = HDIForestRegressor(self.estimator)
+        return model if self.calibrate is None else model.set_params(calibration=False)
 
     def _rows(self, X: Any) -> Any:
         """Return rows as the forest takes them: one that was fitted on arrays takes no names."""
@@ -118,7 +121,7 @@ class HDIForestProba(_BaseProbaRegressor):
         self.model_, self._targets = self._unfitted(), targets
         self.model_.fit(self._rows(X), targets[:, 0] if targets.shape[1] == 1 else targets)
         if self.calibrate is not None:
-            self.model_.calibrate(self.calibrate)
+            self.model_.calibrate(coverage=self.calibrate)
         return self
 
     def _predict(self, X: Any) -> Any:

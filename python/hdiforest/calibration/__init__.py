@@ -1,6 +1,7 @@
 """Calibration: what makes prediction intervals cover as much as is asked of them."""
 
 from hdiforest.calibration._bases import Base
+from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._result import (
     Calibration,
     CrossCalibration,
@@ -9,4 +10,15 @@ from hdiforest.calibration._result import (
     Level,
 )
 
-__all__ = ["Base", "Calibration", "CrossCalibration", "CrossCheck", "FixedLevel", "Level"]
+__all__ = [
+    "Base",
+    "CVPlus",
+    "Calibration",
+    "CrossCalibration",
+    "CrossCheck",
+    "FixedLevel",
+    "JackknifePlus",
+    "Level",
+    "OutOfBag",
+    "Split",
+]

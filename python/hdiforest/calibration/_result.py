@@ -17,7 +17,7 @@ from hdiforest._utils.checks import check_choice, one_share, shares, significant
 from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._postprocess import PostProcess, nested
-from hdiforest.calibration._quantiles import kth_shifted, rank, weight_needed
+from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
 
 METHODS = ("oob", "split")
 CROSS_METHODS = ("cv+", "jackknife+")
@@ -142,8 +142,19 @@ class CalibrationResult(ABC):
         for position, known in enumerate(self.coverages):
             if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
-        listed = ", ".join(f"{known:g}" for known in self.coverages)
-        raise ValueError(f"coverage must be one that was calibrated: {listed}; got {coverage:g}")
+        if 0 < coverage < 1 and self.n < (needed := rows_needed(coverage)):
+            raise ValueError(
+                f"coverage {coverage:g} needs {needed} calibration rows, and there are {self.n}; "
+                "ask for a lower one, or for kind='hdi', which is not calibrated"
+            )
+        listed, wanted = (
+            ", ".join(f"{level:g}" for level in sorted(levels))
+            for levels in (self.coverages, (*self.coverages, coverage))
+        )
+        raise ValueError(
+            f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
+            f"calibrate(coverage=[{wanted}]), or use kind='hdi', which is not calibrated"
+        )
 
     def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
         """Return the positions of a coverage, (), or of k of them, (k,).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -218,19 +219,18 @@ def out_of_bag_of(
     """
     model = model_in(estimator, "oob_interval")
     position = checked_output(model, output)
-    fitted = model._require_fitted()
     levels = np.atleast_1d(shares("coverage", coverages, one=True))
-    found = model._oob_mean_and_intervals(levels, fitted.usual_kind if kind is None else kind)
-    y = fitted.require_training_rows().y
-    if found.ndim > 2:
-        found = found[:, position]
+    ends = model.oob_interval(levels, kind=kind)
+    with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag prediction", UserWarning)
+        mean = model.oob_prediction()
+    y = model.fitted_forest().require_training_rows().y
     if y.ndim > 1:
-        y = y[:, position]
-    rows = np.flatnonzero(~np.isnan(found).any(axis=1))
+        ends, mean, y = ends[:, position], mean[:, position], y[:, position]
+    rows = np.flatnonzero(~(np.isnan(ends).any(axis=(1, 2)) | np.isnan(mean)))
     if len(rows) == 0:
         raise ValueError("no training row has an interval out of bag; use more trees")
-    ends = found[rows, 1:].reshape(len(rows), -1, 2).transpose(0, 2, 1)
-    return OutOfBag(rows, y[rows], found[rows, 0], ends, len(y))
+    return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
 
 
 def predictions_of(estimator: Any, X: Any, output: int | None) -> Array:

@@ -189,7 +189,7 @@ def make_crps_scorer() -> _Scorer:
     >>> make_crps_scorer()
     make_crps_scorer()
     """
-    return _Scorer("make_crps_scorer", "_query", _crps)
+    return _Scorer("make_crps_scorer", "query", _crps)
 
 
 def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
@@ -270,18 +270,13 @@ def _pinball(
 
 
 def _crps(model: Any, rows: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-    return -float(weighted_mean(model._query(rows, _crps_by_leaf, per_row=y), sample_weight))
+    return -float(weighted_mean(model.query(rows, _crps_by_leaf, y), sample_weight))
 
 
-def _crps_by_leaf(
-    source: Any, rows: Any, y: Array, *, n_threads: int, out: Array | None = None
-) -> Array:
+def _crps_by_leaf(source: Any, rows: Any, y: Array, *, n_threads: int) -> Array:
     """Return the CRPS of rows by a `Scorer`, or of leaves by a `LeafIndex`."""
     from scipy.sparse import csr_array
 
     values = getattr(source, "index", source).atoms()
     indptr, indices, data = source.weights(rows, n_threads=n_threads)
-    scores = crps_of_rows(y, values, csr_array((data, indices, indptr), (len(y), len(values))))
-    if out is not None:
-        out[:] = scores
-    return scores
+    return crps_of_rows(y, values, csr_array((data, indices, indptr), (len(y), len(values))))

@@ -172,7 +172,7 @@ class BatchScorer:
         self.n_jobs, self.mapped = n_jobs, mapped
         model = _open(self.path, mapped)
         try:
-            self.kind, self.coverage = model.kind_and_levels(kind, coverage, self._n_threads)
+            self.kind, self.coverage = model.kind_and_levels(kind, coverage)
         except ValueError as error:
             raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, Rows, chosen_kind_and_levels, mean_and_intervals
+from hdiforest._model.predict import (
+    AnyKind,
+    Rows,
+    predict_mean_and_intervals,
+    resolve_kind_and_levels,
+)
 from hdiforest._utils.checks import shares
 from hdiforest._utils.typing import Array
 from hdiforest.serving import _model_file as model_file
@@ -38,7 +43,6 @@ class OpenModel:
         self,
         kind: AnyKind | None,
         coverage: float | Sequence[float] | None,
-        n_threads: Callable[[], int],
     ) -> tuple[AnyKind, list[float]]:
         """Return the kind of intervals and their levels, by default those that the model has.
 
@@ -58,7 +62,7 @@ class OpenModel:
                 raise ValueError(
                     f"coverage must be one or more numbers in (0, 1], got {coverage!r}"
                 )
-        return chosen_kind_and_levels(self.fitted, kind, levels, n_threads)
+        return resolve_kind_and_levels(self.fitted, kind, levels)
 
     def mean_and_intervals(
         self,
@@ -69,7 +73,7 @@ class OpenModel:
         of_folds: Sequence[Rows] = (),
     ) -> tuple[Array, Array]:
         """Return means (n,) and intervals (n, 2, k) of rows that were checked."""
-        return mean_and_intervals(self.fitted, X, levels, kind, n_threads, of_folds)
+        return predict_mean_and_intervals(self.fitted, X, levels, kind, n_threads, of_folds)
 
 
 # By absolute path. A copy is freed with the last scorer that holds it.

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdicore import LeafIndex
-from hdiforest import HDIForestRegressor, LeafModel, fit_table
+from hdiforest import HDIForestRegressor, fit_table, from_index
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import Base, Calibration, FixedLevel
 from hdiforest.calibration._postprocess import PostProcess
@@ -53,17 +53,21 @@ def save_all(folder: Path) -> None:
     missing[3, 0] = np.nan
     extra = ExtraTreesRegressor(2, max_depth=1, random_state=0, bootstrap=True)
     models = {
-        "all": HDIForestRegressor(small()).fit(X, y),
-        "inbag": HDIForestRegressor(small(), weights="inbag").fit(X, y),
-        "oob": HDIForestRegressor(small(), weights="oob").fit(X, y),
-        "weighted": HDIForestRegressor(small()).fit(X, y, weights),
-        "inbag_weighted": HDIForestRegressor(small(), weights="inbag").fit(X, y, weights),
-        "two_outputs": HDIForestRegressor(small()).fit(X, np.column_stack([y, -y])),
-        "extra_trees": HDIForestRegressor(extra).fit(X, y),
-        "no_bootstrap": HDIForestRegressor(small(bootstrap=False)).fit(X, y),
-        "missing": HDIForestRegressor(small()).fit(missing, y),
+        "all": HDIForestRegressor(small(), calibration=False).fit(X, y),
+        "inbag": HDIForestRegressor(small(), weights="inbag", calibration=False).fit(X, y),
+        "oob": HDIForestRegressor(small(), weights="oob", calibration=False).fit(X, y),
+        "weighted": HDIForestRegressor(small(), calibration=False).fit(X, y, weights),
+        "inbag_weighted": HDIForestRegressor(small(), weights="inbag", calibration=False).fit(
+            X, y, weights
+        ),
+        "two_outputs": HDIForestRegressor(small(), calibration=False).fit(
+            X, np.column_stack([y, -y])
+        ),
+        "extra_trees": HDIForestRegressor(extra, calibration=False).fit(X, y),
+        "no_bootstrap": HDIForestRegressor(small(bootstrap=False), calibration=False).fit(X, y),
+        "missing": HDIForestRegressor(small(), calibration=False).fit(missing, y),
     }
-    named = HDIForestRegressor(small()).fit(X, y)
+    named = HDIForestRegressor(small(), calibration=False).fit(X, y)
     named.feature_names_in_ = np.array(["a", "b"], dtype=object)
     for name, model in (models | {"named": named}).items():
         model.save(folder / name)
@@ -81,9 +85,9 @@ def save_all(folder: Path) -> None:
     options = {"categorical": ["code"], "id": ["key"]}
     fit_table(table, "y", estimator=small(), **options).save(folder / "coded")
     new = rng.normal(size=(N, 2)).round(1).astype(np.float32)
-    split = HDIForestRegressor(small()).fit(X, y)
-    split.calibrate([0.5, 0.8], method="split", X=new, y=new[:, 0]).save(folder / "calibrated")
-    centred(HDIForestRegressor(small()).fit(X, y), y).save(folder / "centred")
+    split = HDIForestRegressor(small(), calibration=False).fit(X, y)
+    split.calibrate(new, new[:, 0], coverage=[0.5, 0.8]).save(folder / "calibrated")
+    centred(HDIForestRegressor(small(), calibration=False).fit(X, y), y).save(folder / "centred")
 
     leaves = rng.integers(0, 3, (N, 2)).astype(np.int32)
     indices = {
@@ -92,7 +96,7 @@ def save_all(folder: Path) -> None:
         "leaves_pooled": LeafIndex(leaves, y, n_leaves=[4, 5], pooled=True),
     }
     for name, index in indices.items():
-        LeafModel.from_index(np.asarray, index).save(folder / name)
+        from_index(np.asarray, index).save(folder / name)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ def fitted(rng: np.random.Generator) -> tuple[HDIForestRegressor, np.ndarray]:
         random_state=int(rng.integers(2**31)),
     )
     weights = str(rng.choice(["all", "inbag", "oob"]))
-    model = HDIForestRegressor(forest, weights=weights, n_jobs=int(rng.integers(1, 4)))
+    model = HDIForestRegressor(
+        forest, weights=weights, n_jobs=int(rng.integers(1, 4)), calibration=False
+    )
     given = rng.random(n) + 0.1 if rng.random() < 0.5 else None
     model.fit(X, y[:, 0] if n_outputs == 1 else y, sample_weight=given)
     return model, rng.random((int(rng.integers(1, 1500)), N_FEATURES))
@@ -107,7 +109,7 @@ def bad_input(rng: np.random.Generator, folder: Path) -> None:
         lambda: LeafIndex.from_arrays(arrays, True),
         lambda: hdicore.weighted_hdi(["a"]),
         lambda: HDIForestRegressor.load(junk),
-        lambda: HDIForestRegressor(RandomForestRegressor(3)).fit(X, X[:5, 0]),
+        lambda: HDIForestRegressor(RandomForestRegressor(3), calibration=False).fit(X, X[:5, 0]),
         lambda: HDIForestRegressor().predict(X),
     ]
     for k, call in enumerate(calls):
