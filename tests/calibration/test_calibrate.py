@@ -187,3 +187,8 @@ def test_refused_arguments_of_split(changed, message):
     given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": [FIXED]} | changed
     with pytest.raises(ValueError, match=message):
         calibrate_split(**given)
+
+
+def test_a_coverage_in_the_place_of_rows_is_told():
+    with pytest.raises(ValueError, match=r"X must be rows .* got 0.9; coverages are given by name"):
+        resolve_method(None, 0.9, None)

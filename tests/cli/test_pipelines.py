@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from hdiforest import HDIForestRegressor
+from hdiforest.calibration import CVPlus
 
 from .calls import failure, read, run
 
@@ -98,8 +99,9 @@ def test_stored_pipelines_are_imported(fitted, files, ending):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_folds_with_steps_of_their_own_score_tables(fitted, files, ending):
-    model = HDIForestRegressor(clone(fitted.estimator_)).fit(FRAME, TARGET)
-    model.calibrate([0.8, 0.9], method="cv+", cv=3, random_state=0).save(files / "folds.hdi")
+    model = HDIForestRegressor(clone(fitted.estimator_), calibration=False).fit(FRAME, TARGET)
+    model.calibrate(coverage=[0.8, 0.9], method=CVPlus(3), random_state=0)
+    model.save(files / "folds.hdi")
     rows = files / f"rows.{ending}"
     assert run(["score", files / "folds.hdi", rows, "-o", files / "out.parquet"]) == 0
     found = read(files / "out.parquet")[["lower_0.9", "upper_0.9"]]

@@ -59,7 +59,7 @@ def test_a_calibration_can_choose_them_and_is_kept(tmp_path, family, options, me
 
 def test_they_compete_with_the_other_kinds():
     model = imported().calibrate(coverage=0.9)
-    without = model.calibration_.levels[0].choice
+    without = model.calibration_.levels[0]
     model.calibrate(coverage=0.9, kinds=("hdi", "equal_tailed", "smoothed_hdi"))
     assert model.calibration_.levels[0].mean_width <= without.mean_width
 

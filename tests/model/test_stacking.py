@@ -18,6 +18,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import BoostedMean
 from hdiforest._model.stacking import RegressorMean, boosted_mean, is_plain_boosting
+from hdiforest.calibration import CVPlus, OutOfBag
 
 from ..oracle import restored
 
@@ -143,11 +144,10 @@ def test_a_boosted_mean_goes_into_the_model_file(tmp_path):
     assert loaded.calibration_ == model.calibration_
 
 
-@pytest.mark.parametrize("method", ["oob", "cv+"])
+@pytest.mark.parametrize("method", [OutOfBag(), CVPlus(2)], ids=lambda each: each.name)
 def test_so_does_another_regressor(tmp_path, method):
     pytest.importorskip("skops")
-    options = {"method": method, "cv": 2} if method == "cv+" else {}
-    model = fitted().calibrate(0.8, mean=LinearRegression(), random_state=0, **options)
+    model = fitted().calibrate(coverage=0.8, method=method, mean=LinearRegression(), random_state=0)
     model.save(tmp_path / "m.hdi")
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     assert_array_equal(loaded.predict_interval(X_NEW, 0.8), model.predict_interval(X_NEW, 0.8))

@@ -110,6 +110,10 @@ def resolve_method(method: Method | str | None, X: Any, y: Any) -> Method:
         If there is no such method, or it needs rows X, y and there are none, or the reverse.
     """
     has_rows = X is not None or y is not None
+    if isinstance(X, float | list | tuple) and y is None:
+        raise ValueError(
+            f"X must be rows to calibrate on, got {X!r}; coverages are given by name, as coverage="
+        )
     if method is None:
         method = Split() if has_rows else OutOfBag()
     elif isinstance(method, str) and method in _METHODS:

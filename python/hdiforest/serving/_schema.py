@@ -249,7 +249,10 @@ LEAF_FACTS = {
 }
 
 
-LEAF_ARRAYS = _in_group("index", _INDEX, required=True) | _CALIBRATION
+_POOLED = Array(("uint8",), (0,), required=False)  # there if the leaves of a row are pooled
+
+
+LEAF_ARRAYS = _in_group("index", _INDEX | {"pooled": _POOLED}, required=True) | _CALIBRATION
 
 
 def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:
