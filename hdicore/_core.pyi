@@ -334,7 +334,7 @@ class Scorer:
 
 def available_threads() -> int: ...
 def instructions() -> _Instructions: ...
-def centred_oob_intervals(
+def _centred_oob_intervals(
     index: LeafIndex,
     leaves: ArrayLike,  # (n, n_trees)
     counts: ArrayLike,  # (n, n_trees)

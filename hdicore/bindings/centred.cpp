@@ -1,4 +1,4 @@
-// centred.cpp: the Python function centred_oob_intervals
+// centred.cpp: the Python function _centred_oob_intervals
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scoring/centred.hpp"
 
@@ -186,7 +186,7 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
 }  // namespace
 
 void register_centred(py::module_& module) {
-    module.def("centred_oob_intervals", &centred, py::arg("index"), py::arg("leaves"),
+    module.def("_centred_oob_intervals", &centred, py::arg("index"), py::arg("leaves"),
                py::arg("counts"), py::arg("y"), py::arg("centres"), py::arg("leaf_weight"),
                py::arg("rows"), py::arg("coverage"), py::arg("kinds"), py::kw_only(),
                py::arg("draw_weight") = py::none(), py::arg("scale") = 1.0,
