@@ -287,36 +287,6 @@ py::array_t<T> view_of(const Array<T>& array, const py::handle& owner) {
     return view_of(array.data(), {static_cast<py::ssize_t>(array.size())}, owner);
 }
 
-// Docstring of `from_arrays`; `argument` is the entry of its second parameter.
-inline std::string from_arrays_doc(const std::string& argument, const std::string& type) {
-    return R"(The inverse of `arrays()`. Everything is checked.
-
-Parameters
-----------
-arrays : dict of arrays
-    What `arrays()` returned.
-)" + argument +
-           R"(copy : bool, default=True
-    Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
-    used as they are, such as those of a file mapped for reading: nobody, no other process
-    either, may then write to their memory while the object lives, as what was checked is
-    not checked again.
-source : str, optional
-    The name of the file they come from. Only their sizes, offsets and atoms are then
-    checked at once, and the rest when it is used: what a query of few rows reads, and all
-    of it, once, when many rows were scored. An error then begins with `source`.
-
-Returns
--------
-)" + type + R"(
-    Equal to the one that the arrays are of.
-
-Raises
-------
-ValueError
-    If an array is missing, not known, of another type or shape, or out of range.)";
-}
-
 // A text, or nothing.
 inline std::optional<std::string> optional_text(const py::object& object, const char* name) {
     if (object.is_none()) return std::nullopt;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "bound.hpp"
+#include "bound_classes.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 

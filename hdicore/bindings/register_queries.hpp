@@ -1,4 +1,4 @@
-// queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in common
+// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in common
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "query.hpp"
-#include "query_docs.hpp"
 
 namespace hdicore::bindings {
 
@@ -175,32 +174,16 @@ py::object n_samples(const Self& self, const py::object& rows, const py::object&
     return Query(self, rows, py::none(), n_threads).count_samples();
 }
 
-// Defines the methods; `rows` names their first argument.
-template <class Self, class... Options>
-void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
-    const py::arg_v leave_out = py::arg("leave_out") = py::none();
-    const py::arg_v n_threads = py::arg("n_threads") = 0;
-    const py::arg_v out = py::arg("out") = py::none();
-    const py::kw_only named;
-    const QueryDocs docs(rows);
-    cls.def("mean", &mean<Self>, py::arg(rows), named, leave_out, n_threads, out,
-            docs.mean().c_str());
-    cls.def("intervals", &intervals<Self>, py::arg(rows), py::arg("coverage") = 0.9,
-            py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads, out,
-            py::arg("centres") = py::none(), docs.intervals().c_str());
-    cls.def("quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
-            py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,
-            docs.quantiles().c_str());
-    cls.def("cdf", &cdf<Self>, py::arg(rows), py::arg("y"), named, py::arg("inclusive") = true,
-            leave_out, n_threads, out, docs.cdf().c_str());
-    cls.def("draws", &draws<Self>, py::arg(rows), py::arg("uniforms"), named, leave_out, n_threads,
-            out, docs.draws().c_str());
-    cls.def("weights", &weights<Self>, py::arg(rows), named, leave_out, n_threads,
-            docs.weights().c_str());
-    cls.def("proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads,
-            docs.proximities().c_str());
-    cls.def("n_samples", &n_samples<Self>, py::arg(rows), named, n_threads,
-            docs.n_samples().c_str());
+template <class Stub, class Self>
+void register_queries(py::class_<Self>& cls) {
+    Stub::mean(cls, &mean<Self>);
+    Stub::intervals(cls, &intervals<Self>);
+    Stub::quantiles(cls, &quantiles<Self>);
+    Stub::cdf(cls, &cdf<Self>);
+    Stub::draws(cls, &draws<Self>);
+    Stub::weights(cls, &weights<Self>);
+    Stub::proximities(cls, &proximities<Self>);
+    Stub::n_samples(cls, &n_samples<Self>);
 }
 
 }  // namespace hdicore::bindings

@@ -1,6 +1,6 @@
-// leaf_index_build.cpp: builds an index from whole arrays of leaves, or by blocks of trees
+// build_leaf_index.cpp: builds an index from whole arrays of leaves, or by blocks of trees
 // SPDX-License-Identifier: BSD-3-Clause
-#include "leaf_index_build.hpp"
+#include "build_leaf_index.hpp"
 
 #include "arrays.hpp"
 #include "index/leaf_index_builder.hpp"

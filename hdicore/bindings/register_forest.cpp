@@ -1,12 +1,12 @@
-// forest.cpp: the Python class Forest
+// register_forest.cpp: the Python class Forest
 // SPDX-License-Identifier: BSD-3-Clause
 #include "forest/forest.hpp"
 
 #include "arrays.hpp"
-#include "bound.hpp"
-#include "forest_docs.hpp"
+#include "bound_classes.hpp"
 #include "query.hpp"
 #include "scoring/route.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -223,54 +223,29 @@ py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
 }  // namespace
 
 void register_forest(py::module_& module) {
-    py::class_<BoundForest>(module, "Forest", forest_doc)
-        .def("__init__", constructor(&make_forest), py::detail::is_new_style_constructor(),
-             py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
-             py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
-             py::arg("n_features"), py::kw_only(), py::arg("n_threads") = 0)
-        .def_static("from_trees", &from_trees, py::arg("trees"), py::arg("n_features"),
-                    py::kw_only(), py::arg("n_threads") = 0, from_trees_doc)
-        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-                    py::kw_only(), py::arg("copy") = true, py::arg("source") = py::none(),
-                    from_arrays_doc("n_features : int\n    Columns of a row.\n", "Forest").c_str())
-        .def("arrays", &to_arrays, forest_arrays_doc)
-        .def(
-            "apply",
-            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
-               const py::object& out) { return route(self, X, true, n_threads, out); },
-            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            apply_doc)
-        .def(
-            "leaves",
-            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
-               const py::object& out) { return route(self, X, false, n_threads, out); },
-            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            leaves_doc)
-        .def("leaves_of_trees", &leaves_of_trees, py::arg("X"), py::arg("first"), py::arg("last"),
-             py::kw_only(), py::arg("order") = py::none(), py::arg("n_threads") = 0,
-             leaves_of_trees_doc)
-        .def("sums_below_parents", &sums_below_parents, py::arg("tree"), py::arg("values"),
-             sums_below_parents_doc)
-        .def_property_readonly(
-            "n_trees", [](const BoundForest& f) { return f.current().n_trees(); },
-            "Number of trees.")
-        .def_property_readonly(
-            "n_features", [](const BoundForest& f) { return f.current().n_features(); },
-            "Columns of a row.")
-        .def_property_readonly("n_leaves", &leaves_per_tree, "Leaves of each tree, (n_trees,).")
-        .def_property_readonly(
-            "leaf_nodes",
+    using Stub = stub::Forest;
+    py::class_<BoundForest> cls(module, Stub::name, Stub::doc);
+    Stub::init(cls, constructor(&make_forest));
+    Stub::from_trees(cls, &from_trees);
+    Stub::from_arrays(cls, &from_arrays);
+    Stub::arrays(cls, &to_arrays);
+    Stub::apply(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
+                        const py::object& out) { return route(self, X, true, n_threads, out); });
+    Stub::leaves(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
+                         const py::object& out) { return route(self, X, false, n_threads, out); });
+    Stub::leaves_of_trees(cls, &leaves_of_trees);
+    Stub::sums_below_parents(cls, &sums_below_parents);
+    Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });
+    Stub::n_features(cls, [](const BoundForest& f) { return f.current().n_features(); });
+    Stub::n_leaves(cls, &leaves_per_tree);
+    Stub::leaf_nodes(cls, [](const py::object& self) {
+        return view_of(whole(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
+    });
+    Stub::nbytes(cls, [](const BoundForest& f) { return f.current().nbytes(); });
+    cls.def("__getstate__",
             [](const py::object& self) {
-                return view_of(whole(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
-            },
-            "Node id of each leaf, tree after tree, (n_leaves.sum(),).")
-        .def_property_readonly(
-            "nbytes", [](const BoundForest& f) { return f.current().nbytes(); },
-            "Memory of all arrays, in bytes.")
-        .def("__getstate__",
-             [](const py::object& self) {
-                 return py::make_tuple(to_arrays(self), self.attr("n_features"));
-             })
+                return py::make_tuple(to_arrays(self), self.attr("n_features"));
+            })
         .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
 }

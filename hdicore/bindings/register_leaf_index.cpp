@@ -1,14 +1,14 @@
-// leaf_index.cpp: the Python class LeafIndex
+// register_leaf_index.cpp: the Python class LeafIndex
 // SPDX-License-Identifier: BSD-3-Clause
 #include "index/leaf_index.hpp"
 
 #include "arrays.hpp"
-#include "bound.hpp"
+#include "bound_classes.hpp"
+#include "build_leaf_index.hpp"
 #include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
-#include "leaf_index_build.hpp"
-#include "leaf_index_docs.hpp"
-#include "queries.hpp"
+#include "register_queries.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -115,57 +115,30 @@ py::capsule c_index(const BoundIndex& index) {
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
-    py::class_<BoundIndex> cls(module, "LeafIndex", leaf_index_doc);
-    cls.def("__init__", constructor(&from_numbers), py::detail::is_new_style_constructor(),
-            py::arg("leaves"), py::arg("y"), py::kw_only(), py::arg("counts") = py::none(),
-            py::arg("sample_weight") = py::none(), py::arg("n_leaves") = py::none(),
-            py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-            py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0, py::arg("n_threads") = 0)
-        .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
-                    py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
-                    py::arg("n_threads") = 0, from_leaves_doc)
-        .def_static("from_blocks", &from_blocks, py::arg("blocks"), py::arg("y"),
-                    py::arg("n_leaves"), py::kw_only(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
-                    py::arg("n_threads") = 0, from_blocks_doc)
-        .def_static(
-            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"), py::kw_only(),
-            py::arg("copy") = true, py::arg("source") = py::none(),
-            from_arrays_doc("scalar_output : bool\n    Whether y had one dimension.\n", "LeafIndex")
-                .c_str())
-        .def("arrays", &to_arrays, index_arrays_doc)
-        .def("atoms", &atoms, py::arg("output") = 0, atoms_doc)
-        .def_property_readonly(
-            "n_trees", [](const BoundIndex& i) { return i.current().n_trees(); },
-            "Number of trees.")
-        .def_property_readonly(
-            "n_outputs", [](const BoundIndex& i) { return i.current().n_outputs(); },
-            "Number of targets of a row.")
-        .def_property_readonly("n_leaves", &leaves_per_tree, "Leaves of each tree, (n_trees,).")
-        .def_property_readonly(
-            "n_entries", [](const BoundIndex& i) { return i.current().n_entries(); },
-            "Pairs of a leaf and a target in it, over all outputs.")
-        .def_property_readonly(
-            "shift", [](const BoundIndex& i) { return i.current().shift(); },
-            "A tree that contributes to a row has 2**shift units.")
-        .def_property_readonly(
-            "nbytes", [](const BoundIndex& i) { return i.current().nbytes(); },
-            "Memory of all arrays, in bytes.")
-        .def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
-        .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
-        .def_property_readonly(
-            "pooled", [](const BoundIndex& i) { return i.current().arrays().pooled; },
-            "Whether leaves count by their size.")
+    using Stub = stub::LeafIndex;
+    py::class_<BoundIndex> cls(module, Stub::name, Stub::doc);
+    Stub::init(cls, constructor(&from_numbers));
+    Stub::from_leaves(cls, &from_leaves);
+    Stub::from_blocks(cls, &from_blocks);
+    Stub::from_arrays(cls, &from_arrays);
+    Stub::arrays(cls, &to_arrays);
+    Stub::atoms(cls, &atoms);
+    Stub::n_trees(cls, [](const BoundIndex& i) { return i.current().n_trees(); });
+    Stub::n_outputs(cls, [](const BoundIndex& i) { return i.current().n_outputs(); });
+    Stub::n_leaves(cls, &leaves_per_tree);
+    Stub::n_entries(cls, [](const BoundIndex& i) { return i.current().n_entries(); });
+    Stub::shift(cls, [](const BoundIndex& i) { return i.current().shift(); });
+    Stub::nbytes(cls, [](const BoundIndex& i) { return i.current().nbytes(); });
+    Stub::scalar_output(cls, [](const BoundIndex& i) { return i.scalar_output; });
+    Stub::pooled(cls, [](const BoundIndex& i) { return i.current().arrays().pooled; });
+    register_queries<Stub>(cls);
+    cls.def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def("__getstate__",
              [](const py::object& self) {
                  return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
              })
         .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
-    register_queries(cls, "leaves");
 }
 
 }  // namespace hdicore::bindings

@@ -1,4 +1,4 @@
-// bound.hpp: what the engine's classes need beside them to be Python's, and who registers them
+// bound_classes.hpp: what objects of Python's classes hold, and who registers these
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -83,8 +83,8 @@ inline pybind11::tuple reduced(const pybind11::object& self) {
 void register_forest(pybind11::module_& module);
 void register_leaf_index(pybind11::module_& module);
 void register_scorer(pybind11::module_& module);
-void register_hdi(pybind11::module_& module);
-void register_centred(pybind11::module_& module);
+void register_weighted_hdi(pybind11::module_& module);
+void register_centred_oob_intervals(pybind11::module_& module);
 
 }  // namespace hdicore::bindings
 
