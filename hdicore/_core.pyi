@@ -31,6 +31,13 @@ _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
 _Blocks = Iterable[tuple[ArrayLike, ArrayLike | None]]  # leaves and counts of some trees
 
+class _TreeArrays(TypedDict):
+    children_left: ArrayLike
+    children_right: ArrayLike
+    feature: ArrayLike
+    threshold: ArrayLike
+    missing_go_to_left: ArrayLike
+
 class _ForestArrays(TypedDict):
     nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
     tree_offsets: NDArray[np.int64]  # (n_trees + 1,)
@@ -102,17 +109,16 @@ class Forest:
         n_threads: int = 0,
     ) -> None: ...
     @staticmethod
-    def from_trees(
-        trees: Sequence[Sequence[ArrayLike]], n_features: int, *, n_threads: int = 0
-    ) -> Forest:
+    def from_trees(trees: Sequence[_TreeArrays], n_features: int, *, n_threads: int = 0) -> Forest:
         """Return a forest of trees that are read where they are.
 
         Parameters
         ----------
-        trees : sequence of sequences of 5 arrays, each (n_nodes,)
-            For each tree its children_left, children_right, feature, threshold and
-            missing_go_to_left. Columns of a structured array are not copied if they hold int64,
-            float64 and uint8.
+        trees : sequence of dicts of arrays, each (n_nodes,)
+            For each tree its ``children_left``, ``children_right``, ``feature``, ``threshold`` and
+            ``missing_go_to_left``, as scikit-learn's ``tree_`` names them; other entries are not
+            read. Columns of a structured array are not copied if they hold int64, float64 and
+            uint8.
         n_features : int
             Columns of a row.
         n_threads : int, default=0
@@ -131,9 +137,14 @@ class Forest:
 
     @staticmethod
     def from_arrays(
-        arrays: _ForestArrays, n_features: int, *, copy: bool = True, source: str | None = None
+        arrays: _ForestArrays,
+        n_features: int,
+        *,
+        copy: bool = True,
+        source: str | None = None,
+        lazy: bool = False,
     ) -> Forest:
-        """Return what `arrays()` was called on. Everything is checked.
+        """Return what `arrays()` was called on, checked.
 
         Parameters
         ----------
@@ -147,9 +158,10 @@ class Forest:
             either, may then write to their memory while the object lives, as what was checked is
             not checked again.
         source : str, optional
-            The name of the file they come from. Only their sizes, offsets and atoms are then
-            checked at once, and the rest when it is used: what a query of few rows reads, and all
-            of it, once, when many rows were scored. An error then begins with `source`.
+            What errors begin with, such as the name of the file they come from.
+        lazy : bool, default=False
+            Check only sizes and offsets at once, and the rest when it is used: what a query of few
+            rows reads, and all of it, once, when many rows were scored.
 
         Returns
         -------
@@ -464,8 +476,9 @@ class LeafIndex:
         *,
         copy: bool = True,
         source: str | None = None,
+        lazy: bool = False,
     ) -> LeafIndex:
-        """Return what `arrays()` was called on. Everything is checked.
+        """Return what `arrays()` was called on, checked.
 
         Parameters
         ----------
@@ -479,9 +492,10 @@ class LeafIndex:
             either, may then write to their memory while the object lives, as what was checked is
             not checked again.
         source : str, optional
-            The name of the file they come from. Only their sizes, offsets and atoms are then
-            checked at once, and the rest when it is used: what a query of few rows reads, and all
-            of it, once, when many rows were scored. An error then begins with `source`.
+            What errors begin with, such as the name of the file they come from.
+        lazy : bool, default=False
+            Check only sizes, offsets and atoms at once, and the rest when it is used: what a query
+            of few rows reads, and all of it, once, when many rows were scored.
 
         Returns
         -------

@@ -3,9 +3,9 @@
 #include <pybind11/pybind11.h>
 
 #include "base/processors.hpp"
-#include "bound_classes.hpp"
 #include "hdicore/c_api.h"
 #include "kernels/kernels.hpp"
+#include "registration.hpp"
 #include "stub.hpp"
 
 namespace {

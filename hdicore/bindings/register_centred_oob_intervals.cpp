@@ -1,9 +1,9 @@
 // register_centred_oob_intervals.cpp: the Python function _centred_oob_intervals
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scoring/centred.hpp"
-
 #include "bound_classes.hpp"
 #include "register_queries.hpp"
+#include "registration.hpp"
+#include "scoring/centred.hpp"
 #include "stub.hpp"
 
 namespace hdicore::bindings {
@@ -73,7 +73,7 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                             const py::object& rows, const py::object& coverage,
                             const py::sequence& kind_names, const py::object& draw_weight,
                             double scale, const py::object& offsets, const py::object& n_threads) {
-    const LeafIndex& engine = whole(held<BoundIndex>(index, "index").engine);
+    const LeafIndex& engine = validated(held<BoundIndex>(index, "index").engine);
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const Shape shape{ids.shape(0), static_cast<py::ssize_t>(engine.n_trees())};
@@ -113,17 +113,18 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                        static_cast<py::ssize_t>(chosen.size()), 2};
     if (!levels.is_scalar) result_shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
     py::array_t<double> result(result_shape);
-    const CentredRows training{engine,
-                               own_leaves.data(),
-                               own_counts.data(),
-                               draw_weight.is_none() ? nullptr : of_draws.data(),
-                               of_leaves.data(),
-                               targets.data(),
-                               means.data(),
-                               n_oob.data(),
-                               offsets.is_none() ? nullptr : added.data(),
-                               scale};
-    const CentredRequest request{chosen, levels.values, kinds, result.mutable_data()};
+    const CentredRows training{.index = engine,
+                               .leaves = {own_leaves.data(), n, engine.n_trees()},
+                               .counts = {own_counts.data(), n, engine.n_trees()},
+                               .leaf_weight = span_of(of_leaves),
+                               .y = span_of(targets),
+                               .centres = span_of(means),
+                               .n_oob = n_oob,
+                               .draw_weight = span_of(of_draws),
+                               .offsets = span_of(added),
+                               .scale = scale};
+    const CentredRequest request{chosen, levels.values, kinds,
+                                 flat_matrix(result, 2 * levels.values.size())};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {

@@ -1,13 +1,13 @@
 // register_leaf_index.cpp: the Python class LeafIndex
 // SPDX-License-Identifier: BSD-3-Clause
-#include "index/leaf_index.hpp"
-
 #include "arrays.hpp"
 #include "bound_classes.hpp"
 #include "build_leaf_index.hpp"
 #include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
+#include "index/leaf_index.hpp"
 #include "register_queries.hpp"
+#include "registration.hpp"
 #include "stub.hpp"
 
 namespace hdicore::bindings {
@@ -25,8 +25,8 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
 }
 
 BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
-                       const py::object& source) {
-    const auto named = optional_text(source, "source");
+                       const py::object& source, bool lazy) {
+    std::string name = source_text(source);
     LeafIndexArrays held;
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
@@ -41,7 +41,7 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
         adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, held.copies);
     }
     if (arrays.contains("seen")) {
-        held.known_leaves = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
+        held.leaf_mask = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
     }
     held.pooled = arrays.contains("pooled");
     if (scalar_output && held.atom_offsets.size() != 2) {
@@ -49,16 +49,17 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    if (named) return {engine_of(LeafIndex(std::move(held), *named)), scalar_output};
-    return {engine_of(LeafIndex(std::move(held), interruption)), scalar_output};
+    return {
+        engine_of(LeafIndex(std::move(held), std::move(name), checks_of(lazy), 1, interruption)),
+        scalar_output};
 }
 
 BoundIndex from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true, py::none());
+    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true, py::none(), false);
 }
 
 py::dict to_arrays(const py::object& self) {
-    const LeafIndexArrays& held = whole(self.cast<const BoundIndex&>().engine).arrays();
+    const LeafIndexArrays& held = validated(self.cast<const BoundIndex&>().engine).arrays();
     py::dict arrays;
     arrays["leaf_offsets"] = view_of(held.leaf_offsets, self);
     arrays["atom_offsets"] = view_of(held.atom_offsets, self);
@@ -80,7 +81,7 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.copies);
-    if (held.known_leaves.size() > 0) arrays["seen"] = view_of(held.known_leaves, self);
+    if (held.leaf_mask.size() > 0) arrays["seen"] = view_of(held.leaf_mask, self);
     if (held.pooled) arrays["pooled"] = py::array_t<std::uint8_t>(0);
     return arrays;
 }
@@ -108,7 +109,7 @@ py::capsule c_index(const BoundIndex& index) {
             static_cast<hdicore_index*>(PyCapsule_GetPointer(capsule, "hdicore.index")));
     };
     return py::capsule(
-        new hdicore_index{std::shared_ptr<const LeafIndex>(index.engine, &whole(index.engine))},
+        new hdicore_index{std::shared_ptr<const LeafIndex>(index.engine, &validated(index.engine))},
         "hdicore.index", release);
 }
 

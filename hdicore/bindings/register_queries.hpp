@@ -1,5 +1,5 @@
-// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in common
-// SPDX-License-Identifier: BSD-3-Clause
+// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in
+// common SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cmath>
@@ -63,7 +63,7 @@ py::object mean(const Self& self, const py::object& rows, const py::object& leav
                 const py::object& n_threads, const py::object& out) {
     Query query(self, rows, leave_out, n_threads);
     auto result = query.output(out, {});
-    query.score({.mean = {result.mutable_data()}});
+    query.score({.mean = {mutable_span_of(result)}});
     return result;
 }
 
@@ -96,18 +96,18 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
     if (!levels.is_scalar) ends.push_back(axis_of(levels)[0]);
     auto result = query.output(out, ends);
     Request request{.intervals = {.coverages = levels.values,
-                                  .results = result.mutable_data(),
+                                  .results = flat_matrix(result, 2 * levels.values.size()),
                                   .kinds = kinds}};
     py::array_t<double> of_leaves;
     if (!centres.is_none()) {
         of_leaves = query.of_leaves(centres, "centres");
         check_disjoint(result, "out", of_leaves, "centres");
-        request.intervals.centres = of_leaves.data();
+        request.intervals.centres = span_of(of_leaves);
     }
     if (!mean.is_none()) {
         auto means = query.output(mean, {}, "mean");
         check_disjoint(means, "mean", result, "out");
-        request.mean.results = means.mutable_data();
+        request.mean.results = mutable_span_of(means);
     }
     query.score(request);
     return result;
@@ -120,8 +120,8 @@ py::object quantiles(const Self& self, const py::object& rows, const py::object&
     Query query(self, rows, leave_out, n_threads);
     const Levels levels = levels_of(levels_given, "quantiles", true);
     auto result = query.output(out, axis_of(levels));
-    query.score(
-        {.quantiles = {levels.values, interpolation_named(interpolation), result.mutable_data()}});
+    query.score({.quantiles = {levels.values, interpolation_named(interpolation),
+                               flat_matrix(result, levels.values.size())}});
     return result;
 }
 
@@ -136,7 +136,8 @@ py::object cdf(const Self& self, const py::object& rows, const py::object& y, bo
     }
     auto result = query.output(out, query.rest_of(points));
     check_disjoint(result, "out", points, "y");
-    query.score({.cdf = {n_points, points.data(), inclusive, result.mutable_data()}});
+    const Matrix<double> results = flat_matrix(result, n_points);
+    query.score({.cdf = {{points.data(), results.rows(), n_points}, inclusive, results}});
     return result;
 }
 
@@ -153,7 +154,7 @@ py::object draws(const Self& self, const py::object& rows, const py::object& uni
         if (!(u >= 0 && u < 1)) throw py::value_error("uniforms must lie in [0, 1)");
         result.mutable_data()[i] = u;
     }
-    query.score({.draws = {n_draws, result.mutable_data()}});
+    query.score({.draws = {flat_matrix(result, n_draws)}});
     return result;
 }
 

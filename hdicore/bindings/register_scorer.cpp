@@ -1,9 +1,9 @@
 // register_scorer.cpp: the Python class Scorer
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scoring/scorer.hpp"
-
 #include "bound_classes.hpp"
 #include "register_queries.hpp"
+#include "registration.hpp"
+#include "scoring/scorer.hpp"
 #include "stub.hpp"
 
 namespace hdicore::bindings {

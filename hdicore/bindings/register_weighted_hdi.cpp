@@ -1,8 +1,8 @@
 // register_weighted_hdi.cpp: the Python function weighted_hdi
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arrays.hpp"
-#include "bound_classes.hpp"
 #include "pmf/weighted_sample.hpp"
+#include "registration.hpp"
 #include "stub.hpp"
 
 namespace hdicore::bindings {
@@ -34,9 +34,11 @@ py::array_t<double> weighted_hdi(const py::object& values, const py::object& wei
     py::array_t<double> result(shape);
 
     const unsigned threads = thread_count(n_threads);
-    const SampleMatrix samples{n_samples, n_values, sample.data(),
-                               weights.is_none() ? nullptr : given.data(), given.ndim() == 1};
-    double* ends = result.mutable_data();
+    SampleMatrix samples{{sample.data(), n_samples, n_values}};
+    if (!weights.is_none()) {
+        samples.weights = {given.data(), given.ndim() == 1 ? 1 : n_samples, n_values};
+    }
+    const Matrix<double> ends = flat_matrix(result, 2 * levels.values.size());
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;

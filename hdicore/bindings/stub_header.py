@@ -77,10 +77,9 @@ def _definitions(tree: ast.Module) -> Iterator[str]:
 def _class(node: ast.ClassDef) -> str:
     functions = [function for function in node.body if isinstance(function, ast.FunctionDef)]
     own = [f for f in functions if f.name == "__init__" or not f.name.startswith("__")]
-    init = next(function for function in own if function.name == "__init__")
     return _CLASS.format(
         name=node.name,
-        doc=_docstring(node, _signature(node.name, init, skipped=1)),
+        doc=_literal(_docstring(node)),
         functions="".join(_function(function, is_method=True) for function in own),
     )
 
@@ -90,11 +89,12 @@ def _function(node: ast.FunctionDef, *, is_method: bool) -> str:
     described = [f'"{node.name}"', "function"]
     if node.name == "__init__":
         described += ["py::detail::is_new_style_constructor()", *_arguments(node, skipped=1)]
+        described.append(_literal(_signature(node)))
     elif "property" in decorators:
-        described.append(_docstring(node))
+        described.append(_literal(_docstring(node)))
     else:
         skipped = int(is_method and "staticmethod" not in decorators)
-        described += [*_arguments(node, skipped), _docstring(node, _signature(node.name, node))]
+        described += [*_arguments(node, skipped), _literal(_signature(node) + _docstring(node))]
     methods = {"property": "def_property_readonly", "staticmethod": "def_static"}
     return _FUNCTION.format(
         prefix="static " if is_method else "",
@@ -127,18 +127,21 @@ def _argument(argument: ast.arg, default: ast.expr | None) -> str:
     return f'py::arg("{argument.arg}") = {literal}'
 
 
-def _signature(name: str, node: ast.FunctionDef, skipped: int = 0) -> str:
+def _signature(node: ast.FunctionDef) -> str:
     """Return what Python takes for the signature if a docstring begins with it."""
     bare = ast.parse(ast.unparse(node)).body[0]
     assert isinstance(bare, ast.FunctionDef)
-    del bare.args.args[:skipped]
     for argument in (*bare.args.args, *bare.args.kwonlyargs):
         argument.annotation = None
-    return f"{name}({ast.unparse(bare.args)})\n--\n\n"
+    return f"{node.name}({ast.unparse(bare.args)})\n--\n\n"
 
 
-def _docstring(node: ast.FunctionDef | ast.ClassDef, signature: str = "") -> str:
+def _docstring(node: ast.FunctionDef | ast.ClassDef) -> str:
     text = ast.get_docstring(node)
     if text is None:
         raise ValueError(f"{node.name} has no docstring in the stub")
-    return f'R"doc({signature}{text})doc"'
+    return text
+
+
+def _literal(text: str) -> str:
+    return f'R"doc({text})doc"'

@@ -130,8 +130,8 @@ def test_models_with_and_without_training_rows_are_shown_without_indexing_them(m
 def test_each_version_has_its_reader(model, path, tmp_path, monkeypatch):
     newest = max(model_file.MODEL.readers)
 
-    def read_newer(facts, tensors, source):
-        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors, source)
+    def read_newer(facts, tensors, origin):
+        return model_file.MODEL.readers[newest](facts | {"format_version": newest}, tensors, origin)
 
     readers = model_file.MODEL.readers | {newest + 1: read_newer}
     monkeypatch.setattr(model_file, "MODEL", replace(model_file.MODEL, readers=readers))
@@ -675,7 +675,9 @@ def test_damaged_leaf_means_are_told_when_they_are_needed(tmp_path, stacked):
     change = with_value("centred.leaf_means", slice(None), np.nan)
     rewritten(path, change_tensors=change, one_checksum=False)
     opened = HDIForestRegressor.load(path)
-    with pytest.raises(ValueError, match=r"valid model: centred\.leaf_means: centres must be fin"):
+    with pytest.raises(
+        ValueError, match=r"valid model: centred\.leaf_means: leaf_means must be fin"
+    ):
         opened.predict_interval(np.zeros((1, 2)), 0.8)
     with pytest.raises(ValueError, match="finite"):
         HDIForestRegressor.load(path, verify=True)

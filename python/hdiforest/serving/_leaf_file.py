@@ -10,7 +10,7 @@ from hdicore import LeafIndex
 from hdiforest.calibration._arrays import from_arrays, to_arrays
 from hdiforest.calibration._result import Calibration
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._tensor_file import Facts, Loaded, Tensors
+from hdiforest.serving._tensor_file import Facts, Loaded, Origin, Tensors
 
 _PREFIX = "calibration."  # of the names of a calibration's arrays
 
@@ -44,14 +44,14 @@ def load(path: Path, *, verify: bool = False, mapped: bool = True) -> Loaded[Ind
     return tensor_file.load(path, LEAF_INDEX, verify=verify, mapped=mapped)
 
 
-def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> Indexed:
+def _read_version_2(facts: Facts, tensors: Tensors, origin: Origin) -> Indexed:
     stored = {name: array for name, array in tensors.items() if name.startswith(_PREFIX)}
     arrays = {name.removeprefix(_PREFIX): array for name, array in stored.items()}
     given = facts.get("calibration")
     if not isinstance(given, dict | None) or (given is None) != (not arrays):
         raise ValueError("the facts and the tensors of its calibration do not fit")
     of_index = {name: array for name, array in tensors.items() if name not in stored}
-    indexed = _read_version_1(facts, of_index, source)
+    indexed = _read_version_1(facts, of_index, origin)
     if given is None:
         return indexed
     calibration = from_arrays(arrays, given)
@@ -71,14 +71,14 @@ def check_leaf_calibration(index: LeafIndex, calibration: Any) -> None:
         raise ValueError("the calibration does not fit an index of leaves")
 
 
-def _read_version_1(facts: Facts, tensors: Tensors, source: str | None) -> Indexed:
+def _read_version_1(facts: Facts, tensors: Tensors, origin: Origin) -> Indexed:
     scalar_output, n_training_rows = facts.get("scalar_output"), facts.get("n_training_rows")
     if type(scalar_output) is not bool:
         raise ValueError("scalar_output must be true or false")
     if n_training_rows is not None and not (type(n_training_rows) is int and n_training_rows >= 0):
         raise ValueError("n_training_rows must be null or a whole number")
     arrays: Any = tensors
-    index = LeafIndex.from_arrays(arrays, scalar_output, copy=False, source=source)
+    index = LeafIndex.from_arrays(arrays, scalar_output, copy=False, **origin._asdict())
     return Indexed(index, n_training_rows)
 
 

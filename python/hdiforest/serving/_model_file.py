@@ -27,7 +27,7 @@ from hdiforest.serving._schema import (
     check_training_shapes,
     check_training_values,
 )
-from hdiforest.serving._tensor_file import Facts, Loaded, Tensors
+from hdiforest.serving._tensor_file import Facts, Loaded, Origin, Tensors
 
 _RANGE = "feature_range"
 
@@ -123,40 +123,35 @@ def _grouped(tensors: Tensors) -> dict[str, Any]:
     return groups
 
 
-def _in(source: str | None, part: str) -> str | None:
-    """Name a part of a file for errors, if the file is to be named."""
-    return None if source is None else f"{source}: {part}"
-
-
-def _read_version_1(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
+def _read_version_1(facts: Facts, tensors: Tensors, origin: Origin) -> FittedForest:
     check_facts(facts, 1)
     check_tensors(tensors, 1)
-    return _fitted_forest(facts, _grouped(tensors), source)
+    return _fitted_forest(facts, _grouped(tensors), origin)
 
 
-def _read_version_2(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
+def _read_version_2(facts: Facts, tensors: Tensors, origin: Origin) -> FittedForest:
     check_facts(facts, 2)
     of_folds = _grouped({name: array for name, array in tensors.items() if _FOLD.match(name)})
     if set(of_folds) != {f"fold{i}" for i in range(len(facts["folds"]))}:
         raise ValueError("its tensors are not those of its folds")
     folds = tuple(
         # Facts that are not the fold's own are those of the whole model.
-        _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], (), _in(source, f"fold{i}"))
+        _read_part(facts | own | {"folds": []}, of_folds[f"fold{i}"], (), origin.part(f"fold{i}"))
         for i, own in enumerate(facts["folds"])
     )
     if any(fold.n_features != facts["n_features"] for fold in folds):
         raise ValueError("the calibration does not fit the folds of the model")
     of_model = {name: array for name, array in tensors.items() if not _FOLD.match(name)}
-    return _read_part(facts, of_model, folds, source)
+    return _read_part(facts, of_model, folds, origin)
 
 
-def _read_version_3(facts: Facts, tensors: Tensors, source: str | None) -> FittedForest:
+def _read_version_3(facts: Facts, tensors: Tensors, origin: Origin) -> FittedForest:
     """Read what version 2 holds, a coding, and the range of the features if it is there."""
     if "coding" not in facts:
         raise ValueError("the fact coding is missing")
     rest = {name: value for name, value in facts.items() if name != "coding"}
     others = {name: array for name, array in tensors.items() if name != _RANGE}
-    fitted = _read_version_2(rest, others, source)
+    fitted = _read_version_2(rest, others, origin)
     coding, ends = facts["coding"], tensors.get(_RANGE)
     return replace(
         fitted,
@@ -166,35 +161,37 @@ def _read_version_3(facts: Facts, tensors: Tensors, source: str | None) -> Fitte
 
 
 def _read_part(
-    facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...], source: str | None
+    facts: Facts, tensors: Tensors, folds: tuple[FittedForest, ...], origin: Origin
 ) -> FittedForest:
     """Read a model, or the forest of a fold."""
     check_facts(facts, 2)
     check_tensors(tensors, 2)
     groups, calibration = _grouped(tensors), None
-    fitted = _fitted_forest(facts, groups, source)
-    centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"], source)
+    fitted = _fitted_forest(facts, groups, origin)
+    centred = _centred_forest(fitted.scorer.forest, groups, facts["mean"], origin)
     if facts["calibration"] is not None:
         calibration = from_arrays(groups["calibration"], facts["calibration"])
     elif groups["calibration"]:
         raise ValueError("it has tensors of a calibration, but no facts of one")
-    jackknife = _jackknife(fitted.scorer.forest, groups, source)
+    jackknife = _jackknife(fitted.scorer.forest, groups, origin)
     return replace(
         fitted, calibration=calibration, centred=centred, folds=folds, jackknife=jackknife
     )
 
 
-def _jackknife(forest: Forest, groups: dict[str, Any], source: str | None) -> Jackknife | None:
+def _jackknife(forest: Forest, groups: dict[str, Any], origin: Origin) -> Jackknife | None:
     if not groups["jackknife"] and not groups["inbag"]:
         return None
     if not groups["jackknife"]:
         raise ValueError("the tensor jackknife.drawn is missing")
-    index = LeafIndex.from_arrays(groups["inbag"], True, copy=False, source=_in(source, "inbag"))
+    index = LeafIndex.from_arrays(
+        groups["inbag"], True, copy=False, **origin.part("inbag")._asdict()
+    )
     return Jackknife.checked(forest, index, groups["jackknife"]["drawn"] != 0)
 
 
 def _centred_forest(
-    forest: Forest, groups: dict[str, Any], mean: Facts | None, source: str | None
+    forest: Forest, groups: dict[str, Any], mean: Facts | None, origin: Origin
 ) -> CentredForest | None:
     arrays = groups["centred"]
     wanted = () if mean is None else ("mean_values",)
@@ -204,28 +201,28 @@ def _centred_forest(
         if name not in arrays:
             raise ValueError(f"the tensor centred.{name} is missing")
     residuals = LeafIndex.from_arrays(
-        groups["residuals"], True, copy=False, source=_in(source, "residuals")
+        groups["residuals"], True, copy=False, **origin.part("residuals")._asdict()
     )
-    of_means = _in(source, "centred.leaf_means")
+    of_means = origin.part("centred.leaf_means")
     if mean is None:
         if groups["mean_forest"] or "mean_values" in arrays:
             raise ValueError("it has tensors of a mean, but no facts of one")
-        return CentredForest.checked(forest, residuals, arrays["leaf_means"], source=of_means)
+        return CentredForest.checked(forest, residuals, arrays["leaf_means"], **of_means._asdict())
     trees = Forest.from_arrays(
-        groups["mean_forest"], forest.n_features, copy=False, source=_in(source, "mean_forest")
+        groups["mean_forest"], forest.n_features, copy=False, **origin.part("mean_forest")._asdict()
     )
     boosted = BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"], forest.n_features)
     return CentredForest.checked(
-        forest, residuals, arrays["leaf_means"], boosted, mean["share"], source=of_means
+        forest, residuals, arrays["leaf_means"], boosted, mean["share"], **of_means._asdict()
     )
 
 
-def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> FittedForest:
+def _fitted_forest(facts: Facts, groups: dict[str, Any], origin: Origin) -> FittedForest:
     forest = Forest.from_arrays(
-        groups["forest"], facts["n_features"], copy=False, source=_in(source, "forest")
+        groups["forest"], facts["n_features"], copy=False, **origin.part("forest")._asdict()
     )
     index = LeafIndex.from_arrays(
-        groups["index"], facts["scalar_output"], copy=False, source=_in(source, "index")
+        groups["index"], facts["scalar_output"], copy=False, **origin.part("index")._asdict()
     )
     scorer = Scorer(forest, index)
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
@@ -236,8 +233,8 @@ def _fitted_forest(facts: Facts, groups: dict[str, Any], source: str | None) -> 
     if training:
         check_training_shapes(training, facts, forest.n_trees, len(atoms))
         rows = TrainingRows.from_arrays(training, facts["counts_are_weighted"])
-        check_rows = cache(partial(_check_rows, training, facts["allow_nan"], moved, atoms, source))
-        if source is None:
+        check_rows = cache(partial(_check_rows, training, facts["allow_nan"], moved, atoms, origin))
+        if not origin.lazy:
             check_rows()
     names = facts["feature_names"]
     return FittedForest(
@@ -258,12 +255,12 @@ def _check_rows(
     allow_nan: bool,
     moved: bool,
     atoms: list[NDArray[np.float64]],
-    source: str | None,
+    origin: Origin,
 ) -> None:
     try:
         check_training_values(training, atoms, allow_nan=allow_nan, moved=moved)
     except ValueError as error:
-        raise ValueError(str(error) if source is None else f"{source}: {error}") from None
+        raise ValueError(f"{origin.source}: {error}") from None
 
 
 MODEL = tensor_file.Format(

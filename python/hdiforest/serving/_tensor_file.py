@@ -49,6 +49,17 @@ Tensors = dict[str, NDArray[Any]]
 Content = TypeVar("Content")
 
 
+class Origin(NamedTuple):
+    """Where arrays come from, and when they are checked."""
+
+    source: str  # what errors begin with
+    lazy: bool  # whether what large arrays hold may be checked at its first use
+
+    def part(self, name: str) -> Origin:
+        """Return the origin of a part of the arrays."""
+        return self._replace(source=f"{self.source}: {name}")
+
+
 @dataclass(frozen=True)
 class Format(Generic[Content]):
     """A kind of file, and how each version of it is read."""
@@ -57,9 +68,7 @@ class Format(Generic[Content]):
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
     # Of each version: a function that checks and raises ValueError. The highest one is written.
-    # Where it is given the name of the file, it may leave checks of what large arrays hold to
-    # their first use, and errors then name the file.
-    readers: Mapping[int, Callable[[Facts, Tensors, str | None], Content]]
+    readers: Mapping[int, Callable[[Facts, Tensors, Origin], Content]]
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Tensors) -> None:
@@ -184,14 +193,14 @@ def _checked(
     path: Path, form: Format[Content], header: _Header, tensors: Tensors, verify: bool
 ) -> Content:
     _check_digests(path, header, tensors, verify)
-    source = None if verify else f"{path} is not a valid {form.content}"
+    origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
-        return form.readers[header.facts["format_version"]](header.facts, tensors, source)
+        return form.readers[header.facts["format_version"]](header.facts, tensors, origin)
     except ValueError as error:
         text = str(error)
-        if source is not None and text.startswith(source):
+        if text.startswith(origin.source):
             raise
-        raise ValueError(f"{path} is not a valid {form.content}: {printable(text)}") from None
+        raise ValueError(f"{origin.source}: {printable(text)}") from None
 
 
 def _content(facts: Facts, tensors: Tensors) -> dict[str, Any]:
