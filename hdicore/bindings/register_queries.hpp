@@ -1,5 +1,5 @@
-// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in
-// common SPDX-License-Identifier: BSD-3-Clause
+// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) share
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cmath>

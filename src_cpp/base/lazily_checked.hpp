@@ -1,5 +1,5 @@
-// base/lazily_checked.hpp: what a file holds, checked piece by piece until it pays to check it
-// whole SPDX-License-Identifier: BSD-3-Clause
+// base/lazily_checked.hpp: lazy validation of a mapped forest or index
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <atomic>
