@@ -44,9 +44,14 @@ NAMES = sorted(public_names())
 def validator():
     """numpydoc's validator, which takes functions of the compiled module for functions."""
     pytest.importorskip("numpydoc", reason="needs the extra [docs]")
+    from numpydoc.docscrape import get_doc_object
     from numpydoc.validate import Validator
 
     class Compiled(Validator):
+        def __init__(self, obj_name):
+            super().__init__(get_doc_object(self._load_obj(obj_name)))
+            self.raw_doc = f"\n{self.raw_doc}\n"  # as it would stand in Python
+
         @property
         def is_function_or_method(self):
             return callable(self.obj) and not inspect.isclass(self.obj)
