@@ -23,13 +23,13 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
     const auto thresholds = reals(threshold, "threshold");
     const auto missing = integers<std::uint8_t>(missing_go_to_left, "missing_go_to_left");
     const auto offsets = integers<std::int64_t>(tree_offsets, "tree_offsets");
-    const TreeArrays trees{span_of(left),
-                           span_of(right),
-                           span_of(features),
-                           span_of(thresholds),
-                           span_of(missing),
-                           span_of(offsets),
-                           whole_number(n_features, "n_features", 1, max_features)};
+    const TreeArrays trees{.children_left = span_of(left),
+                           .children_right = span_of(right),
+                           .feature = span_of(features),
+                           .threshold = span_of(thresholds),
+                           .missing_go_to_left = span_of(missing),
+                           .tree_offsets = span_of(offsets),
+                           .n_features = whole_number(n_features, "n_features", 1, max_features)};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
