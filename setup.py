@@ -2,6 +2,8 @@
 
 import os
 from glob import glob
+from pathlib import Path
+from runpy import run_path
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext, naive_recompile
 from setuptools import setup
@@ -25,22 +27,36 @@ if os.environ.get("HDICORE_COVERAGE"):
     link_args += ["--coverage"]
 
 headers = sorted(glob("src_cpp/**/*.h*", recursive=True) + glob("hdicore/bindings/*.hpp"))
+stub_headers: list[str] = []  # of hdicore/bindings alone
 
 
 def needs_recompile(obj: str, source: str) -> bool:
     """Whether a source or any header is newer than the object made of it."""
-    return any(naive_recompile(obj, path) for path in (source, *headers))
+    of_stub = stub_headers if source.startswith("hdicore") else []
+    return any(naive_recompile(obj, path) for path in (source, *headers, *of_stub))
+
+
+class BuildCore(build_ext):
+    """Writes the header of names, arguments and docstrings before it compiles."""
+
+    def build_extensions(self) -> None:
+        """Compile with the header in the folder of the objects."""
+        header = Path(self.build_temp, "stub.hpp")
+        run_path("hdicore/bindings/stub_header.py")["write"](Path("hdicore/_core.pyi"), header)
+        stub_headers.append(str(header))
+        self.compiler.add_include_dir(self.build_temp)
+        super().build_extensions()
 
 
 core = Pybind11Extension(
     "hdicore._core",
     sorted(glob("src_cpp/*/*.cpp") + glob("hdicore/bindings/*.cpp")),
     include_dirs=["src_cpp", "src_cpp/include"],
-    depends=headers,
+    depends=[*headers, "hdicore/_core.pyi", "hdicore/bindings/stub_header.py"],
     cxx_std=20,
     extra_compile_args=compile_args,
     extra_link_args=link_args,
 )
 
 with ParallelCompile("HDICORE_BUILD_JOBS", default=0, needs_recompile=needs_recompile):
-    setup(ext_modules=[core], cmdclass={"build_ext": build_ext})
+    setup(ext_modules=[core], cmdclass={"build_ext": BuildCore})

@@ -62,7 +62,6 @@ extensions = [
     "report_table",
     "repository_links",
     "site_versions",
-    "stub_signatures",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "gallery/GALLERY_HEADER.md"]

@@ -8,7 +8,6 @@ try:
         LeafIndex,
         Scorer,
         available_threads,
-        centred_oob_intervals,
         instructions,
         weighted_hdi,
     )
@@ -25,7 +24,6 @@ __all__ = [
     "Scorer",
     "__version__",
     "available_threads",
-    "centred_oob_intervals",
     "get_include",
     "instructions",
     "weighted_hdi",

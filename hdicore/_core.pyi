@@ -1,4 +1,8 @@
-"""Types of the compiled module; array shapes stand beside arguments and results."""
+"""The compiled module: the one source of its names, signatures, types and docstrings.
+
+`hdicore/bindings/stub_header.py` makes of it what the module is compiled with. Queries of LeafIndex
+have the docstrings of Scorer's, with leaves in place of rows.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
@@ -27,6 +31,13 @@ _Floats = NDArray[np.float64]
 _Leaves = NDArray[np.int32]  # (n, n_trees)
 _Blocks = Iterable[tuple[ArrayLike, ArrayLike | None]]  # leaves and counts of some trees
 
+class _TreeArrays(TypedDict):
+    children_left: ArrayLike
+    children_right: ArrayLike
+    feature: ArrayLike
+    threshold: ArrayLike
+    missing_go_to_left: ArrayLike
+
 class _ForestArrays(TypedDict):
     nodes: NDArray[np.uint32]  # (n_nodes, 2) or (n_nodes, 4)
     tree_offsets: NDArray[np.int64]  # (n_trees + 1,)
@@ -51,78 +62,287 @@ class _Instructions(TypedDict):
     available: tuple[str, ...]
 
 class Forest:
+    """Decision trees that route rows to leaves, from plain arrays.
+
+    The arrays hold the nodes of all trees, one tree after the other, as scikit-learn
+    stores them; children are counted from the root of their own tree.
+
+    Parameters
+    ----------
+    children_left : (n_nodes,) int
+        Child of each node; -1 in both arrays of children marks a leaf.
+    children_right : (n_nodes,) int
+        The same for the right child.
+    feature : (n_nodes,) int
+        Feature that each inner node splits on.
+    threshold : (n_nodes,) float
+        Rows with ``float32(x) <= threshold`` go left.
+    missing_go_to_left : (n_nodes,) bool
+        Where NaN goes.
+    tree_offsets : (n_trees + 1,) int
+        Nodes of tree t are ``[tree_offsets[t], tree_offsets[t + 1])``.
+    n_features : int
+        Columns of a row.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Raises
+    ------
+    ValueError
+        If a tree is not a proper binary tree, or an index or threshold is out of range.
+
+    Notes
+    -----
+    Immutable, so safe to share between threads. Building is O(n_nodes).
+    """
+
     def __init__(
         self,
-        children_left: ArrayLike,  # (n_nodes,)
-        children_right: ArrayLike,  # (n_nodes,)
-        feature: ArrayLike,  # (n_nodes,)
-        threshold: ArrayLike,  # (n_nodes,)
-        missing_go_to_left: ArrayLike,  # (n_nodes,)
-        tree_offsets: ArrayLike,  # (n_trees + 1,)
+        children_left: ArrayLike,
+        children_right: ArrayLike,
+        feature: ArrayLike,
+        threshold: ArrayLike,
+        missing_go_to_left: ArrayLike,
+        tree_offsets: ArrayLike,
         n_features: int,
         *,
         n_threads: int = 0,
     ) -> None: ...
     @staticmethod
-    def from_trees(
-        trees: Sequence[Sequence[ArrayLike]], n_features: int, *, n_threads: int = 0
-    ) -> Forest: ...
+    def from_trees(trees: Sequence[_TreeArrays], n_features: int, *, n_threads: int = 0) -> Forest:
+        """Return a forest of trees that are read where they are.
+
+        Parameters
+        ----------
+        trees : sequence of dicts of arrays, each (n_nodes,)
+            For each tree its ``children_left``, ``children_right``, ``feature``, ``threshold`` and
+            ``missing_go_to_left``, as scikit-learn's ``tree_`` names them; other entries are not
+            read. Columns of a structured array are not copied if they hold int64, float64 and
+            uint8.
+        n_features : int
+            Columns of a row.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        Forest
+            As the constructor makes it.
+
+        Raises
+        ------
+        ValueError
+            As the constructor.
+        """
+
     @staticmethod
     def from_arrays(
-        arrays: _ForestArrays, n_features: int, *, copy: bool = True, source: str | None = None
-    ) -> Forest: ...
-    def arrays(self) -> _ForestArrays: ...
-    def apply(
-        self,
-        X: ArrayLike,  # (n, n_features)
+        arrays: _ForestArrays,
+        n_features: int,
         *,
-        n_threads: int = 0,
-        out: _Leaves | None = None,
-    ) -> _Leaves: ...
-    def leaves(
-        self,
-        X: ArrayLike,  # (n, n_features)
-        *,
-        n_threads: int = 0,
-        out: _Leaves | None = None,
-    ) -> _Leaves: ...
+        copy: bool = True,
+        source: str | None = None,
+        lazy: bool = False,
+    ) -> Forest:
+        """Return what `arrays()` was called on, checked.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What `arrays()` returned.
+        n_features : int
+            Columns of a row.
+        copy : bool, default=True
+            Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
+            used as they are, such as those of a file mapped for reading: nobody, no other process
+            either, may then write to their memory while the object lives, as what was checked is
+            not checked again.
+        source : str, optional
+            What errors begin with, such as the name of the file they come from.
+        lazy : bool, default=False
+            Check only sizes and offsets at once, and the rest when it is used: what a query of few
+            rows reads, and all of it, once, when many rows were scored.
+
+        Returns
+        -------
+        Forest
+            Equal to the one that the arrays are of.
+
+        Raises
+        ------
+        ValueError
+            If an array is missing, not known, of another type or shape, or out of range.
+        """
+
+    def arrays(self) -> _ForestArrays:
+        """Read-only views of the arrays that hold the forest.
+
+        Returns
+        -------
+        dict of arrays
+            The nodes, (n_nodes, 2) uint32, or (n_nodes, 4) if a tree is very large or there are
+            more than 256 features; tree_offsets, (n_trees + 1,) int64; leaf_nodes, (n_leaves,)
+            int32.
+        """
+
+    def apply(self, X: ArrayLike, *, n_threads: int = 0, out: _Leaves | None = None) -> _Leaves:
+        """Node id of the leaf of each row in each tree, as scikit-learn's ``apply``.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Cast to float32 for routing. NaN is allowed, infinity is not.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : (n, n_trees) int32, optional
+            Filled and returned.
+
+        Returns
+        -------
+        (n, n_trees) int32
+            Node ids.
+        """
+
+    def leaves(self, X: ArrayLike, *, n_threads: int = 0, out: _Leaves | None = None) -> _Leaves:
+        """Leaf of each row in each tree, counted as `LeafIndex` wants them.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Cast to float32 for routing. NaN is allowed, infinity is not.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : (n, n_trees) int32, optional
+            Filled and returned.
+
+        Returns
+        -------
+        (n, n_trees) int32
+            From 0 to n_leaves[t] - 1 within each tree; ``leaf_nodes`` translates.
+        """
+
     def leaves_of_trees(
         self,
-        X: ArrayLike,  # (n, n_features)
+        X: ArrayLike,
         first: int,
         last: int,
         *,
-        order: ArrayLike | None = None,  # (n,)
+        order: ArrayLike | None = None,
         n_threads: int = 0,
-    ) -> _Leaves: ...  # (n, last - first)
-    def sums_below_parents(
-        self,
-        tree: int,
-        values: ArrayLike,  # (k, n_leaves)
-    ) -> NDArray[np.float64]: ...  # (k, n_leaves)
+    ) -> _Leaves:
+        """Route rows down trees [first, last) alone: these columns of `leaves`.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Cast to float32 for routing. NaN is allowed, infinity is not.
+        first : int
+            The first tree.
+        last : int
+            The tree behind the last.
+        order : (n,) int, optional
+            A permutation: rows are routed in this order, fast if neighbours share leaves.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (n, last - first) int32
+            In Fortran order.
+        """
+
+    def sums_below_parents(self, tree: int, values: ArrayLike) -> NDArray[np.float64]:
+        """For each leaf of a tree the sums of values over all leaves below its parent.
+
+        Parameters
+        ----------
+        tree : int
+            Which tree.
+        values : (k, n_leaves[tree]) float
+            Values of its leaves.
+
+        Returns
+        -------
+        (k, n_leaves[tree]) float64
+            A root that is a leaf counts as its own parent.
+        """
+
     @property
-    def n_trees(self) -> int: ...
+    def n_trees(self) -> int:
+        """Number of trees."""
+
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """Columns of a row."""
+
     @property
-    def n_leaves(self) -> NDArray[np.int64]: ...  # (n_trees,)
+    def n_leaves(self) -> NDArray[np.int64]:
+        """Leaves of each tree, (n_trees,)."""
+
     @property
-    def leaf_nodes(self) -> NDArray[np.int32]: ...  # (n_leaves.sum(),)
+    def leaf_nodes(self) -> NDArray[np.int32]:
+        """Node id of each leaf, tree after tree, (n_leaves.sum(),)."""
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Memory of all arrays, in bytes."""
+
     def __getstate__(self) -> tuple[_ForestArrays, int]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[_ForestArrays, int], /) -> None: ...
 
 class LeafIndex:
+    """Which training targets lie in each leaf, and what they weigh there.
+
+    Built from the leaves of the training rows alone: as `Forest.leaves` numbers them,
+    or, with `from_leaves`, as another library does. In each leaf a row weighs its share
+    of the leaf's total; a row's weight is the mean over trees (Zhu, Lu, Chen 2019, eq. 7
+    and 12). Shares are whole numbers of units, 2**shift to a leaf, so sums are exact and
+    do not depend on their order.
+
+    Parameters
+    ----------
+    leaves : (n, n_trees) int
+        Leaf of each training row in each tree, counted from 0.
+    y : (n,) or (n, n_outputs) float
+        Finite targets. With one dimension, results have no axis for outputs.
+    counts : (n, n_trees) int, optional
+        How often a row counts in a tree: bootstrap multiplicities, or 0 to leave it out.
+    sample_weight : (n,) float, optional
+        Weight of each row, times `counts`.
+    n_leaves : (n_trees,) int, optional
+        Leaves of each tree; by default as many as `leaves` names.
+    keep_row_weights : bool, default=False
+        Keep what `leave_out` needs, at 8 bytes per entry.
+    pooled : bool, default=False
+        Rows weigh alike in all leaves, as if those of a query were one sample, so that
+        a large leaf counts for more. By default leaves count alike.
+    max_samples_leaf : int, optional
+        Rows to keep in each leaf, with all their draws, chosen at random; by default all.
+    seed : int, default=0
+        Of that choice, which depends on nothing else.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Raises
+    ------
+    ValueError
+        If a leaf, count, weight or target is out of range.
+
+    Notes
+    -----
+    Immutable, so safe to share between threads.
+    Building is O(n_outputs * n * (log n + n_trees)).
+    """
+
     def __init__(
         self,
-        leaves: ArrayLike,  # (n, n_trees)
-        y: ArrayLike,  # (n,) or (n, n_outputs)
+        leaves: ArrayLike,
+        y: ArrayLike,
         *,
-        counts: ArrayLike | None = None,  # (n, n_trees)
-        sample_weight: ArrayLike | None = None,  # (n,)
-        n_leaves: ArrayLike | None = None,  # (n_trees,)
+        counts: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_leaves: ArrayLike | None = None,
         keep_row_weights: bool = False,
         pooled: bool = False,
         max_samples_leaf: int | None = None,
@@ -131,30 +351,124 @@ class LeafIndex:
     ) -> None: ...
     @staticmethod
     def from_leaves(
-        leaves: ArrayLike,  # (n, n_trees)
-        y: ArrayLike,  # (n,) or (n, n_outputs)
+        leaves: ArrayLike,
+        y: ArrayLike,
         *,
-        counts: ArrayLike | None = None,  # (n, n_trees)
-        sample_weight: ArrayLike | None = None,  # (n,)
+        counts: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         keep_row_weights: bool = False,
         pooled: bool = False,
         max_samples_leaf: int | None = None,
         seed: int = 0,
         n_threads: int = 0,
-    ) -> LeafIndex: ...
+    ) -> LeafIndex:
+        """Index of a forest of any library, from the leaf ids that it reports.
+
+        The same as the class, but the leaves are those in which a training row lies, and
+        a query that names another one is refused: it comes from another forest, or the
+        training rows are not those of its fit.
+
+        Parameters
+        ----------
+        leaves : (n, n_trees) array of whole numbers
+            Leaf id of each training row in each tree, from 0 and below 2**28, of any integer
+            or float type and memory layout. Memory grows with the largest id of each tree.
+        y : (n,) or (n, n_outputs) float
+            Finite targets.
+        counts : (n, n_trees) int, optional
+            How often a row counts in a tree.
+        sample_weight : (n,) float, optional
+            Weight of each row, times its counts.
+        keep_row_weights : bool, default=False
+            Keep what `leave_out` needs, at 8 bytes per entry.
+        pooled : bool, default=False
+            Whether leaves count by their size; see the class.
+        max_samples_leaf : int, optional
+            Rows to keep in each leaf; by default all.
+        seed : int, default=0
+            Of the choice of these rows.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        LeafIndex
+            Which knows the leaves that hold training rows.
+
+        Raises
+        ------
+        ValueError
+            As the class.
+
+        Examples
+        --------
+        >>> from hdicore import LeafIndex
+        >>> index = LeafIndex.from_leaves([[3, 5], [3, 9], [7, 9]], y=[0.0, 1.0, 5.0])
+        >>> index.intervals([[3, 9]], coverage=0.7)
+        array([[0., 1.]])
+        >>> index.intervals([[3, 6]])
+        Traceback (most recent call last):
+        ValueError: leaves[0, 1] must be a leaf of tree 1, in which a training row lies, or -1, got 6
+        """  # noqa: E501
+
     @staticmethod
     def from_blocks(
-        blocks: _Blocks | Callable[[], _Blocks],  # of (n, k) and (n, k)
-        y: ArrayLike,  # (n,) or (n, n_outputs)
-        n_leaves: ArrayLike,  # (n_trees,)
+        blocks: _Blocks | Callable[[], _Blocks],
+        y: ArrayLike,
+        n_leaves: ArrayLike,
         *,
-        sample_weight: ArrayLike | None = None,  # (n,)
+        sample_weight: ArrayLike | None = None,
         keep_row_weights: bool = False,
         pooled: bool = False,
         max_samples_leaf: int | None = None,
         seed: int = 0,
         n_threads: int = 0,
-    ) -> LeafIndex: ...
+    ) -> LeafIndex:
+        """Index built by blocks of trees: the leaves of all trees are never in memory at once.
+
+        Equal to ``LeafIndex(leaves, y, counts=counts, n_leaves=n_leaves, ...)``, in every bit.
+
+        Parameters
+        ----------
+        blocks : iterable of (leaves, counts)
+            The trees in order, some at a time: `leaves` (n, k) and `counts` (n, k) or None, as
+            in the class; Fortran order saves a copy. Iterated once where that shows that rows
+            weigh alike in their leaves, and otherwise again, up to three times: each time with
+            the same arrays. Not a generator, unless it is a function that returns one.
+        y : (n,) or (n, n_outputs) float
+            Finite targets.
+        n_leaves : (n_trees,) int
+            Leaves of each tree.
+        sample_weight : (n,) float, optional
+            Weight of each row, times its counts.
+        keep_row_weights : bool, default=False
+            Keep what `leave_out` needs, at 8 bytes per entry.
+        pooled : bool, default=False
+            Whether leaves count by their size; see the class.
+        max_samples_leaf : int, optional
+            Rows to keep in each leaf; by default all.
+        seed : int, default=0
+            Of the choice of these rows.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        LeafIndex
+            As the class makes it.
+
+        Raises
+        ------
+        TypeError
+            If `blocks` cannot be iterated, or an item is no pair.
+        ValueError
+            As the class, and if blocks do not hold n_trees trees in all.
+
+        Notes
+        -----
+        Needs memory for the index, for a block, and 8 bytes for each row and tree of it.
+        """
+
     @staticmethod
     def from_arrays(
         arrays: _LeafIndexArrays,
@@ -162,200 +476,619 @@ class LeafIndex:
         *,
         copy: bool = True,
         source: str | None = None,
-    ) -> LeafIndex: ...
-    def arrays(self) -> _LeafIndexArrays: ...
+        lazy: bool = False,
+    ) -> LeafIndex:
+        """Return what `arrays()` was called on, checked.
+
+        Parameters
+        ----------
+        arrays : dict of arrays
+            What `arrays()` returned.
+        scalar_output : bool
+            Whether y had one dimension.
+        copy : bool, default=True
+            Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
+            used as they are, such as those of a file mapped for reading: nobody, no other process
+            either, may then write to their memory while the object lives, as what was checked is
+            not checked again.
+        source : str, optional
+            What errors begin with, such as the name of the file they come from.
+        lazy : bool, default=False
+            Check only sizes, offsets and atoms at once, and the rest when it is used: what a query
+            of few rows reads, and all of it, once, when many rows were scored.
+
+        Returns
+        -------
+        LeafIndex
+            Equal to the one that the arrays are of.
+
+        Raises
+        ------
+        ValueError
+            If an array is missing, not known, of another type or shape, or out of range.
+        """
+
+    def arrays(self) -> _LeafIndexArrays:
+        """Read-only views of the arrays that hold the index.
+
+        Returns
+        -------
+        dict of arrays
+            Row weights are not among them.
+        """
+
     def __hdicore_index__(self) -> CapsuleType: ...
-    def atoms(self, output: int = 0) -> _Floats: ...  # (n_atoms,)
+    def atoms(self, output: int = 0) -> _Floats:
+        """Distinct targets of one output.
+
+        Parameters
+        ----------
+        output : int, default=0
+            Which output.
+
+        Returns
+        -------
+        (n_atoms,) float64
+            Ascending; a read-only view.
+        """
+
     @property
-    def n_trees(self) -> int: ...
+    def n_trees(self) -> int:
+        """Number of trees."""
+
     @property
-    def n_outputs(self) -> int: ...
+    def n_outputs(self) -> int:
+        """Number of targets of a row."""
+
     @property
-    def n_leaves(self) -> NDArray[np.int64]: ...  # (n_trees,)
+    def n_leaves(self) -> NDArray[np.int64]:
+        """Leaves of each tree, (n_trees,)."""
+
     @property
-    def n_entries(self) -> int: ...
+    def n_entries(self) -> int:
+        """Pairs of a leaf and a target in it, over all outputs."""
+
     @property
-    def shift(self) -> int: ...
+    def shift(self) -> int:
+        """A tree that contributes to a row has 2**shift units."""
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Memory of all arrays, in bytes."""
+
     @property
-    def scalar_output(self) -> bool: ...
+    def scalar_output(self) -> bool:
+        """Whether y had one dimension."""
+
     @property
-    def pooled(self) -> bool: ...
+    def pooled(self) -> bool:
+        """Whether leaves count by their size."""
+
     def __getstate__(self) -> tuple[_LeafIndexArrays, bool]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[_LeafIndexArrays, bool], /) -> None: ...
     def mean(
         self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
+        leaves: ArrayLike,
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # (n,) or (n, n_outputs)
+    ) -> _Floats:
+        """Mean of the conditional distribution of each row.
+
+        Parameters
+        ----------
+        leaves : (n, n_trees) int
+            Leaf of each row in each tree, or -1 for a tree that does not contribute.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the result, optional
+            Filled and returned.
+
+        Returns
+        -------
+        (n,) or (n, n_outputs) float64
+            NaN for rows to which no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
     def intervals(
         self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        coverage: ArrayLike = 0.9,  # () or (k,)
-        kind: _Kind | Sequence[_Kind] = "hdi",  # one, or (k,)
+        leaves: ArrayLike,
+        coverage: ArrayLike = 0.9,
+        kind: _Kind | Sequence[_Kind] = "hdi",
         *,
-        mean: _Floats | None = None,  # (n,) or (n, n_outputs)
-        leave_out: ArrayLike | None = None,  # (n,)
+        mean: _Floats | None = None,
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-        centres: ArrayLike | None = None,  # (n_leaves.sum(),)
-    ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
+        centres: ArrayLike | None = None,
+    ) -> _Floats: ...
     def quantiles(
         self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        quantiles: ArrayLike,  # () or (k,)
+        leaves: ArrayLike,
+        quantiles: ArrayLike,
         interpolation: _Interpolation = "inverted_cdf",
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # (n, [n_outputs]) or (n, [n_outputs,] k)
+    ) -> _Floats: ...
     def cdf(
         self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        y: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
+        leaves: ArrayLike,
+        y: ArrayLike,
         *,
         inclusive: bool = True,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # as y
+    ) -> _Floats: ...
     def draws(
         self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        uniforms: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
+        leaves: ArrayLike,
+        uniforms: ArrayLike,
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # as uniforms
+    ) -> _Floats: ...
     def weights(
-        self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        *,
-        leave_out: ArrayLike | None = None,  # (n,)
-        n_threads: int = 0,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
+        self, leaves: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...
     def proximities(
-        self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        *,
-        leave_out: ArrayLike | None = None,  # (n,)
-        n_threads: int = 0,
+        self, leaves: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
-    def n_samples(
-        self,
-        leaves: ArrayLike,  # (n, n_trees), -1 for no leaf
-        *,
-        n_threads: int = 0,
-    ) -> NDArray[np.int64]: ...  # (n,)
+    def n_samples(self, leaves: ArrayLike, *, n_threads: int = 0) -> NDArray[np.int64]: ...
 
 class Scorer:
+    """A forest and its leaf index: from rows to their conditional distributions.
+
+    Rows are scored in blocks over threads; memory beside the results does not grow
+    with their number, and the number of threads does not change a bit of the results.
+
+    Parameters
+    ----------
+    forest : Forest
+        What routes rows to leaves.
+    index : LeafIndex
+        Built from ``forest.leaves(X_train)`` with ``n_leaves=forest.n_leaves``.
+
+    Raises
+    ------
+    ValueError
+        If their trees differ.
+    """
+
     def __init__(self, forest: Forest, index: LeafIndex) -> None: ...
     @property
-    def forest(self) -> Forest: ...
+    def forest(self) -> Forest:
+        """What routes rows to leaves."""
+
     @property
-    def index(self) -> LeafIndex: ...
+    def index(self) -> LeafIndex:
+        """Which training targets lie in each leaf."""
+
     def __reduce__(self) -> tuple[type[Scorer], tuple[Forest, LeafIndex]]: ...
     def mean(
         self,
-        X: ArrayLike,  # (n, n_features)
+        X: ArrayLike,
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # (n,) or (n, n_outputs)
+    ) -> _Floats:
+        """Mean of the conditional distribution of each row.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the result, optional
+            Filled and returned.
+
+        Returns
+        -------
+        (n,) or (n, n_outputs) float64
+            NaN for rows to which no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
     def intervals(
         self,
-        X: ArrayLike,  # (n, n_features)
-        coverage: ArrayLike = 0.9,  # () or (k,)
-        kind: _Kind | Sequence[_Kind] = "hdi",  # one, or (k,)
+        X: ArrayLike,
+        coverage: ArrayLike = 0.9,
+        kind: _Kind | Sequence[_Kind] = "hdi",
         *,
-        mean: _Floats | None = None,  # (n,) or (n, n_outputs)
-        leave_out: ArrayLike | None = None,  # (n,)
+        mean: _Floats | None = None,
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-        centres: ArrayLike | None = None,  # (n_leaves.sum(),)
-    ) -> _Floats: ...  # (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k)
+        centres: ArrayLike | None = None,
+    ) -> _Floats:
+        """Prediction intervals; one merge of a row's leaves serves all levels.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        coverage : float or list of k floats, default=0.9
+            Shares in (0, 1] of the distribution to hold.
+        kind : str or list of k str, default="hdi"
+            "hdi" (shortest), "equal_tailed", "lower" ([bound, inf]), "upper" ([-inf, bound]) or
+            "smoothed_hdi" (the weighted mean of the shortest intervals from each atom, which does
+            not jump from row to row): one for all levels, or one for each.
+        mean : (n,) or (n, n_outputs) float64, optional
+            Filled with the means in the same pass.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the result, optional
+            Filled and returned.
+        centres : (n_leaves.sum(),) float, optional
+            Numbers of leaves, tree after tree, such as means where the index is of residuals: the
+            mean of those of a row is added to both its ends. For an index of one output.
+
+        Returns
+        -------
+        (n, 2) or (n, 2, k) float64
+            Lower and upper ends. With several outputs their axis stands behind n. NaN for rows to
+            which no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
     def quantiles(
         self,
-        X: ArrayLike,  # (n, n_features)
-        quantiles: ArrayLike,  # () or (k,)
+        X: ArrayLike,
+        quantiles: ArrayLike,
         interpolation: _Interpolation = "inverted_cdf",
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # (n, [n_outputs]) or (n, [n_outputs,] k)
+    ) -> _Floats:
+        """Return quantiles of the conditional distribution of each row.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        quantiles : float or list of k floats
+            Levels in [0, 1].
+        interpolation : str, default="inverted_cdf"
+            The name of any method of `numpy.quantile`.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the result, optional
+            Filled and returned.
+
+        Returns
+        -------
+        (n,) or (n, k) float64
+            With several outputs their axis stands behind n.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
     def cdf(
         self,
-        X: ArrayLike,  # (n, n_features)
-        y: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
+        X: ArrayLike,
+        y: ArrayLike,
         *,
         inclusive: bool = True,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # as y
+    ) -> _Floats:
+        """P(Y <= y) for each row, or P(Y < y).
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        y : (n,) or (n, k) float
+            One or several points for each row; with several outputs their axis stands behind n.
+        inclusive : bool, default=True
+            Whether y itself counts.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of the result, optional
+            Filled and returned.
+
+        Returns
+        -------
+        float64 array of the shape of y
+            Between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
     def draws(
         self,
-        X: ArrayLike,  # (n, n_features)
-        uniforms: ArrayLike,  # (n, [n_outputs]) or (n, [n_outputs,] k)
+        X: ArrayLike,
+        uniforms: ArrayLike,
         *,
-        leave_out: ArrayLike | None = None,  # (n,)
+        leave_out: ArrayLike | None = None,
         n_threads: int = 0,
         out: _Floats | None = None,
-    ) -> _Floats: ...  # as uniforms
-    def weights(
-        self,
-        X: ArrayLike,  # (n, n_features)
-        *,
-        leave_out: ArrayLike | None = None,  # (n,)
-        n_threads: int = 0,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]: ...  # (n + 1,), (nnz,), (nnz,)
-    def proximities(
-        self,
-        X: ArrayLike,  # (n, n_features)
-        *,
-        leave_out: ArrayLike | None = None,  # (n,)
-        n_threads: int = 0,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
-    def n_samples(
-        self,
-        X: ArrayLike,  # (n, n_features)
-        *,
-        n_threads: int = 0,
-    ) -> NDArray[np.int64]: ...  # (n,)
+    ) -> _Floats:
+        """Return draws from the conditional distribution, one for each uniform number.
 
-def available_threads() -> int: ...
-def instructions() -> _Instructions: ...
-def centred_oob_intervals(
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        uniforms : (n,) or (n, k) float
+            In [0, 1); with several outputs their axis stands behind n.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+        out : float64 array of the shape of uniforms, optional
+            Filled and returned; may be `uniforms` itself.
+
+        Returns
+        -------
+        float64 array of the shape of uniforms
+            Atoms.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+    def weights(
+        self, X: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], _Floats]:
+        """Return the weights of the atoms, as arrays of a CSR matrix; for an index of one output.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        indptr : (n + 1,) int64
+            Where the entries of each row begin.
+        indices : (nnz,) int32
+            Position of each entry's atom.
+        data : (nnz,) float64
+            Weights. Rows sum to 1, or are empty where no tree contributes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+    def proximities(
+        self, X: ArrayLike, *, leave_out: ArrayLike | None = None, n_threads: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+        """How often training rows with the target of each atom count, as arrays of a CSR matrix.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        leave_out : (n,) int, optional
+            For each row a training row to exclude. It must lie, once, in each leaf given; -1 in
+            `leaves` stands for a tree where it does not. Needs ``keep_row_weights``.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        indptr : (n + 1,) int64
+            Where the entries of each row begin.
+        indices : (nnz,) int32
+            Position of each entry's atom.
+        counts : (nnz,) int64
+            Summed over trees. With y = 0, 1, 2, ... at the build atoms are training rows. For an
+            index of one output.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+    def n_samples(self, X: ArrayLike, *, n_threads: int = 0) -> NDArray[np.int64]:
+        """How often training rows count in the leaves of each row.
+
+        Parameters
+        ----------
+        X : (n, n_features) float32 or float64
+            Rows, cast to float32 for routing. NaN is allowed, infinity is not.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        (n,) int64
+            Summed over trees.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+        """
+
+def available_threads() -> int:
+    """Count the threads that ``n_threads=0`` stands for now.
+
+    Returns
+    -------
+    int
+        As many as the processors this process may run on, but no more than the quota of its
+        control group or OMP_NUM_THREADS allow.
+    """
+
+def instructions() -> _Instructions:
+    """Name the instructions of the processor that the engine uses.
+
+    They change speed, and no bit of the results.
+
+    Returns
+    -------
+    dict
+        ``used``: str, the widest that are available, or those that the environment
+        variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported; an unknown
+        name is an `ImportError`. ``available``: tuple of str, all names that the
+        variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and
+        ``avx512``.
+    """
+
+def _centred_oob_intervals(
     index: LeafIndex,
-    leaves: ArrayLike,  # (n, n_trees)
-    counts: ArrayLike,  # (n, n_trees)
-    y: ArrayLike,  # (n,)
-    centres: ArrayLike,  # (n,)
-    leaf_weight: ArrayLike,  # (n_leaves.sum(),)
-    rows: ArrayLike,  # (m,)
-    coverage: ArrayLike,  # () or (k,)
+    leaves: ArrayLike,
+    counts: ArrayLike,
+    y: ArrayLike,
+    centres: ArrayLike,
+    leaf_weight: ArrayLike,
+    rows: ArrayLike,
+    coverage: ArrayLike,
     kinds: Sequence[_Kind],
     *,
-    draw_weight: ArrayLike | None = None,  # (n,)
+    draw_weight: ArrayLike | None = None,
     scale: float = 1.0,
-    offsets: ArrayLike | None = None,  # (n,)
+    offsets: ArrayLike | None = None,
     n_threads: int = 0,
-) -> _Floats: ...  # (len(kinds), m, 2) or (len(kinds), m, 2, k)
+) -> _Floats:
+    """Find intervals of training rows from the residuals of others, none seeing itself.
+
+    Row i is left out of the leaves of the trees that did not draw it, and its target out
+    of the centres of the others; its atoms are s[i] + (y[j] - s[j]), where s[j] is
+    scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
+
+    Parameters
+    ----------
+    index : LeafIndex
+        Of the n training rows, with targets 0, 1, ..., n - 1 and keep_row_weights.
+    leaves : (n, n_trees) int
+        Leaf of each training row, as the index was built from.
+    counts : (n, n_trees) int
+        How often a tree drew a row; 0 is out of bag.
+    y : (n,) float
+        Finite targets.
+    centres : (n,) float
+        Mean of the leaf means of the trees that did not draw a row.
+    leaf_weight : (n_leaves.sum(),) float
+        Weight of the rows that the trees drew, by leaf, tree after tree.
+    rows : (m,) int
+        Training rows to find intervals for.
+    coverage : float or list of k floats
+        Shares in (0, 1].
+    kinds : list of str
+        Kinds of interval, as `LeafIndex.intervals` names them.
+    draw_weight : (n,) float, optional
+        Weight of a row each time it is drawn; by default 1.
+    scale : float, default=1.0
+        Factor of the centres.
+    offsets : (n,) float, optional
+        Added to the centres after that, such as a share of another model's prediction of a
+        row; by default 0.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    (len(kinds), m, 2) or (len(kinds), m, 2, k) float64
+        NaN for rows to which no tree contributes.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the index is not one of these rows.
+
+    Notes
+    -----
+    O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row.
+    """
+
 def weighted_hdi(
-    values: ArrayLike,  # (s,) or (n, s)
-    weights: ArrayLike | None = None,  # (s,) or (n, s)
-    coverage: ArrayLike = 0.9,  # () or (k,)
+    values: ArrayLike,
+    weights: ArrayLike | None = None,
+    coverage: ArrayLike = 0.9,
     *,
     n_threads: int = 0,
-) -> _Floats: ...  # (2,), (2, k), (n, 2) or (n, 2, k)
+) -> _Floats:
+    """Shortest interval that holds a share of a weighted sample.
+
+    Parameters
+    ----------
+    values : (s,) or (n, s) float
+        A sample, or n of them, in any order; finite.
+    weights : (s,) or (n, s) float, optional
+        Finite and not negative; they need not sum to 1. By default all weigh alike.
+    coverage : float or list of k floats, default=0.9
+        Shares in (0, 1].
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    (2,), (2, k), (n, 2) or (n, 2, k) float64
+        Closed intervals whose ends are values of the sample.
+
+    Raises
+    ------
+    ValueError
+        If a value or weight is not finite, a weight is negative, or all are zero.
+
+    Notes
+    -----
+    Among intervals of equal width the one with most weight is taken, then with its
+    midpoint nearest the lower weighted median, then the leftmost. O(s log s) for
+    sorting and O(s) per level: Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019).
+
+    Examples
+    --------
+    >>> from hdicore import weighted_hdi
+    >>> weighted_hdi([0.0, 1.0, 1.5, 2.0, 9.0], coverage=0.6)
+    array([1., 2.])
+    """
 
 c_api: Final[CapsuleType]  # const hdicore_api *, see hdicore/c_api.h

@@ -146,12 +146,12 @@ class Checksum {
 };
 
 RowMatrix matrix(const std::vector<float>& X) {
-    return {X.size() / n_features, n_features, X.data(), nullptr};
+    return {Matrix(X.data(), X.size() / n_features, n_features)};
 }
 
 std::vector<leaf_t> leaves_of(const Forest& forest, const std::vector<float>& X, bool node_ids) {
     std::vector<leaf_t> leaves(X.size() / n_features * n_trees);
-    route_all(forest, matrix(X), node_ids, n_threads, leaves.data());
+    route_all(forest, matrix(X), node_ids, n_threads, {leaves.data(), matrix(X).n_rows(), n_trees});
     return leaves;
 }
 
@@ -173,7 +173,9 @@ Done lay_out(const Trees& trees, const std::vector<float>& queries) {
 
 Done route(const Forest& forest, const std::vector<float>& queries) {
     std::vector<leaf_t> leaves(n_queries * n_trees);
-    counted_work([&] { route_all(forest, matrix(queries), true, n_threads, leaves.data()); });
+    counted_work([&] {
+        route_all(forest, matrix(queries), true, n_threads, {leaves.data(), n_queries, n_trees});
+    });
     Done done{n_queries, "query row", {}};
     done.checksum.add(leaves);
     return done;
@@ -184,8 +186,8 @@ Done build(const TrainingRows& rows) {
     counted_work([&] { index.emplace(rows, false, n_threads); });
     std::vector<double> mean(n_training);
     Request request;
-    request.mean.results = mean.data();
-    score(*index, GivenLeaves(*index, rows.leaves, n_training), nullptr, request, {n_threads, 0});
+    request.mean.results = mean;
+    score(*index, GivenLeaves(*index, rows.leaves), {}, request, {n_threads, 0});
     Done done{n_training, "training row", {}};
     done.checksum.add(mean);
     return done;
@@ -199,18 +201,19 @@ Done read(const LeafIndex& index, const LeafSource& source, const std::string& w
     Request request;
     if (what == "mean") {
         results.resize(n_queries);
-        request.mean.results = results.data();
+        request.mean.results = results;
     } else if (what == "quantiles") {
         results.resize(n_queries * two_quantiles.size());
         request.quantiles.levels = two_quantiles;
-        request.quantiles.results = results.data();
+        request.quantiles.results = {results.data(), n_queries, two_quantiles.size()};
     } else {
         request.intervals.coverages =
             what == "hdi5" ? std::span<const double>(five_levels) : one_level;
         results.resize(n_queries * 2 * request.intervals.coverages.size());
-        request.intervals.results = results.data();
+        request.intervals.results = {results.data(), n_queries,
+                                     2 * request.intervals.coverages.size()};
     }
-    counted_work([&] { score(index, source, nullptr, request, {n_threads, 0}); });
+    counted_work([&] { score(index, source, {}, request, {n_threads, 0}); });
     Done done{n_queries, "query row", {}};
     done.checksum.add(results);
     return done;
@@ -228,12 +231,16 @@ Done run(const std::string& stage, std::size_t leaf_size) {
     const Forest forest(trees.arrays());
     if (stage == "route") return route(forest, queries);
     const std::vector<leaf_t> leaves = leaves_of(forest, X, false);
-    const TrainingRows rows{n_training, n_trees, 1, leaves.data(), y.data(), nullptr, nullptr, {}};
+    TrainingRows rows;
+    rows.n_trees = n_trees;
+    rows.leaves = {leaves.data(), n_training, n_trees};
+    rows.y = {y.data(), n_training, 1};
     if (stage == "build") return build(rows);
     const LeafIndex index(rows, false, n_threads);
     if (stage == "leaves_hdi") {
         const std::vector<leaf_t> given = leaves_of(forest, queries, false);
-        return read(index, GivenLeaves(index, given.data(), n_queries), "hdi");
+        return read(index, GivenLeaves(index, Matrix(given.data(), n_queries, index.n_trees())),
+                    "hdi");
     }
     if (stage == "mean" || stage == "hdi" || stage == "hdi5" || stage == "quantiles") {
         return read(index, RoutedRows(forest, matrix(queries)), stage);

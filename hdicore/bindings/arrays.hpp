@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/lazily_checked.hpp"
+#include "base/matrix.hpp"
 #include "base/types.hpp"
 #include "forest/forest.hpp"
 
@@ -130,20 +132,36 @@ std::span<const T> span_of(const py::array_t<T>& array) {
     return {array.data(), static_cast<std::size_t>(array.size())};
 }
 
+template <class T>
+std::span<T> mutable_span_of(py::array_t<T>& array) {
+    return {array.mutable_data(), static_cast<std::size_t>(array.size())};
+}
+
+template <class T>
+Matrix<const T> matrix_of(const py::array_t<T>& array) {
+    return {array.data(), static_cast<std::size_t>(array.shape(0)),
+            static_cast<std::size_t>(array.shape(1))};
+}
+
+// An array to fill as a matrix of so many columns.
+template <class T>
+Matrix<T> flat_matrix(py::array_t<T>& array, std::size_t cols) {
+    const auto size = static_cast<std::size_t>(array.size());
+    return {array.mutable_data(), cols == 0 ? 0 : size / cols, cols};
+}
+
 // Rows to route: float32 and float64 as they are, other numbers as float64. `keep` owns the memory.
 inline RowMatrix row_matrix(py::handle object, py::array& keep) {
     keep = numbers(object, "X", "biuf");
     check_ndim(keep, "X", 2);
-    RowMatrix rows{static_cast<std::size_t>(keep.shape(0)), static_cast<std::size_t>(keep.shape(1)),
-                   nullptr, nullptr};
     if (holds<float>(keep)) {
-        keep = as_c_array<float>(keep);
-        rows.as_float = static_cast<const float*>(keep.data());
-    } else {
-        keep = as_c_array<double>(keep);
-        rows.as_double = static_cast<const double*>(keep.data());
+        const auto rows = as_c_array<float>(keep);
+        keep = rows;
+        return {matrix_of(rows)};
     }
-    return rows;
+    const auto rows = as_c_array<double>(keep);
+    keep = rows;
+    return {matrix_of(rows)};
 }
 
 // An array to fill: the caller's, if it fits exactly, or a new one.
@@ -287,44 +305,17 @@ py::array_t<T> view_of(const Array<T>& array, const py::handle& owner) {
     return view_of(array.data(), {static_cast<py::ssize_t>(array.size())}, owner);
 }
 
-// Docstring of `from_arrays`; `argument` is the entry of its second parameter.
-inline std::string from_arrays_doc(const std::string& argument, const std::string& type) {
-    return R"(The inverse of `arrays()`. Everything is checked.
-
-Parameters
-----------
-arrays : dict of arrays
-    What `arrays()` returned.
-)" + argument +
-           R"(copy : bool, default=True
-    Whether to copy the arrays. If not, those of the right type, C-ordered and aligned, are
-    used as they are, such as those of a file mapped for reading: nobody, no other process
-    either, may then write to their memory while the object lives, as what was checked is
-    not checked again.
-source : str, optional
-    The name of the file they come from. Only their sizes, offsets and atoms are then
-    checked at once, and the rest when it is used: what a query of few rows reads, and all
-    of it, once, when many rows were scored. An error then begins with `source`.
-
-Returns
--------
-)" + type + R"(
-    Equal to the one that the arrays are of.
-
-Raises
-------
-ValueError
-    If an array is missing, not known, of another type or shape, or out of range.)";
-}
-
-// A text, or nothing.
-inline std::optional<std::string> optional_text(const py::object& object, const char* name) {
-    if (object.is_none()) return std::nullopt;
+// The text that errors begin with; empty for None.
+inline std::string source_text(const py::object& object) {
+    if (object.is_none()) return {};
     if (!py::isinstance<py::str>(object)) {
-        throw py::type_error(std::string(name) + " must be a text or None, got " +
-                             std::string(py::repr(object)));
+        throw py::type_error("source must be a text or None, got " + std::string(py::repr(object)));
     }
     return object.cast<std::string>();
+}
+
+inline Checks checks_of(bool lazy) {
+    return lazy ? Checks::lazily : Checks::now;
 }
 
 // The entry of a dict of arrays, as arrays() hands them out.

@@ -3,9 +3,10 @@
 #include <pybind11/pybind11.h>
 
 #include "base/processors.hpp"
-#include "bound.hpp"
 #include "hdicore/c_api.h"
 #include "kernels/kernels.hpp"
+#include "registration.hpp"
+#include "stub.hpp"
 
 namespace {
 
@@ -27,32 +28,16 @@ extern "C" PYBIND11_EXPORT PyObject* PyInit__core();
 PYBIND11_MODULE(_table, module, pybind11::mod_gil_not_used()) {
     hdicore::default_kernels();  // an ImportError if there is none of the name asked for
     module.doc() = "Compiled core of hdicore: rows -> leaves -> weighted atoms -> interval.";
-    module.def("available_threads", &hdicore::available_threads,
-               R"(Count the threads that ``n_threads=0`` stands for now.
-
-Returns
--------
-int
-    As many as the processors this process may run on, but no more than the quota of its
-    control group or OMP_NUM_THREADS allow.)");
-    module.def("instructions", &instructions,
-               R"(Name the instructions of the processor that the engine uses.
-
-They change speed, and no bit of the results.
-
-Returns
--------
-dict
-    ``used``: str, the widest that are available, or those that the environment
-    variable ``HDICORE_INSTRUCTIONS`` named when hdicore was imported; an unknown
-    name is an `ImportError`. ``available``: tuple of str, all names that the
-    variable may have here, widest last: of ``portable``, ``neon``, ``avx2`` and
-    ``avx512``.)");
+    // Docstrings begin with signatures of their own.
+    pybind11::options options;
+    options.disable_function_signatures();
+    hdicore::bindings::stub::available_threads(module, &hdicore::available_threads);
+    hdicore::bindings::stub::instructions(module, &instructions);
     hdicore::bindings::register_forest(module);
     hdicore::bindings::register_leaf_index(module);
     hdicore::bindings::register_scorer(module);
-    hdicore::bindings::register_hdi(module);
-    hdicore::bindings::register_centred(module);
+    hdicore::bindings::register_weighted_hdi(module);
+    hdicore::bindings::register_centred_oob_intervals(module);
     module.attr("c_api") = pybind11::capsule(hdicore_get_api(), "hdicore._core.c_api");
 }
 

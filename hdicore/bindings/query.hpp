@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "bound.hpp"
+#include "bound_classes.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 
@@ -33,22 +33,22 @@ inline std::atomic<std::int64_t> unchecked_rows{-1};
 
 // Asks Python for signals in long work without its lock.
 template <class Value>
-const Value& whole(const Engine<Value>& engine, unsigned n_threads = 1) {
+const Value& validated(const Engine<Value>& engine, unsigned n_threads = 1) {
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return engine->whole(n_threads, interruption);
+    return engine->validated(n_threads, interruption);
 }
 
 template <class Value>
-const Value& of_rows(const Engine<Value>& engine, std::size_t n_rows, unsigned n_threads) {
+const Value& for_rows(const Engine<Value>& engine, std::size_t n_rows, unsigned n_threads) {
     const Value& current = engine->current();
-    if (current.is_checked()) return current;
+    if (current.is_validated()) return current;
     const std::int64_t asked = unchecked_rows;
     const std::size_t limit =
         asked >= 0 ? static_cast<std::size_t>(asked) : current.n_leaves() / current.n_trees() / 8;
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    return engine->of_rows(n_rows, limit, n_threads, interruption);
+    return engine->for_rows(n_rows, limit, n_threads, interruption);
 }
 
 // What a query is asked for: rows or leaves, checked, with the memory they live in.
@@ -59,7 +59,7 @@ class Query {
         : Query(self.bound_index, leave_out, n_threads) {
         rows_name_ = "X";
         const RowMatrix rows = row_matrix(X, keep_);
-        const Forest& forest = of_rows(self.forest_engine, rows.n_rows, n_threads_);
+        const Forest& forest = for_rows(self.forest_engine, rows.n_rows(), n_threads_);
         take(self.bound_index, std::make_unique<RoutedRows>(forest, rows));
     }
 
@@ -72,8 +72,7 @@ class Query {
                     {ids.shape(0), static_cast<py::ssize_t>(self.current().n_trees())});
         rows_name_ = "leaves";
         keep_ = ids;
-        take(self, std::make_unique<GivenLeaves>(self.current(), ids.data(),
-                                                 static_cast<std::size_t>(ids.shape(0))));
+        take(self, std::make_unique<GivenLeaves>(self.current(), matrix_of(ids)));
     }
 
     // Shape of a result: rows, outputs unless y had one dimension, and what is asked of each.
@@ -137,7 +136,7 @@ class Query {
 
     py::array_t<std::int64_t> count_samples() {
         py::array_t<std::int64_t> result(static_cast<py::ssize_t>(source_->n_rows()));
-        std::int64_t* counts = result.mutable_data();
+        const std::span counts(result.mutable_data(), source_->n_rows());
         {
             const py::gil_scoped_release no_gil;
             hdicore::count_samples(*index_, *source_, execution(), counts);
@@ -157,7 +156,7 @@ class Query {
 
     void take(const BoundIndex& index, std::unique_ptr<LeafSource> source) {
         source_ = std::move(source);
-        index_ = &of_rows(index.engine, source_->n_rows(), n_threads_);
+        index_ = &for_rows(index.engine, source_->n_rows(), n_threads_);
         check_leave_out();
     }
 
@@ -169,7 +168,10 @@ class Query {
         }
     }
 
-    const std::uint32_t* left_out() const { return leave_out_ ? leave_out_->data() : nullptr; }
+    std::span<const std::uint32_t> left_out() const {
+        return leave_out_ ? std::span<const std::uint32_t>(*leave_out_)
+                          : std::span<const std::uint32_t>();
+    }
     Execution execution() {
         return {.n_threads = n_threads_, .block_rows = block_rows, .interruption = interruption_};
     }

@@ -72,6 +72,12 @@ std::span<T> elements(T* data, std::size_t n, const char* name) {
     return {data, n};
 }
 
+// The same as a matrix.
+template <class T>
+Matrix<T> matrix(T* data, std::size_t rows, std::size_t cols, const char* name) {
+    return {elements(data, product(rows, cols, name), name).data(), rows, cols};
+}
+
 std::span<const double> checked_levels(const double* data, std::int64_t n, const char* name,
                                        bool zero_allowed) {
     const auto found = elements(data, size(n, "n_levels"), name);
@@ -134,7 +140,10 @@ int weighted_hdi(const double* values, const double* weights, std::int64_t n,
         const auto levels = checked_levels(coverages, n_levels, "coverages", false);
         const auto ends = elements(intervals, 2 * levels.size(), "intervals");
         const auto sample = elements(values, size(n, "n"), "values");
-        weighted_hdis({1, sample.size(), sample.data(), weights, true}, levels, 1, ends.data());
+        const Matrix values_of(sample.data(), 1, sample.size());
+        Matrix<const double> weights_of;
+        if (weights != nullptr) weights_of = {weights, 1, sample.size()};
+        weighted_hdis({values_of, weights_of}, levels, 1, {ends.data(), 1, ends.size()});
     });
 }
 
@@ -161,17 +170,15 @@ int index_build(const hdicore_training_rows* rows, int n_threads, hdicore_index*
     return guarded(error, [&] {
         if (index == nullptr) refuse("index must not be null");
         if (rows == nullptr) refuse("rows must not be null");
-        TrainingRows given{};
-        given.n_rows = size(rows->n_rows, "n_rows");
-        given.n_trees = size(rows->n_trees, "n_trees");
-        given.n_outputs = size(rows->n_outputs, "n_outputs");
-        if (given.n_trees > max_trees) refuse("n_trees must be at most 2**22");
-        given.leaves =
-            elements(rows->leaves, product(given.n_rows, given.n_trees, "leaves"), "leaves").data();
-        given.y = elements(rows->y, product(given.n_rows, given.n_outputs, "y"), "y").data();
-        given.counts = rows->counts;
-        given.sample_weight = rows->sample_weight;
-        given.only_known_leaves = true;
+        const std::size_t n_rows = size(rows->n_rows, "n_rows");
+        const std::size_t n_trees = size(rows->n_trees, "n_trees");
+        const std::size_t n_outputs = size(rows->n_outputs, "n_outputs");
+        if (n_trees > max_trees) refuse("n_trees must be at most 2**22");
+        TrainingRows given{.n_trees = n_trees, .mask_leaves = true};
+        given.leaves = matrix(rows->leaves, n_rows, n_trees, "leaves");
+        given.y = matrix(rows->y, n_rows, n_outputs, "y");
+        if (rows->counts != nullptr) given.counts = {rows->counts, n_rows, n_trees};
+        if (rows->sample_weight != nullptr) given.sample_weight = {rows->sample_weight, n_rows};
         *index = new hdicore_index{
             std::make_shared<const LeafIndex>(given, false, thread_count(n_threads))};
     });
@@ -193,67 +200,63 @@ std::int64_t index_n_outputs(const hdicore_index* index) noexcept {
     return static_cast<std::int64_t>(index->engine->n_outputs());
 }
 
-// Reads what `ask` fills in for each of n results a row and output.
+// Answers the request that ask(n_rows, n_outputs) makes.
 template <class Ask>
 int query(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
-          int n_threads, double* results, const char* name, hdicore_error* error,
-          const Ask& ask) noexcept {
+          int n_threads, hdicore_error* error, const Ask& ask) noexcept {
     return guarded(error, [&] {
         if (index == nullptr) refuse("index must not be null");
         const LeafIndex& engine = *index->engine;
         const std::size_t n = size(n_rows, "n_rows");
-        const auto given = elements(leaves, product(n, engine.n_trees(), "leaves"), "leaves");
+        const auto given = matrix(leaves, n, engine.n_trees(), "leaves");
         const Execution execution{.n_threads = thread_count(n_threads)};
-        Request request;
-        const std::size_t n_each = ask(request);
-        elements(results, product(product(n, engine.n_outputs(), name), n_each, name), name);
-        score(engine, GivenLeaves(engine, given.data(), n), nullptr, request, execution);
+        const Request request = ask(n, engine.n_outputs());
+        score(engine, GivenLeaves(engine, given), {}, request, execution);
     });
 }
 
 int index_mean(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
                int n_threads, double* means, hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, means, "means", error, [&](Request& request) {
-        request.mean.results = means;
-        return std::size_t{1};
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
+        return Request{.mean = {elements(means, product(n, outputs, "means"), "means")}};
     });
 }
 
 int index_intervals(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
                     const double* coverages, std::int64_t n_levels, int kind, int n_threads,
                     double* intervals, hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, intervals, "intervals", error,
-                 [&](Request& request) {
-                     const auto levels = checked_levels(coverages, n_levels, "coverages", false);
-                     request.intervals = {levels, kind_of(kind), intervals};
-                     return 2 * levels.size();
-                 });
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
+        const auto levels = checked_levels(coverages, n_levels, "coverages", false);
+        const Kind checked = kind_of(kind);
+        const auto ends =
+            matrix(intervals, product(n, outputs, "intervals"), 2 * levels.size(), "intervals");
+        return Request{.intervals = {levels, checked, ends}};
+    });
 }
 
 int index_quantiles(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
                     const double* levels, std::int64_t n_levels, int interpolation, int n_threads,
                     double* quantiles, hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, quantiles, "quantiles", error,
-                 [&](Request& request) {
-                     const auto given = checked_levels(levels, n_levels, "levels", true);
-                     request.quantiles = {given, interpolation_of(interpolation), quantiles};
-                     return given.size();
-                 });
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
+        const auto given = checked_levels(levels, n_levels, "levels", true);
+        const Interpolation checked = interpolation_of(interpolation);
+        const auto results =
+            matrix(quantiles, product(n, outputs, "quantiles"), given.size(), "quantiles");
+        return Request{.quantiles = {given, checked, results}};
+    });
 }
 
 int index_cdf(const hdicore_index* index, const std::int32_t* leaves, std::int64_t n_rows,
               const double* points, std::int64_t n_points, int n_threads, double* cdf,
               hdicore_error* error) noexcept {
-    return query(index, leaves, n_rows, n_threads, cdf, "cdf", error, [&](Request& request) {
+    return query(index, leaves, n_rows, n_threads, error, [&](std::size_t n, std::size_t outputs) {
         const std::size_t n_each = size(n_points, "n_points");
-        const std::size_t n =
-            product(static_cast<std::size_t>(n_rows), index->engine->n_outputs(), "points");
-        const auto given = elements(points, product(n, n_each, "points"), "points");
-        for (const double point : given) {
-            if (std::isnan(point)) refuse("points must not hold NaN");
+        const std::size_t n_results = product(n, outputs, "points");
+        const auto given = matrix(points, n_results, n_each, "points");
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            if (std::isnan(given.data()[i])) refuse("points must not hold NaN");
         }
-        request.cdf = {n_each, given.data(), true, cdf};
-        return n_each;
+        return Request{.cdf = {given, true, matrix(cdf, n_results, n_each, "cdf")}};
     });
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "base/interruption.hpp"
+#include "base/lazily_checked.hpp"
+#include "base/matrix.hpp"
 #include "base/types.hpp"
 #include "forest/nodes.hpp"
 #include "forest/row_tiles.hpp"
@@ -63,20 +65,17 @@ class Forest {
            Interruption& interruption = Interruption::never());
 
     // From the layout that nodes(), tree_offsets() and leaf_nodes() hand out, e.g. of a mapped
-    // file. Nothing is copied; everything is checked, as above.
+    // file. Nothing is copied. Throws std::invalid_argument as above, in errors that begin with
+    // `source`, if it is not empty. If nodes are checked lazily, only sizes and tree_offsets are
+    // checked at once, O(n_trees): rows that walk down check the nodes on their way, and
+    // leaf_nodes() may hold anything.
     Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-           std::int64_t n_features, Interruption& interruption = Interruption::never(),
-           unsigned n_threads = 1);
+           std::int64_t n_features, std::string source = {}, Checks checks = Checks::now,
+           unsigned n_threads = 1, Interruption& interruption = Interruption::never());
 
-    // The same, but what is checked are sizes and tree_offsets: O(n_trees). Rows that walk down
-    // check the nodes on their way; leaf_nodes() may hold anything. Errors begin with `source`,
-    // which says where the arrays come from.
-    Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-           std::int64_t n_features, std::string source);
-
-    bool is_checked() const noexcept { return is_checked_; }
+    bool is_validated() const noexcept { return checks_ == Checks::now; }
     // The same forest, checked whole.
-    Forest checked(unsigned n_threads, Interruption& interruption) const;
+    Forest validated(unsigned n_threads, Interruption& interruption) const;
 
     std::size_t n_trees() const noexcept { return tree_offsets_.size() - 1; }
     std::size_t n_features() const noexcept { return n_features_; }
@@ -92,9 +91,9 @@ class Forest {
     void route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const;
 
     // For each leaf of a tree the sums of `values`, (k, n_leaves(tree)), over all leaves below its
-    // parent; a root that is a leaf counts as its own parent. O(k * nodes of the tree).
-    void sum_below_parents(std::size_t tree, std::size_t k, const double* values,
-                           double* out) const;
+    // parent, to `out`, of the same shape; a root that is a leaf counts as its own parent.
+    // O(k * nodes of the tree).
+    void sum_below_parents(std::size_t tree, Matrix<const double> values, Matrix<double> out) const;
 
     const Nodes& nodes() const noexcept { return nodes_; }
     const Array<offset_t>& tree_offsets() const noexcept { return tree_offsets_; }
@@ -111,7 +110,6 @@ class Forest {
     template <class Node>
     void check_trees(const Array<Node>& nodes, unsigned n_threads,
                      Interruption& interruption) const;
-    [[noreturn]] void refuse(const std::string& why) const;
     template <class Node>
     leaf_t checked_leaf(const Array<Node>& nodes, std::size_t tree, const feature_key* row) const;
     template <class Node>
@@ -128,8 +126,8 @@ class Forest {
     Array<offset_t> tree_offsets_;
     Array<std::int32_t> leaf_nodes_;
     std::size_t n_features_;
-    bool is_checked_ = true;
-    std::string source_;  // of what is not checked
+    Checks checks_ = Checks::now;
+    std::string source_;
 };
 
 }  // namespace hdicore

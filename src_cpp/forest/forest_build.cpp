@@ -172,11 +172,12 @@ std::vector<TreeColumns> columns_of(const TreeArrays& trees) {
     std::vector<TreeColumns> columns;
     for (std::size_t t = 0; t + 1 < trees.tree_offsets.size(); ++t) {
         const auto begin = static_cast<std::size_t>(trees.tree_offsets[t]);
-        columns.push_back({column_of(trees.children_left, begin),
-                           column_of(trees.children_right, begin), column_of(trees.feature, begin),
-                           column_of(trees.threshold, begin),
-                           column_of(trees.missing_go_to_left, begin),
-                           static_cast<std::size_t>(trees.tree_offsets[t + 1]) - begin});
+        columns.push_back({.children_left = column_of(trees.children_left, begin),
+                           .children_right = column_of(trees.children_right, begin),
+                           .feature = column_of(trees.feature, begin),
+                           .threshold = column_of(trees.threshold, begin),
+                           .missing_go_to_left = column_of(trees.missing_go_to_left, begin),
+                           .n_nodes = static_cast<std::size_t>(trees.tree_offsets[t + 1]) - begin});
     }
     return columns;
 }

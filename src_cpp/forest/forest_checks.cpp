@@ -102,41 +102,24 @@ std::size_t checked_n_features(std::int64_t n_features) {
 }
 
 Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-               std::int64_t n_features, Interruption& interruption, unsigned n_threads)
-    : nodes_(std::move(nodes)),
-      tree_offsets_(std::move(tree_offsets)),
-      leaf_nodes_(std::move(leaf_nodes)),
-      n_features_(checked_n_features(n_features)) {
-    check_sizes();
-    std::visit([&](const auto& array) { check_trees(array, n_threads, interruption); }, nodes_);
-}
-
-Forest::Forest(Nodes nodes, Array<offset_t> tree_offsets, Array<std::int32_t> leaf_nodes,
-               std::int64_t n_features, std::string source)
+               std::int64_t n_features, std::string source, Checks checks, unsigned n_threads,
+               Interruption& interruption)
     : nodes_(std::move(nodes)),
       tree_offsets_(std::move(tree_offsets)),
       leaf_nodes_(std::move(leaf_nodes)),
       n_features_(checked_n_features(n_features)),
-      is_checked_(false),
+      checks_(checks),
       source_(std::move(source)) {
-    try {
+    name_source(source_, [&] {
         check_sizes();
-    } catch (const std::invalid_argument& error) {
-        refuse(error.what());
-    }
+        if (checks == Checks::lazily) return;
+        std::visit([&](const auto& array) { check_trees(array, n_threads, interruption); }, nodes_);
+    });
 }
 
-Forest Forest::checked(unsigned n_threads, Interruption& interruption) const {
-    try {
-        return Forest(nodes_, tree_offsets_, leaf_nodes_, static_cast<std::int64_t>(n_features_),
-                      interruption, n_threads);
-    } catch (const std::invalid_argument& error) {
-        refuse(error.what());
-    }
-}
-
-void Forest::refuse(const std::string& why) const {
-    throw std::invalid_argument(source_ + ": " + why);
+Forest Forest::validated(unsigned n_threads, Interruption& interruption) const {
+    return Forest(nodes_, tree_offsets_, leaf_nodes_, static_cast<std::int64_t>(n_features_),
+                  source_, Checks::now, n_threads, interruption);
 }
 
 void Forest::check_sizes() const {
@@ -188,7 +171,7 @@ leaf_t Forest::checked_leaf(const Array<Node>& nodes, std::size_t tree,
             return static_cast<leaf_t>(node.leaf());
         }
         if (left <= at || !is_split(node, n, n_features_)) {
-            refuse("tree " + std::to_string(tree) + " " + damaged_node(at));
+            refuse_tree(tree, damaged_node(at));
         }
         const feature_key x = row[node.feature() * RowTiles::tile_rows];
         const bool goes_left = x <= node.key || (x == missing_key && node.nan_left());
@@ -201,12 +184,14 @@ void Forest::walk_checked(const Array<Node>& nodes, const RowTiles& rows, std::s
                           std::size_t last, leaf_t* out) const {
     const std::size_t stride = rows.n_tiles() * RowTiles::tile_rows;
     std::fill_n(out, (last - first) * stride, 0);
-    for (std::size_t t = first; t < last; ++t, out += stride) {
-        for (std::size_t i = 0; i < rows.n_rows(); ++i) {
-            const feature_key* tile = rows.tile(i / RowTiles::tile_rows);
-            out[i] = checked_leaf(nodes, t, tile + i % RowTiles::tile_rows);
+    name_source(source_, [&] {
+        for (std::size_t t = first; t < last; ++t, out += stride) {
+            for (std::size_t i = 0; i < rows.n_rows(); ++i) {
+                const feature_key* tile = rows.tile(i / RowTiles::tile_rows);
+                out[i] = checked_leaf(nodes, t, tile + i % RowTiles::tile_rows);
+            }
         }
-    }
+    });
 }
 
 template void Forest::walk_checked(const Array<NarrowNode>&, const RowTiles&, std::size_t,

@@ -143,7 +143,7 @@ void Forest::walk_all(const Array<Node>& nodes, const RowTiles& rows, std::size_
 void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const {
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
-            if (!is_checked_) {
+            if (checks_ == Checks::lazily) {
                 walk_checked(nodes, rows, first, last, out);
             } else if (rows.n_rows() <= few_rows) {
                 std::fill_n(out, (last - first) * RowTiles::tile_rows, 0);
@@ -157,12 +157,14 @@ void Forest::route(const RowTiles& rows, std::size_t first, std::size_t last, le
         nodes_);
 }
 
-void Forest::sum_below_parents(std::size_t tree, std::size_t k, const double* values,
-                               double* out) const {
+void Forest::sum_below_parents(std::size_t tree, Matrix<const double> values,
+                               Matrix<double> out) const {
     const auto begin = static_cast<std::size_t>(tree_offsets_[tree]);
     const auto end = static_cast<std::size_t>(tree_offsets_[tree + 1]);
     std::visit(
-        [&](const auto& nodes) { sum_below(nodes.data() + begin, end - begin, k, values, out); },
+        [&](const auto& nodes) {
+            sum_below(nodes.data() + begin, end - begin, values.rows(), values.data(), out.data());
+        },
         nodes_);
 }
 

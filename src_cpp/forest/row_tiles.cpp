@@ -11,15 +11,15 @@
 namespace hdicore {
 
 template <class Real, class RowOf>
-void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
-                      const RowOf& row_of) {
+void RowTiles::encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_of) {
+    const std::size_t n_features = rows.cols();
     // From here on rounding leads to infinity, and the cast itself would be undefined.
     constexpr Real too_large = std::is_same_v<Real, float> ? std::numeric_limits<Real>::infinity()
                                                            : static_cast<Real>(0x1.ffffffp127);
     bool has_infinite = false;
     bool has_missing = false;
     for (std::size_t p = 0; p < n; ++p) {
-        const Real* row = rows + row_of(p) * n_features;
+        const Real* row = rows.data() + row_of(p) * n_features;
         feature_key* out = keys_.data() + p / tile_rows * tile_size_ + p % tile_rows;
         for (std::size_t f = 0; f < n_features; ++f) {
             const Real x = row[f];  // read once: somebody else may write there
@@ -35,7 +35,7 @@ void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
     if (!has_infinite) return;
     for (std::size_t p = 0; p < n; ++p) {
         for (std::size_t f = 0; f < n_features; ++f) {
-            if (!(std::fabs(rows[row_of(p) * n_features + f]) >= too_large)) continue;
+            if (!(std::fabs(rows(row_of(p), f)) >= too_large)) continue;
             throw std::invalid_argument("X[" + std::to_string(row_of(p)) + ", " +
                                         std::to_string(f) +
                                         "] is infinite or too large for float32");
@@ -45,11 +45,10 @@ void RowTiles::encode(const Real* rows, std::size_t n, std::size_t n_features,
 
 template <class RowOf>
 void RowTiles::encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of) {
-    tile_size_ = rows.n_features * tile_rows;
+    tile_size_ = rows.n_features() * tile_rows;
     n_rows_ = n;
     keys_.resize(n_tiles() * tile_size_);
-    rows.as_float != nullptr ? encode(rows.as_float, n, rows.n_features, row_of)
-                             : encode(rows.as_double, n, rows.n_features, row_of);
+    std::visit([&](const auto& matrix) { encode(matrix, n, row_of); }, rows.features);
 }
 
 void RowTiles::reserve(std::size_t n_features, std::size_t n) {

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "base/matrix.hpp"
 #include "base/types.hpp"
 
 namespace hdicore {
@@ -23,12 +25,16 @@ inline feature_key key_of(float x) noexcept {
     return bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
 }
 
-// A C-ordered matrix of rows to route, float32 or float64.
+// Rows to route, (n_rows, n_features) float32 or float64.
 struct RowMatrix {
-    std::size_t n_rows;
-    std::size_t n_features;
-    const float* as_float;    // (n_rows, n_features), or null
-    const double* as_double;  // (n_rows, n_features), or null
+    std::variant<Matrix<const float>, Matrix<const double>> features;
+
+    std::size_t n_rows() const noexcept {
+        return std::visit([](const auto& matrix) { return matrix.rows(); }, features);
+    }
+    std::size_t n_features() const noexcept {
+        return std::visit([](const auto& matrix) { return matrix.cols(); }, features);
+    }
 };
 
 // A block of rows made ready for walking: 16 rows to a tile, in which each feature's values are
@@ -55,7 +61,7 @@ class RowTiles {
 
   private:
     template <class Real, class RowOf>
-    void encode(const Real* rows, std::size_t n, std::size_t n_features, const RowOf& row_of);
+    void encode(Matrix<const Real> rows, std::size_t n, const RowOf& row_of);
     template <class RowOf>
     void encode(const RowMatrix& rows, std::size_t n, const RowOf& row_of);
 

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "base/fixed_point.hpp"
-#include "index/leaf_index.hpp"
+#include "index/leaf_table.hpp"
 
 namespace hdicore {
 namespace {
@@ -29,15 +29,16 @@ std::string at(const char* name, std::size_t row, std::size_t tree) {
 // Refuses the first leaf id or count below 0 among rows [begin, end), of which there is one.
 [[noreturn]] void refuse_negative(const TreeBlock& block, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-        for (std::size_t k = 0; k < block.n_trees; ++k) {
-            const std::size_t place = i * block.row_step + k * block.tree_step;
-            if (block.leaves[place] < 0) {
-                refuse(at("leaves", i, block.first + k) + " must not be negative, got " +
-                       std::to_string(block.leaves[place]));
+        for (std::size_t k = 0; k < block.n_trees(); ++k) {
+            const TreeColumn column = block.column(k, 0);
+            const std::size_t place = i * column.step;
+            if (column.leaves[place] < 0) {
+                refuse(at("leaves", i, column.tree) + " must not be negative, got " +
+                       std::to_string(column.leaves[place]));
             }
-            if (block.counts != nullptr && block.counts[place] < 0) {
-                refuse(at("counts", i, block.first + k) + " must not be negative, got " +
-                       std::to_string(block.counts[place]));
+            if (column.counts != nullptr && column.counts[place] < 0) {
+                refuse(at("counts", i, column.tree) + " must not be negative, got " +
+                       std::to_string(column.counts[place]));
             }
         }
     }
@@ -77,11 +78,11 @@ void refuse_changed_rows() {
 }
 
 void check_sizes(const TrainingRows& rows) {
-    if (rows.n_rows < 1) refuse("y must hold at least one training row");
-    if (rows.n_rows > std::numeric_limits<rank_t>::max()) {
+    if (rows.n_rows() < 1) refuse("y must hold at least one training row");
+    if (rows.n_rows() > std::numeric_limits<rank_t>::max()) {
         refuse("y must hold fewer than 2**32 rows");
     }
-    if (rows.n_outputs < 1) refuse("y must hold at least one output");
+    if (rows.n_outputs() < 1) refuse("y must hold at least one output");
     if (!rows.n_leaves.empty() && rows.n_leaves.size() != rows.n_trees) {
         refuse("n_leaves must give one number for each of " + std::to_string(rows.n_trees) +
                " trees, got " + std::to_string(rows.n_leaves.size()));
@@ -92,18 +93,18 @@ std::vector<ColumnTotals> checked_totals(const TrainingRows& rows, const TreeBlo
                                          Interruption& interruption) {
     // Stays in cache if the trees of a row are neighbours.
     constexpr std::size_t rows_at_once = 1024;
-    std::vector<ColumnTotals> totals(block.n_trees);
-    for (std::size_t begin = 0; begin < rows.n_rows; begin += rows_at_once) {
+    std::vector<ColumnTotals> totals(block.n_trees());
+    for (std::size_t begin = 0; begin < rows.n_rows(); begin += rows_at_once) {
         interruption.check();
-        const std::size_t end = std::min(rows.n_rows, begin + rows_at_once);
+        const std::size_t end = std::min(rows.n_rows(), begin + rows_at_once);
         bool proper = true;
-        for (std::size_t k = 0; k < block.n_trees; ++k) {
+        for (std::size_t k = 0; k < block.n_trees(); ++k) {
             const TreeColumn column = block.column(k, 0);
-            if (block.row_step == 1) {
+            if (block.row_step() == 1) {
                 constexpr std::integral_constant<std::size_t, 1> one;
                 proper = sum_up(column, one, begin, end, totals[k]) && proper;
             } else {
-                proper = sum_up(column, block.row_step, begin, end, totals[k]) && proper;
+                proper = sum_up(column, column.step, begin, end, totals[k]) && proper;
             }
         }
         if (!proper) refuse_negative(block, begin, end);
@@ -131,9 +132,9 @@ std::int64_t checked_n_leaves(const TrainingRows& rows, std::size_t tree, std::i
 }
 
 std::vector<count_t> checked_row_weights(const TrainingRows& rows, std::int32_t max_count) {
-    if (rows.sample_weight == nullptr) return {};
-    const std::span weights(rows.sample_weight, rows.n_rows);
-    for (std::size_t i = 0; i < rows.n_rows; ++i) {
+    const std::span<const double> weights = rows.sample_weight;
+    if (weights.empty()) return {};
+    for (std::size_t i = 0; i < weights.size(); ++i) {
         if (!(std::isfinite(weights[i]) && weights[i] >= 0)) {
             refuse("sample_weight[" + std::to_string(i) +
                    "] must be finite and not negative, got " + std::to_string(weights[i]));
@@ -149,7 +150,7 @@ TargetOrder::TargetOrder(std::size_t n_rows) {
 }
 
 void TargetOrder::assign(const TrainingRows& in, std::size_t output, Interruption& interruption) {
-    const auto y = [&](std::uint32_t row) { return in.y[row * in.n_outputs + output]; };
+    const auto y = [&](std::uint32_t row) { return in.y(row, output); };
     std::iota(rows.begin(), rows.end(), 0u);
     for (const std::uint32_t row : rows) {
         if (!std::isfinite(y(row))) refuse("y[" + std::to_string(row) + "] is not finite");

@@ -8,26 +8,28 @@
 #include <vector>
 
 #include "base/interruption.hpp"
+#include "base/matrix.hpp"
 #include "base/types.hpp"
 
 namespace hdicore {
 
 struct TrainingRows {
-    std::size_t n_rows;
-    std::size_t n_trees;
-    std::size_t n_outputs;
-    // (n_rows, n_trees) leaf of each row in each tree. Like `counts`, not read if blocks of trees
+    std::size_t n_trees = 0;
+    // Leaf of each row in each tree, (n_rows, n_trees). Like `counts`, not read if blocks of trees
     // are given.
-    const leaf_t* leaves;
-    const double* y;                         // (n_rows, n_outputs) finite
-    const std::int32_t* counts;              // (n_rows, n_trees) times a row counts, or null: once
-    const double* sample_weight;             // (n_rows,) weight of each row, or null: 1
-    std::span<const std::int64_t> n_leaves;  // (n_trees,), or empty: largest leaf given + 1
-    bool only_known_leaves = false;          // queries must not name a leaf in which no row lies
+    Matrix<const leaf_t> leaves{};
+    Matrix<const double> y{};                  // (n_rows, n_outputs) finite
+    Matrix<const std::int32_t> counts{};       // (n_rows, n_trees) times a row counts, or none: 1
+    std::span<const double> sample_weight{};   // (n_rows,) weight of each row, or none: 1
+    std::span<const std::int64_t> n_leaves{};  // (n_trees,), or none: largest leaf given + 1
+    bool mask_leaves = false;                  // queries must not name a leaf in which no row lies
     bool pooled = false;  // a row weighs the same in all leaves: large leaves count more
     // Rows to keep in a leaf, chosen by a hash of seed, tree and row; 0: all.
     std::size_t max_samples_leaf = 0;
     std::uint64_t seed = 0;
+
+    std::size_t n_rows() const noexcept { return y.rows(); }
+    std::size_t n_outputs() const noexcept { return y.cols(); }
 };
 
 // One tree's leaves of the training rows.
@@ -39,22 +41,24 @@ struct TreeColumn {
     std::size_t step;
 };
 
-// The leaves of the training rows in trees [first, first + n_trees).
+// The leaves of the training rows in some trees, from number `first` on.
 struct TreeBlock {
-    std::size_t first;
-    std::size_t n_trees;
-    const leaf_t*
-        leaves;  // that of row i in tree first + k is leaves[i * row_step + k * tree_step]
-    const std::int32_t* counts;  // times a row counts, likewise; or null: once
-    std::size_t row_step;
-    std::size_t tree_step;
+    std::size_t first = 0;
+    Matrix<const leaf_t> leaves{};        // (n_rows, n_trees), or transposed
+    Matrix<const std::int32_t> counts{};  // times a row counts, of the same shape; or none: once
+    bool transposed = false;              // the matrices are (n_trees, n_rows)
 
+    std::size_t n_trees() const noexcept { return transposed ? leaves.rows() : leaves.cols(); }
+    // From row to row, and from tree to tree.
+    std::size_t row_step() const noexcept { return transposed ? 1 : leaves.cols(); }
+    std::size_t tree_step() const noexcept { return transposed ? leaves.cols() : 1; }
     leaf_t leaf(std::size_t row, std::size_t k) const noexcept {
-        return leaves[row * row_step + k * tree_step];
+        return leaves.data()[row * row_step() + k * tree_step()];
     }
+    // Tree first + k.
     TreeColumn column(std::size_t k, std::size_t n_leaves) const noexcept {
-        const std::int32_t* times = counts == nullptr ? nullptr : counts + k * tree_step;
-        return {first + k, n_leaves, leaves + k * tree_step, times, row_step};
+        const std::int32_t* times = counts.empty() ? nullptr : counts.data() + k * tree_step();
+        return {first + k, n_leaves, leaves.data() + k * tree_step(), times, row_step()};
     }
 };
 

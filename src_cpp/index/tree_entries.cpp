@@ -27,20 +27,20 @@ TreeEntries::TreeEntries(const TrainingRows& rows, std::span<const count_t> row_
     leaf_begin.reserve(max_leaves + 1);
     end_.reserve(max_leaves);
     last_.reserve(max_leaves);
-    leaf_.reserve(in_.n_rows);
-    times_.reserve(in_.n_rows);
-    if (in_.max_samples_leaf > 0) hashed_.reserve(in_.n_rows);
+    leaf_.reserve(in_.n_rows());
+    times_.reserve(in_.n_rows());
+    if (in_.max_samples_leaf > 0) hashed_.reserve(in_.n_rows());
     if (places) return;
     total_.reserve(max_leaves);
-    weight_.resize(in_.n_rows);
-    ranks.reserve(in_.n_rows);
-    units.reserve(in_.n_rows);
-    weights.reserve(in_.n_rows);
-    if (!row_weights.empty()) copies_.reserve(in_.n_rows);
+    weight_.resize(in_.n_rows());
+    ranks.reserve(in_.n_rows());
+    units.reserve(in_.n_rows());
+    weights.reserve(in_.n_rows());
+    if (!row_weights.empty()) copies_.reserve(in_.n_rows());
 }
 
 void TreeEntries::measure(const TreeColumn& column, std::span<const TargetOrder> orders,
-                          LeafStatistics& statistics) {
+                          TreeStatistics& statistics) {
     if (!row_weights_.empty()) {
         collect_column(column, row_weights_);
         sum_weights(column.n_leaves);
@@ -114,7 +114,7 @@ void TreeEntries::group_rows(const TreeColumn& column, const TargetOrder& order)
 
 void TreeEntries::copy_column(const TreeColumn& column) {
     const auto copy = [&](const auto* from, auto& to) {
-        to.resize(in_.n_rows);
+        to.resize(in_.n_rows());
         std::uint32_t largest = 0;
         each_row([&largest, from, step = column.step, out = to.data()](std::size_t i) {
             const auto value = static_cast<std::uint32_t>(from[i * step]);
@@ -145,7 +145,7 @@ void TreeEntries::collect_column(const TreeColumn& column, std::span<const count
 
 count_t TreeEntries::find_leaves(std::size_t n_leaves, std::size_t n_entries) {
     leaf_begin.assign(n_leaves + 1, 0);
-    count_t total = times_.empty() ? in_.n_rows : 0;
+    count_t total = times_.empty() ? in_.n_rows() : 0;
     for (const std::uint32_t n : times_) total += std::min<count_t>(n, n_entries + 1);
     if (total != n_entries) refuse_changed_rows();
     each_row([&, n = leaf_begin.data() + 1, leaf = leaf_.data()](std::size_t i) {
@@ -157,7 +157,7 @@ count_t TreeEntries::find_leaves(std::size_t n_leaves, std::size_t n_entries) {
 }
 
 void TreeEntries::thin_leaves(std::size_t tree, std::size_t n_leaves) {
-    if (times_.empty()) times_.assign(in_.n_rows, 1);
+    if (times_.empty()) times_.assign(in_.n_rows(), 1);
     hashed_.clear();
     each_row([&](std::size_t i) {
         const bool weighs = row_weights_.empty() || row_weights_[i] > 0;

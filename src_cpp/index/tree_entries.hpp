@@ -18,7 +18,7 @@
 namespace hdicore {
 
 // What decides how the entries of one tree are stored.
-struct LeafStatistics {
+struct TreeStatistics {
     count_t n_counted = 0;            // rows, as often as they count
     count_t max_counted = 0;          // of one leaf
     count_t max_weight = 0;           // of the rows of one leaf together
@@ -26,7 +26,7 @@ struct LeafStatistics {
 };
 
 // What placing the rows of a tree shows of its leaves.
-struct Placed {
+struct PlacementCounts {
     count_t max_counted = 0;  // rows of one leaf, as often as they count
     count_t n_distinct = 0;   // pairs of a leaf and a target in it
 };
@@ -46,7 +46,7 @@ class TreeEntries {
 
     // Fills in the statistics of one tree, in all outputs.
     void measure(const TreeColumn& column, std::span<const TargetOrder> orders,
-                 LeafStatistics& statistics);
+                 TreeStatistics& statistics);
 
     // Groups the rows of one tree: one entry for each target of a leaf. Units are shares of `pool`,
     // or of each leaf's total if it is 0.
@@ -60,15 +60,15 @@ class TreeEntries {
     // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need
     // no units. Writes n_entries ranks to `out`.
     template <class Rank>
-    Placed place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
-                 Rank* out);
+    PlacementCounts place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
+                          Rank* out);
 
   private:
     static constexpr rank_t no_rank = std::numeric_limits<rank_t>::max();
 
     template <class Use>
     void each_row(const Use& use) {
-        in_pieces(in_.n_rows, interruption_, [&](std::size_t begin, std::size_t end) {
+        in_pieces(in_.n_rows(), interruption_, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) use(i);
         });
     }
@@ -101,13 +101,13 @@ class TreeEntries {
 };
 
 template <class Rank>
-Placed TreeEntries::place(const TreeColumn& column, const TargetOrder& order, std::size_t n_entries,
-                          Rank* out) {
+PlacementCounts TreeEntries::place(const TreeColumn& column, const TargetOrder& order,
+                                   std::size_t n_entries, Rank* out) {
     copy_column(column);
     const count_t max_counted = find_leaves(column.n_leaves, n_entries);
     end_.assign(leaf_begin.begin(), leaf_begin.end() - 1);
     // If no two rows share a target, each of them is one of a leaf.
-    const bool may_tie = order.atoms.size() < in_.n_rows;
+    const bool may_tie = order.atoms.size() < in_.n_rows();
     last_.assign(may_tie ? column.n_leaves : 0, no_rank);
     count_t n_distinct = 0;
     const auto place_all = [&]<class Times>(const Times& times) {

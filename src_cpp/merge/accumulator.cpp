@@ -37,14 +37,14 @@ struct Accumulator::Memory {
         cumulative[0] = 0;
         const std::size_t max_buffer =
             2 * EntryBuffer::enough + EntryBuffer::slack +
-            (index.arrays().uniform() ? std::min(index.max_leaf_size(), max_tabulated_leaf)
-                                      : index.max_leaf_size());
+            (index.arrays().uniform() ? std::min(index.tables().max_leaf_size, max_tabulated_leaf)
+                                      : index.tables().max_leaf_size);
         buffer_ranks = std::make_unique_for_overwrite<rank_t[]>(max_buffer);
         buffer_units = std::make_unique_for_overwrite<std::uint32_t[]>(max_buffer);
     }
 
     static std::shared_ptr<Memory> of(const LeafIndex& index) {
-        auto kept = std::static_pointer_cast<Memory>(index.spare().take());
+        auto kept = std::static_pointer_cast<Memory>(index.scratch_cache().take());
         return kept ? kept : std::make_shared<Memory>(index);
     }
 };
@@ -62,7 +62,7 @@ Accumulator::Accumulator(const LeafIndex& index, const Kernels& kernels)
       cumulative_(memory_->cumulative.get()) {}
 
 Accumulator::~Accumulator() {
-    index_.spare().put(std::move(memory_));
+    index_.scratch_cache().put(std::move(memory_));
 }
 
 template <class Use>
@@ -102,7 +102,7 @@ RankBounds Accumulator::bounds(RowSlices slices) const noexcept {
 }
 
 bool Accumulator::has_large(RowSlices slices) const noexcept {
-    return index_.arrays().uniform() && index_.max_leaf_size() > max_tabulated_leaf &&
+    return index_.arrays().uniform() && index_.tables().max_leaf_size > max_tabulated_leaf &&
            std::ranges::any_of(
                slices, [](const EntrySlice& slice) { return slice.n > max_tabulated_leaf; });
 }
@@ -190,7 +190,7 @@ Pmf Accumulator::read(std::size_t output, std::size_t n_trees, RankBounds bounds
     return {{values_, n_atoms_}, {cumulative_, n_atoms_ + 1}, n_trees, index_.shift()};
 }
 
-Pmf Accumulator::read_nothing() noexcept {
+Pmf Accumulator::read_empty() noexcept {
     n_atoms_ = 0;
     return {{}, {cumulative_, 1}, 0, index_.shift()};
 }

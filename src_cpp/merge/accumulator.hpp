@@ -75,7 +75,7 @@ class Accumulator {
     // If atoms are dense, O(last - first).
     Pmf read(std::size_t output, std::size_t n_trees, RankBounds bounds) noexcept;
     // The same of a row to which no tree contributes.
-    Pmf read_nothing() noexcept;
+    Pmf read_empty() noexcept;
 
     // The distribution in the ranges, which ascend and hold all that was added; all else is gaps.
     PartialPmf read_partial(std::size_t output, std::size_t n_trees,

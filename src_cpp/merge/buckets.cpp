@@ -14,9 +14,9 @@ constexpr auto whole_tree = static_cast<double>(mass_t{1} << narrow_shift);
 }  // namespace
 
 BucketMerge::BucketMerge(const LeafIndex& index)
-    : index_(index), counts_(*index.bucket_counts()), entry_mass_(index.n_trees()) {
+    : index_(index), counts_(*index.tables().bucket_counts), entry_mass_(index.n_trees()) {
     const std::size_t max_parts = index.n_trees() * BucketRuns::max_runs;
-    if (index.max_leaf_size() <= max_tabulated_leaf) {
+    if (index.tables().max_leaf_size <= max_tabulated_leaf) {
         parts_ = std::make_unique_for_overwrite<EntrySlice[]>(max_parts);
     } else {
         large_parts_ = std::make_unique_for_overwrite<EqualEntries[]>(max_parts);

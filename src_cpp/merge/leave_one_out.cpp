@@ -12,9 +12,9 @@ namespace hdicore {
 LeaveOneOut::LeaveOneOut(const LeafIndex& index)
     : index_(index),
       weights_(*index.row_weights()),
-      leaf_ranks_(index.max_leaf_size() + 1),
-      leaf_weights_(index.max_leaf_size() + 1),
-      leaf_units_(index.max_leaf_size() + 1) {}
+      leaf_ranks_(index.tables().max_leaf_size + 1),
+      leaf_weights_(index.tables().max_leaf_size + 1),
+      leaf_units_(index.tables().max_leaf_size + 1) {}
 
 Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
                        std::uint32_t row) noexcept {
@@ -38,7 +38,7 @@ Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices s
         apportion({leaf_weights_.data(), n}, index_.shift(), weights_.pool, leaf_units_.data());
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
     }
-    if (n_trees == 0) return accumulator.read_nothing();
+    if (n_trees == 0) return accumulator.read_empty();
     return accumulator.read(output, n_trees, bounds);
 }
 

@@ -16,7 +16,7 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
       automatic_(strategy == Strategy::automatic),
       strategy_(first_choice(strategy)),
       accumulator_(index, kernels) {
-    if (index.bucket_counts()) buckets_.emplace(index);
+    if (index.tables().bucket_counts) buckets_.emplace(index);
     if (index.row_weights()) leave_one_out_.emplace(index);
     if (needs_.observation) row_counts_.emplace(index);
 }
@@ -24,7 +24,7 @@ Merger::Merger(const LeafIndex& index, const Request& request, Strategy strategy
 // The strategy that reads fewest entries, of those that are sufficient, asked for and probably
 // faster.
 Strategy Merger::first_choice(Strategy asked) const noexcept {
-    const bool sufficient = !needs_.every_atom && index_.bucket_counts();
+    const bool sufficient = !needs_.every_atom && index_.tables().bucket_counts;
     const bool pays =
         needs_.few_buckets && index_.entries_per_leaf() >= kernels_.min_entries_for_buckets;
     if (sufficient && (asked == Strategy::buckets || (automatic_ && pays))) {

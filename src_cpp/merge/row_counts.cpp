@@ -27,7 +27,7 @@ void RowCounts::combine(RowSlices slices, rank_t left_out, const Combine& combin
 double RowCounts::observation(const Pmf& pmf, std::span<const rank_t> ranks, RowSlices slices,
                               rank_t left_out) noexcept {
     const bool pooled = index_.arrays().pooled;
-    if (pooled || index_.has_ties()) {
+    if (pooled || index_.tables().has_ties) {
         combine(slices, left_out, [pooled](std::int64_t before, std::int64_t n) {
             return pooled ? before + n : std::max(before, n);
         });

@@ -8,7 +8,7 @@ namespace hdicore {
 
 // O(entries + atoms / 64), and no further than between the outermost entries.
 inline Pmf merge_whole(Accumulator& accumulator, std::size_t output, RowSlices slices) noexcept {
-    if (slices.empty()) return accumulator.read_nothing();
+    if (slices.empty()) return accumulator.read_empty();
     const RankBounds bounds = accumulator.bounds(slices);
     accumulator.add(slices);
     return accumulator.read(output, slices.size(), bounds);

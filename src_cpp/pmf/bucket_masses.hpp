@@ -120,7 +120,7 @@ class BucketMasses {
     // After refine: the fine bucket that bucket b begins with.
     std::size_t fine(std::size_t b) const noexcept { return fine_[b]; }
 
-    // As Steps::needed.
+    // As StepFunction::needed.
     mass_t needed(double level) const noexcept {
         return required_units(level, n_trees_, narrow_shift);
     }

@@ -15,7 +15,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // position. If it fails at others too, some of these are passed by, but only positions below one at
 // which it holds. O(distance), eight positions at a time.
 template <class Before>
-std::size_t first_not(std::size_t at, std::size_t end, const Before& before) noexcept {
+std::size_t partition_point(std::size_t at, std::size_t end, const Before& before) noexcept {
     constexpr std::size_t step = 8;
     while (at + step <= end && before(at + step - 1)) at += step;
     if (at + step <= end) {
@@ -32,7 +32,7 @@ std::size_t first_not(std::size_t at, std::size_t end, const Before& before) noe
 // which it does. Ends never move back as starts advance (Theorem 2 of the paper).
 class Sweep {
   public:
-    Sweep(const Steps& steps, mass_t needed) noexcept
+    Sweep(const StepFunction& steps, mass_t needed) noexcept
         : values_(steps.values.data()),
           cumulative_(steps.cumulative.data()),
           n_atoms_(steps.size()),
@@ -53,14 +53,14 @@ class Sweep {
             const double end = values_[j];
             if (std::isnan(end)) {
                 const mass_t upto = cumulative_[j + 1] - needed_;
-                i = first_not(i + 1, n_starts_,
-                              [&](std::size_t k) { return cumulative_[k] <= upto; });
+                i = partition_point(i + 1, n_starts_,
+                                    [&](std::size_t k) { return cumulative_[k] <= upto; });
                 continue;
             }
             visit(i, j);
             // Starts in gaps, which are NaN, stop or not.
-            i = first_not(i + 1, n_starts_,
-                          [&](std::size_t k) { return end - values_[k] > limit; });
+            i = partition_point(i + 1, n_starts_,
+                                [&](std::size_t k) { return end - values_[k] > limit; });
         }
     }
 
@@ -81,8 +81,8 @@ class Sweep {
   private:
     std::size_t end_of(std::size_t i, std::size_t from) const noexcept {
         const mass_t reached = cumulative_[i] + needed_;
-        return first_not(from, n_atoms_,
-                         [&](std::size_t k) { return cumulative_[k + 1] < reached; });
+        return partition_point(from, n_atoms_,
+                               [&](std::size_t k) { return cumulative_[k + 1] < reached; });
     }
 
     const double* values_;
@@ -94,7 +94,7 @@ class Sweep {
 
 // The shortest interval among ties: `tied` is the largest width that counts as least. Its ends are
 // NaN if the median has to decide and lies in a gap.
-Interval choose_tied(const Steps& steps, mass_t needed, double tied) noexcept {
+Interval choose_tied(const StepFunction& steps, mass_t needed, double tied) noexcept {
     const double* values = steps.values.data();
     // Calls visit(i, j, mass) for the intervals of least width. A width that ends in a gap is NaN.
     const Sweep sweep(steps, needed);
@@ -129,7 +129,7 @@ Interval choose_tied(const Steps& steps, mass_t needed, double tied) noexcept {
     return chosen;
 }
 
-Interval find_shortest(const Steps& steps, mass_t needed, double max_abs) noexcept {
+Interval find_shortest(const StepFunction& steps, mass_t needed, double max_abs) noexcept {
     const double* values = steps.values.data();
     double shortest = infinity;
     double runner_up = infinity;

@@ -134,7 +134,7 @@ void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
     with_kind(kind, [&](auto of) { of.mark(masses, coverage, marked); });
 }
 
-bool marks_few(double coverage, Kind kind) noexcept {
+bool is_selective(double coverage, Kind kind) noexcept {
     // Most windows count in a smoothed one: about 2 (1 - coverage) of the atoms are ends.
     return kind != Kind::smoothed_hdi || coverage >= 0.7;
 }

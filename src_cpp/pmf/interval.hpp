@@ -31,6 +31,6 @@ void mark_interval(const BucketMasses& masses, double coverage, Kind kind,
                    BucketSet& marked) noexcept;
 
 // Whether these buckets hold far fewer atoms than all.
-bool marks_few(double coverage, Kind kind) noexcept;
+bool is_selective(double coverage, Kind kind) noexcept;
 
 }  // namespace hdicore

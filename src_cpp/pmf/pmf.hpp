@@ -14,7 +14,7 @@ namespace hdicore {
 
 // Atoms with positive mass in ascending order, no two equal, and the distribution function at them.
 // What both kinds of distribution below have in common; read through one of them.
-struct Steps {
+struct StepFunction {
     std::span<const double> values;      // (n_atoms,)
     std::span<const mass_t> cumulative;  // (n_atoms + 1,) cumulative[k] is the mass of the first k
     std::size_t n_trees;                 // trees that contribute, each 2^shift units
@@ -49,13 +49,13 @@ struct Steps {
 };
 
 // A complete distribution, a probability mass function: everything can be read from it.
-struct Pmf : Steps {
+struct Pmf : StepFunction {
     // Mass of one observation, for quantiles that interpolate; 0 if nobody asked for it.
     double observation = 0;
 
     Pmf(std::span<const double> values, std::span<const mass_t> cumulative, std::size_t n_trees,
         int shift, double observation = 0) noexcept
-        : Steps{values, cumulative, n_trees, shift}, observation(observation) {}
+        : StepFunction{values, cumulative, n_trees, shift}, observation(observation) {}
 
     // Largest absolute value of an atom.
     double max_abs() const noexcept {
@@ -76,10 +76,10 @@ struct Pmf : Steps {
 // A distribution with gaps: the mass of a gap is known, the atoms in it are not. In `values` a gap
 // is one atom of value NaN. Only functions that return std::optional read it: they return nothing
 // if the answer lies in a gap.
-struct PartialPmf : Steps {
+struct PartialPmf : StepFunction {
     PartialPmf(std::span<const double> values, std::span<const mass_t> cumulative,
                std::size_t n_trees, int shift, double max_abs) noexcept
-        : Steps{values, cumulative, n_trees, shift}, max_abs_(max_abs) {}
+        : StepFunction{values, cumulative, n_trees, shift}, max_abs_(max_abs) {}
 
     // Largest absolute value of an atom, those in gaps included.
     double max_abs() const noexcept { return max_abs_; }

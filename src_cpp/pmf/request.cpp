@@ -9,6 +9,8 @@
 namespace hdicore {
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 // Whether a statistic can be read from a distribution with gaps.
 template <class Statistic>
 concept ReadsPartial = requires(const Statistic& statistic, const PartialPmf& pmf,
@@ -37,13 +39,12 @@ bool uses_observation(Interpolation interpolation) noexcept {
 
 void IntervalRequest::write(std::size_t at, std::size_t level,
                             const Interval& interval) const noexcept {
-    const std::size_t n_levels = coverages.size();
-    results[(2 * at) * n_levels + level] = interval.lower;
-    results[(2 * at + 1) * n_levels + level] = interval.upper;
+    results(at, level) = interval.lower;
+    results(at, coverages.size() + level) = interval.upper;
 }
 
-void IntervalRequest::fill(std::size_t at, double value) const noexcept {
-    std::fill_n(results + 2 * at * coverages.size(), 2 * coverages.size(), value);
+void IntervalRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
 }
 
 void IntervalRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
@@ -75,25 +76,24 @@ void IntervalRequest::mark(const BucketMasses& masses, BucketSet& marked) const 
     }
 }
 
-bool IntervalRequest::marks_few() const noexcept {
+bool IntervalRequest::is_selective() const noexcept {
     for (std::size_t k = 0; k < coverages.size(); ++k) {
-        if (!hdicore::marks_few(coverages[k], kind_of(k))) return false;
+        if (!hdicore::is_selective(coverages[k], kind_of(k))) return false;
     }
     return true;
 }
 
 void IntervalRequest::shift(std::size_t at, double by) const noexcept {
-    const std::size_t n_ends = 2 * coverages.size();
-    for (std::size_t k = at * n_ends; k < (at + 1) * n_ends; ++k) results[k] += by;
+    for (double& end : results.row(at)) end += by;
 }
 
-void QuantileRequest::fill(std::size_t at, double value) const noexcept {
-    std::fill_n(results + at * levels.size(), levels.size(), value);
+void QuantileRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
 }
 
 void QuantileRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
     for (std::size_t k = 0; k < levels.size(); ++k) {
-        results[at * levels.size() + k] = quantile(pmf, levels[k], interpolation);
+        results(at, k) = quantile(pmf, levels[k], interpolation);
     }
 }
 
@@ -102,7 +102,7 @@ bool QuantileRequest::read_partial(const PartialPmf& pmf, std::size_t at) const 
     for (std::size_t k = 0; k < levels.size(); ++k) {
         const std::optional<double> one = inverted_cdf(pmf, levels[k]);
         if (!one) return false;
-        results[at * levels.size() + k] = *one;
+        results(at, k) = *one;
     }
     return true;
 }
@@ -118,24 +118,22 @@ void QuantileRequest::mark(const BucketMasses& masses, BucketSet& marked) const 
     for (const double level : levels) mark_inverted_cdf(masses, level, marked);
 }
 
-void CdfRequest::fill(std::size_t at, double value) const noexcept {
-    std::fill_n(results + at * n_points, n_points, value);
+void CdfRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
 }
 
 void CdfRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
-    for (std::size_t i = at * n_points; i < (at + 1) * n_points; ++i) {
-        results[i] = pmf.cdf(points[i], inclusive);
+    for (std::size_t k = 0; k < points.cols(); ++k) {
+        results(at, k) = pmf.cdf(points(at, k), inclusive);
     }
 }
 
-void DrawRequest::fill(std::size_t at, double value) const noexcept {
-    std::fill_n(results + at * n_draws, n_draws, value);
+void DrawRequest::fill_nan(std::size_t at) const noexcept {
+    std::ranges::fill(results.row(at), nan);
 }
 
 void DrawRequest::read(const Pmf& pmf, std::size_t at) const noexcept {
-    for (std::size_t i = at * n_draws; i < (at + 1) * n_draws; ++i) {
-        results[i] = pmf.draw(results[i]);
-    }
+    for (double& draw : results.row(at)) draw = pmf.draw(draw);
 }
 
 Needs needs(const Request& request) noexcept {
@@ -147,7 +145,7 @@ Needs needs(const Request& request) noexcept {
         return true;
     });
     all.every_atom = all.min_share <= 0;
-    all.few_buckets = request.intervals.marks_few();
+    all.few_buckets = request.intervals.is_selective();
     all.observation =
         !request.quantiles.is_empty() && uses_observation(request.quantiles.interpolation);
     return all;
@@ -161,9 +159,8 @@ void mark(const BucketMasses& masses, const Request& request, BucketSet& marked)
 }
 
 void read(const Pmf& pmf, const Request& request, std::size_t at) noexcept {
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     each_statistic(request, [&](const auto& statistic) {
-        pmf.size() == 0 ? statistic.fill(at, nan) : statistic.read(pmf, at);
+        pmf.size() == 0 ? statistic.fill_nan(at) : statistic.read(pmf, at);
         return true;
     });
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
+#include "base/matrix.hpp"
 #include "pmf/interval.hpp"
 #include "pmf/pmf.hpp"
 #include "pmf/quantile.hpp"
@@ -22,27 +24,29 @@ namespace hdicore {
 // A statistic without these is read from a Pmf only: `needs` and `read_partial` below see to it.
 
 struct MeanRequest {
-    double* results = nullptr;  // (n_rows, n_outputs)
+    std::span<double> results{};  // (n_rows * n_outputs,)
 
-    bool is_empty() const noexcept { return results == nullptr; }
-    void fill(std::size_t at, double value) const noexcept { results[at] = value; }
+    bool is_empty() const noexcept { return results.empty(); }
+    void fill_nan(std::size_t at) const noexcept {
+        results[at] = std::numeric_limits<double>::quiet_NaN();
+    }
     void read(const Pmf& pmf, std::size_t at) const noexcept { results[at] = pmf.mean(); }
 };
 
 struct IntervalRequest {
     std::span<const double> coverages{};  // (n_levels,) in (0, 1]
     Kind kind = Kind::hdi;
-    double* results = nullptr;        // (n_rows, n_outputs, 2, n_levels)
-    std::span<const Kind> kinds{};    // (n_levels,) or none: `kind` for all
-    const double* centres = nullptr;  // (n_leaves,) or none; see `score`
+    Matrix<double> results{};           // (n_rows * n_outputs, 2 * n_levels) lower ends first
+    std::span<const Kind> kinds{};      // (n_levels,) or none: `kind` for all
+    std::span<const double> centres{};  // (n_leaves,) or none; see `score`
 
     bool is_empty() const noexcept { return coverages.empty(); }
-    void fill(std::size_t at, double value) const noexcept;
+    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
     void mark(const BucketMasses& masses, BucketSet& marked) const noexcept;
-    bool marks_few() const noexcept;
+    bool is_selective() const noexcept;
     // Adds a number to the ends of row and output number `at`.
     void shift(std::size_t at, double by) const noexcept;
 
@@ -54,10 +58,10 @@ struct IntervalRequest {
 struct QuantileRequest {
     std::span<const double> levels{};  // (n_levels,) in [0, 1]
     Interpolation interpolation = Interpolation::inverted_cdf;
-    double* results = nullptr;  // (n_rows, n_outputs, n_levels)
+    Matrix<double> results{};  // (n_rows * n_outputs, n_levels)
 
     bool is_empty() const noexcept { return levels.empty(); }
-    void fill(std::size_t at, double value) const noexcept;
+    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
     [[nodiscard]] bool read_partial(const PartialPmf& pmf, std::size_t at) const noexcept;
     double min_share() const noexcept;
@@ -65,23 +69,21 @@ struct QuantileRequest {
 };
 
 struct CdfRequest {
-    std::size_t n_points = 0;
-    const double* points = nullptr;  // (n_rows, n_outputs, n_points)
-    bool inclusive = true;           // P(Y <= point), or P(Y < point)
-    double* results = nullptr;       // (n_rows, n_outputs, n_points)
+    Matrix<const double> points{};  // (n_rows * n_outputs, n_points)
+    bool inclusive = true;          // P(Y <= point), or P(Y < point)
+    Matrix<double> results{};       // (n_rows * n_outputs, n_points)
 
-    bool is_empty() const noexcept { return results == nullptr; }
-    void fill(std::size_t at, double value) const noexcept;
+    bool is_empty() const noexcept { return results.empty(); }
+    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
 };
 
 struct DrawRequest {
-    std::size_t n_draws = 0;
-    double* results =
-        nullptr;  // (n_rows, n_outputs, n_draws) uniforms in [0, 1), replaced by draws
+    // (n_rows * n_outputs, n_draws) uniforms in [0, 1), replaced by draws
+    Matrix<double> results{};
 
-    bool is_empty() const noexcept { return results == nullptr; }
-    void fill(std::size_t at, double value) const noexcept;
+    bool is_empty() const noexcept { return results.empty(); }
+    void fill_nan(std::size_t at) const noexcept;
     void read(const Pmf& pmf, std::size_t at) const noexcept;
 };
 

@@ -40,7 +40,7 @@ inline double exp_of_minus(double t) noexcept {
 // The shortest window from each start from which the mass suffices, in runs that fit the memory.
 class Windows {
   public:
-    Windows(const Steps& steps, mass_t needed) noexcept : steps_(steps), needed_(needed) {}
+    Windows(const StepFunction& steps, mass_t needed) noexcept : steps_(steps), needed_(needed) {}
 
     // Calls use(lower ends, upper ends) with one run after the other. If there is one alone, it is
     // kept for the next call.
@@ -79,7 +79,7 @@ class Windows {
         last_ = last;
     }
 
-    const Steps& steps_;
+    const StepFunction& steps_;
     mass_t needed_;
     std::size_t first_ = 0;  // the run starts at atoms [first_, first_ + n_)
     std::size_t n_ = 0;
@@ -152,7 +152,7 @@ class WindowSums {
 };
 
 // Nothing if the shortest interval is asked for.
-std::optional<Interval> mean_of_windows(const Steps& steps, mass_t needed,
+std::optional<Interval> mean_of_windows(const StepFunction& steps, mass_t needed,
                                         double max_abs) noexcept {
     Windows windows(steps, needed);
     double least = std::numeric_limits<double>::infinity();

@@ -84,8 +84,10 @@ void WeightedSample::assign(std::span<const double> values, std::span<const doub
 }
 
 void weighted_hdis(const SampleMatrix& samples, std::span<const double> coverages,
-                   unsigned n_threads, double* intervals, Interruption& interruption) {
-    const std::size_t n_values = samples.n_values;
+                   unsigned n_threads, Matrix<double> intervals, Interruption& interruption) {
+    const Matrix<const double> values = samples.values;
+    const Matrix<const double> weights = samples.weights;
+    const std::size_t n_values = values.cols();
     const std::size_t n_levels = coverages.size();
     // Samples at a time: finding out what to do next takes as long as sorting some values.
     const std::size_t at_once = (std::size_t{1} << 12) / (n_values + 1) + 1;
@@ -93,24 +95,21 @@ void weighted_hdis(const SampleMatrix& samples, std::span<const double> coverage
         const auto sorted = std::make_shared<WeightedSample>();
         sorted->reserve(n_values);
         return [&, sorted](std::size_t block) {
-            const std::size_t end = std::min(samples.n_samples, (block + 1) * at_once);
+            const std::size_t end = std::min(values.rows(), (block + 1) * at_once);
             for (std::size_t i = block * at_once; i < end; ++i) {
-                std::span<const double> weights;
-                if (samples.weights != nullptr) {
-                    const std::size_t row = samples.shared_weights ? 0 : i;
-                    weights = {samples.weights + row * n_values, n_values};
-                }
-                sorted->assign({samples.values + i * n_values, n_values}, weights, interruption);
+                std::span<const double> own_weights;
+                if (!weights.empty()) own_weights = weights.row(weights.rows() == 1 ? 0 : i);
+                sorted->assign(values.row(i), own_weights, interruption);
                 const Pmf pmf = sorted->pmf();
                 for (std::size_t k = 0; k < n_levels; ++k) {
                     const Interval hdi = shortest_interval(pmf, pmf.needed(coverages[k]));
-                    intervals[2 * i * n_levels + k] = hdi.lower;
-                    intervals[(2 * i + 1) * n_levels + k] = hdi.upper;
+                    intervals(i, k) = hdi.lower;
+                    intervals(i, n_levels + k) = hdi.upper;
                 }
             }
         };
     };
-    parallel_for((samples.n_samples + at_once - 1) / at_once, n_threads, make_worker, interruption);
+    parallel_for((values.rows() + at_once - 1) / at_once, n_threads, make_worker, interruption);
 }
 
 }  // namespace hdicore

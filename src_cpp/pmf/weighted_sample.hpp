@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/interruption.hpp"
+#include "base/matrix.hpp"
 #include "pmf/pmf.hpp"
 
 namespace hdicore {
@@ -37,17 +38,14 @@ class WeightedSample {
 
 // Many samples of one size.
 struct SampleMatrix {
-    std::size_t n_samples;
-    std::size_t n_values;
-    const double* values;   // (n_samples, n_values)
-    const double* weights;  // of the same shape, or (n_values,) for all samples, or null: 1
-    bool shared_weights;
+    Matrix<const double> values;     // (n_samples, n_values)
+    Matrix<const double> weights{};  // of the same shape, or one row for all samples, or none: 1
 };
 
-// Shortest intervals of each sample, (n_samples, 2, n_levels), at coverages in (0, 1].
-// O(n_values log n_values) for each. Throws as WeightedSample::assign.
+// Shortest intervals of each sample at coverages in (0, 1], (n_samples, 2 * n_levels), lower ends
+// first. O(n_values log n_values) for each. Throws as WeightedSample::assign.
 void weighted_hdis(const SampleMatrix& samples, std::span<const double> coverages,
-                   unsigned n_threads, double* intervals,
+                   unsigned n_threads, Matrix<double> intervals,
                    Interruption& interruption = Interruption::never());
 
 }  // namespace hdicore

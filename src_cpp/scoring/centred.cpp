@@ -17,6 +17,8 @@
 namespace hdicore {
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 // Scratch memory of one thread.
 class CentredWorker {
   public:
@@ -36,8 +38,6 @@ class CentredWorker {
         find_slices(row);
         const Pmf others = leave_one_out_.merge(accumulator_, 0, slices_, row);
         const std::size_t n_levels = request.coverages.size();
-        double* results = request.results + at * 2 * n_levels;
-        const std::size_t step = request.rows.size() * 2 * n_levels;
         if (others.size() > 0) {
             add_own_weight(row, 1);
             centre(others, row);
@@ -46,27 +46,23 @@ class CentredWorker {
         const Pmf centred(values_, cumulative_, others.n_trees, others.shift);
         const double own_centre = stacked(rows_.centres[row], row);
         for (std::size_t k = 0; k < request.kinds.size(); ++k) {
+            const std::span<double> ends = request.results.row(k * request.rows.size() + at);
             for (std::size_t l = 0; l < n_levels; ++l) {
-                constexpr double nan = std::numeric_limits<double>::quiet_NaN();
                 const Interval found =
                     others.size() == 0 ? Interval{nan, nan}
                                        : interval(centred, request.coverages[l], request.kinds[k]);
-                results[k * step + l] = own_centre + found.lower;
-                results[k * step + n_levels + l] = own_centre + found.upper;
+                ends[l] = own_centre + found.lower;
+                ends[n_levels + l] = own_centre + found.upper;
             }
         }
     }
 
   private:
-    std::size_t place(std::uint32_t row, std::size_t tree) const noexcept {
-        return row * rows_.index.n_trees() + tree;
-    }
-
     void find_slices(std::uint32_t row) noexcept {
         slices_.clear();
         for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
-            if (rows_.counts[place(row, t)] != 0) continue;
-            const EntrySlice slice = rows_.index.entries(0, t, rows_.leaves[place(row, t)]);
+            if (rows_.counts(row, t) != 0) continue;
+            const EntrySlice slice = rows_.index.entries(0, t, rows_.leaves(row, t));
             if (slice.n > 0) slices_.push_back(slice);
         }
     }
@@ -74,15 +70,15 @@ class CentredWorker {
     // Adds the weight of the row's target in the centres of the rows that share leaves with it in
     // trees that drew it and not them; or, with factor 0, resets these sums.
     void add_own_weight(std::uint32_t row, double factor) noexcept {
-        const double weight = rows_.draw_weight == nullptr ? 1 : rows_.draw_weight[row];
+        const double weight = rows_.draw_weight.empty() ? 1 : rows_.draw_weight[row];
         for (std::size_t t = 0; t < rows_.index.n_trees(); ++t) {
-            const std::int32_t count = rows_.counts[place(row, t)];
+            const std::int32_t count = rows_.counts(row, t);
             if (count == 0) continue;
-            const EntrySlice slice = rows_.index.entries(0, t, rows_.leaves[place(row, t)]);
+            const EntrySlice slice = rows_.index.entries(0, t, rows_.leaves(row, t));
             const double share = factor * count * weight / rows_.leaf_weight[leaf_number(row, t)];
             for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
                 const auto other = rows_.index.rank(e);
-                if (rows_.counts[place(other, t)] != 0) continue;
+                if (rows_.counts(other, t) != 0) continue;
                 own_weight_[other] = factor == 0 ? 0 : own_weight_[other] + share;
             }
         }
@@ -90,11 +86,11 @@ class CentredWorker {
 
     std::size_t leaf_number(std::uint32_t row, std::size_t tree) const noexcept {
         return static_cast<std::size_t>(rows_.index.arrays().leaf_offsets[tree]) +
-               static_cast<std::size_t>(rows_.leaves[place(row, tree)]);
+               static_cast<std::size_t>(rows_.leaves(row, tree));
     }
 
     double stacked(double centre, std::uint32_t row) const noexcept {
-        return rows_.scale * centre + (rows_.offsets == nullptr ? 0 : rows_.offsets[row]);
+        return rows_.scale * centre + (rows_.offsets.empty() ? 0 : rows_.offsets[row]);
     }
 
     // Fills values_ and cumulative_ with the residuals of the other rows.

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/interruption.hpp"
+#include "base/matrix.hpp"
 #include "index/leaf_index.hpp"
 #include "pmf/interval.hpp"
 
@@ -14,15 +15,15 @@ namespace hdicore {
 
 // The training rows of a forest, and their out-of-bag means.
 struct CentredRows {
-    const LeafIndex& index;      // its targets are the numbers of the rows; it keeps row weights
-    const leaf_t* leaves;        // (n_rows, n_trees) leaf of each row
-    const std::int32_t* counts;  // (n_rows, n_trees) times a tree drew a row
-    const double* draw_weight;   // (n_rows,) weight of a row each time it is drawn, or null: 1
-    const double* leaf_weight;   // (n_leaves,) count times weight of the rows of a leaf
-    const double* y;             // (n_rows,) targets
-    const double* centres;       // (n_rows,) mean over its out-of-bag trees of the leaf means
-    const double* n_oob;         // (n_rows,) number of trees that did not draw a row
-    const double* offsets;       // (n_rows,) finite, or null: 0
+    const LeafIndex& index;               // its targets are the row numbers; it keeps row weights
+    Matrix<const leaf_t> leaves;          // (n_rows, n_trees) leaf of each row
+    Matrix<const std::int32_t> counts;    // (n_rows, n_trees) times a tree drew a row
+    std::span<const double> leaf_weight;  // (n_leaves,) count times weight of the rows of a leaf
+    std::span<const double> y;            // (n_rows,) targets
+    std::span<const double> centres;      // (n_rows,) mean over its out-of-bag trees of leaf means
+    std::span<const double> n_oob;        // (n_rows,) number of trees that did not draw a row
+    std::span<const double> draw_weight{};  // (n_rows,) of a row each time it is drawn, or none: 1
+    std::span<const double> offsets{};      // (n_rows,) finite, or none: 0
     double scale = 1;
 };
 
@@ -30,7 +31,7 @@ struct CentredRequest {
     std::span<const std::uint32_t> rows;  // training rows to find intervals for
     std::span<const double> coverages;    // (n_levels,) in (0, 1]
     std::span<const Kind> kinds;
-    double* results;  // (n_kinds, rows, 2, n_levels)
+    Matrix<double> results;  // (n_kinds * rows, 2 * n_levels), lower ends first
 };
 
 // Intervals of the atoms s_i + (y_j - s_j(i)) of each training row i, from the trees that did not

@@ -42,8 +42,8 @@ void sort_by_leaf(const leaf_t* leaves, std::size_t step, std::size_t n, std::si
 }  // namespace
 
 RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(forest), rows_(rows) {
-    if (rows.n_features != forest.n_features()) {
-        throw std::invalid_argument("X has " + std::to_string(rows.n_features) +
+    if (rows.n_features() != forest.n_features()) {
+        throw std::invalid_argument("X has " + std::to_string(rows.n_features()) +
                                     " features, but the forest expects " +
                                     std::to_string(forest.n_features()));
     }
@@ -53,9 +53,9 @@ RoutedRows::RoutedRows(const Forest& forest, const RowMatrix& rows) : forest_(fo
 // that the rows and their leaves stay in cache and memory stays bounded however many trees there
 // are.
 std::size_t RoutedRows::block_rows() const noexcept {
-    const std::size_t by_rows = (std::size_t{1} << 17) / rows_.n_features;
+    const std::size_t by_rows = (std::size_t{1} << 17) / rows_.n_features();
     const std::size_t by_tree = forest_.nbytes() / forest_.n_trees() / 16;
-    const std::size_t by_memory = rows_by_memory(forest_.n_trees() + rows_.n_features);
+    const std::size_t by_memory = rows_by_memory(forest_.n_trees() + rows_.n_features());
     const std::size_t by_cache = std::clamp<std::size_t>(std::max(by_rows, by_tree), 256, 16384);
     return std::min(by_cache, by_memory);
 }
@@ -64,7 +64,7 @@ void RoutedRows::reserve(std::size_t n, RowBlock& block) const {
     block.leaves.reserve(forest_.n_trees() * stride_of(n));
     block.order.reserve(n);
     block.counts.reserve(n_places(forest_.n_leaves(0)));
-    block.tiles.reserve(rows_.n_features, n);
+    block.tiles.reserve(rows_.n_features(), n);
 }
 
 void RoutedRows::leaves(std::size_t begin, std::size_t end, RowBlock& block,
@@ -116,10 +116,10 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
     interruption.check();
     const std::size_t m = index_.n_trees();
     const std::size_t n = end - begin;
-    block.given.assign(leaves_ + begin * m, leaves_ + end * m);
+    block.given.assign(leaves_.data() + begin * m, leaves_.data() + end * m);
     const leaf_t* given = block.given.data();
     const offset_t* offsets = index_.arrays().leaf_offsets.data();
-    const bool all_exist = !index_.only_known_leaves();
+    const bool all_exist = !index_.has_leaf_mask();
     for (std::size_t i = 0; i < n; ++i) {
         const leaf_t* row = given + i * m;
         for (std::size_t t = 0; t < m; ++t) {
@@ -128,7 +128,7 @@ void GivenLeaves::leaves(std::size_t begin, std::size_t end, RowBlock& block,
             const auto n_leaves = static_cast<std::uint64_t>(offsets[t + 1] - offsets[t]);
             if (static_cast<std::uint64_t>(leaf) < n_leaves && all_exist) continue;
             if (leaf == no_leaf || index_.has_leaf(t, leaf)) continue;
-            const std::string why = index_.only_known_leaves()
+            const std::string why = index_.has_leaf_mask()
                                         ? ", in which a training row lies"
                                         : ", below " + std::to_string(index_.n_leaves(t));
             throw std::invalid_argument("leaves[" + std::to_string(begin + i) + ", " +

@@ -1,4 +1,4 @@
-// scoring/leaf_source.hpp: rows -> leaves, block by block, from a forest or from somebody else
+// scoring/leaf_source.hpp: rows -> leaves, block by block, from a forest or given by the caller
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/interruption.hpp"
+#include "base/matrix.hpp"
 #include "base/types.hpp"
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
@@ -26,7 +27,7 @@ struct RowBlock {
     // (n_trees, stride_of(n_rows)): those of a tree stand together; places that fill up the stride
     // have any leaf.
     std::vector<leaf_t> leaves;
-    std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what somebody else found
+    std::vector<leaf_t> given;  // (n_rows, n_trees) copy of what the caller gave
     RowTiles tiles;
     std::vector<std::uint32_t> counts;  // for sorting
 };
@@ -50,7 +51,7 @@ class LeafSource {
 class RoutedRows final : public LeafSource {
   public:
     RoutedRows(const Forest& forest, const RowMatrix& rows);
-    std::size_t n_rows() const noexcept override { return rows_.n_rows; }
+    std::size_t n_rows() const noexcept override { return rows_.n_rows(); }
     std::size_t block_rows() const noexcept override;
     void reserve(std::size_t n, RowBlock& block) const override;
     void leaves(std::size_t begin, std::size_t end, RowBlock& block,
@@ -71,9 +72,9 @@ class RoutedRows final : public LeafSource {
 class GivenLeaves final : public LeafSource {
   public:
     // leaves is (n_rows, n_trees).
-    GivenLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
-        : index_(index), leaves_(leaves), n_rows_(n_rows) {}
-    std::size_t n_rows() const noexcept override { return n_rows_; }
+    GivenLeaves(const LeafIndex& index, Matrix<const leaf_t> leaves)
+        : index_(index), leaves_(leaves) {}
+    std::size_t n_rows() const noexcept override { return leaves_.rows(); }
     std::size_t block_rows() const noexcept override;
     void reserve(std::size_t n, RowBlock& block) const override;
     void leaves(std::size_t begin, std::size_t end, RowBlock& block,
@@ -81,8 +82,7 @@ class GivenLeaves final : public LeafSource {
 
   private:
     const LeafIndex& index_;
-    const leaf_t* leaves_;
-    std::size_t n_rows_;
+    Matrix<const leaf_t> leaves_;
 };
 
 }  // namespace hdicore

@@ -42,7 +42,7 @@ void to_node_ids(const Forest& forest, std::size_t stride, leaf_t* leaves) {
 }  // namespace
 
 void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsigned n_threads,
-               leaf_t* out, Interruption& interruption) {
+               Matrix<leaf_t> out, Interruption& interruption) {
     const RoutedRows source(forest, rows);
     const std::size_t m = forest.n_trees();
     const Execution execution{.n_threads = n_threads, .interruption = interruption};
@@ -53,14 +53,14 @@ void route_all(const Forest& forest, const RowMatrix& rows, bool node_ids, unsig
             const std::size_t stride = stride_of(end - begin);
             source.route(begin, end, *block, interruption);
             if (node_ids) to_node_ids(forest, stride, block->leaves.data());
-            transpose(block->leaves.data(), stride, end - begin, m, out + begin * m);
+            transpose(block->leaves.data(), stride, end - begin, m, out.data() + begin * m);
         };
     };
-    for_each_block(rows.n_rows, m, source.block_rows(), execution, make_worker);
+    for_each_block(rows.n_rows(), m, source.block_rows(), execution, make_worker);
 }
 
-void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first, std::size_t last,
-                 std::span<const std::uint32_t> order, unsigned n_threads, leaf_t* out,
+void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first,
+                 std::span<const std::uint32_t> order, unsigned n_threads, Matrix<leaf_t> out,
                  Interruption& interruption) {
     const RoutedRows source(forest, rows);
     const Execution execution{.n_threads = n_threads, .interruption = interruption};
@@ -70,25 +70,25 @@ void route_trees(const Forest& forest, const RowMatrix& rows, std::size_t first,
     };
     const auto make_worker = [&](std::size_t max_rows) {
         const auto scratch = std::make_shared<Scratch>();
-        scratch->tiles.reserve(rows.n_features, max_rows);
+        scratch->tiles.reserve(rows.n_features(), max_rows);
         scratch->leaves.resize(stride_of(max_rows));
         return [&, scratch](std::size_t begin, std::size_t end) {
             auto& [tiles, leaves] = *scratch;
             const auto chosen = order.empty() ? order : order.subspan(begin, end - begin);
             order.empty() ? tiles.assign(rows, begin, end) : tiles.assign(rows, 0, chosen);
-            for (std::size_t t = first; t < last; ++t) {
+            for (std::size_t k = 0; k < out.rows(); ++k) {
                 interruption.check();
-                forest.route(tiles, t, t + 1, leaves.data());
-                leaf_t* of_tree = out + (t - first) * rows.n_rows;
+                forest.route(tiles, first + k, first + k + 1, leaves.data());
+                const std::span<leaf_t> of_tree = out.row(k);
                 if (order.empty()) {
-                    std::copy_n(leaves.data(), end - begin, of_tree + begin);
+                    std::copy_n(leaves.data(), end - begin, of_tree.data() + begin);
                 } else {
                     for (std::size_t p = 0; p < chosen.size(); ++p) of_tree[chosen[p]] = leaves[p];
                 }
             }
         };
     };
-    for_each_block(rows.n_rows, last - first, source.block_rows(), execution, make_worker);
+    for_each_block(rows.n_rows(), out.rows(), source.block_rows(), execution, make_worker);
 }
 
 }  // namespace hdicore

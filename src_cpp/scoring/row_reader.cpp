@@ -7,8 +7,9 @@
 
 namespace hdicore {
 
-void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std::size_t n_rows) {
-    if (leave_out == nullptr) return;
+void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
+                     std::size_t n_rows) {
+    if (leave_out.empty()) return;
     if (!index.row_weights()) {
         throw std::invalid_argument("leave_out needs an index built with keep_row_weights");
     }

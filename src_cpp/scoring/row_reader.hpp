@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/interruption.hpp"
 #include "index/leaf_index.hpp"
@@ -45,7 +46,7 @@ class RowReader {
         for (std::size_t first = 0; first < end - begin; first += rows_at_once_) {
             const std::size_t n = std::min(rows_at_once_, end - begin - first);
             for (std::size_t o = 0; o < index_.n_outputs(); ++o) {
-                const bool moves_on = o > 0 && index_.outputs_begin_alike();
+                const bool moves_on = o > 0 && index_.tables().outputs_begin_alike;
                 if (moves_on) {
                     slices_.next_output(0);
                 } else {
@@ -81,6 +82,7 @@ class RowReader {
 
 // Throws std::invalid_argument unless leave_out (n_rows,), if given, names training rows of an
 // index that kept their weights.
-void check_leave_out(const LeafIndex& index, const std::uint32_t* leave_out, std::size_t n_rows);
+void check_leave_out(const LeafIndex& index, std::span<const std::uint32_t> leave_out,
+                     std::size_t n_rows);
 
 }  // namespace hdicore

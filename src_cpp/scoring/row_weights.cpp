@@ -34,8 +34,9 @@ struct RowPmfs {
 // Calls use(scratch, row, pmf, slices, left_out) for each row, where left_out is the rank of the
 // training row left out.
 template <class Use>
-void for_each_pmf(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
-                  const Execution& execution, const Use& use) {
+void for_each_pmf(const LeafIndex& index, const LeafSource& source,
+                  std::span<const std::uint32_t> leave_out, const Execution& execution,
+                  const Use& use) {
     const auto make_worker = [&](std::size_t max_rows) {
         const auto scratch = std::make_shared<RowPmfs>(index, source, execution, max_rows);
         return [&, scratch](std::size_t begin, std::size_t end) {
@@ -45,7 +46,7 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source, const std::u
                 [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
                     RowLeaves) {
                     accumulator.prefetch(next);
-                    if (leave_out == nullptr) {
+                    if (leave_out.empty()) {
                         use(*scratch, row, merge_whole(accumulator, output, slices), slices,
                             RowCounts::none);
                     } else {
@@ -64,8 +65,8 @@ void for_each_pmf(const LeafIndex& index, const LeafSource& source, const std::u
 // values of one.
 template <class T, class Fill>
 CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
-                       const std::uint32_t* leave_out, const Execution& execution, const char* name,
-                       const Fill& fill) {
+                       std::span<const std::uint32_t> leave_out, const Execution& execution,
+                       const char* name, const Fill& fill) {
     if (index.n_outputs() != 1) {
         throw std::invalid_argument(std::string(name) + " needs an index of one output");
     }
@@ -99,7 +100,8 @@ CsrMatrix<T> matrix_of(const LeafIndex& index, const LeafSource& source,
 }  // namespace
 
 CsrMatrix<double> atom_weights(const LeafIndex& index, const LeafSource& source,
-                               const std::uint32_t* leave_out, const Execution& execution) {
+                               std::span<const std::uint32_t> leave_out,
+                               const Execution& execution) {
     const auto fill = [](RowPmfs&, const Pmf& pmf, RowSlices, rank_t, double* weights) {
         for (std::size_t k = 0; k < pmf.size(); ++k) {
             weights[k] = static_cast<double>(pmf.cumulative[k + 1] - pmf.cumulative[k]) /
@@ -110,7 +112,8 @@ CsrMatrix<double> atom_weights(const LeafIndex& index, const LeafSource& source,
 }
 
 CsrMatrix<std::int64_t> proximities(const LeafIndex& index, const LeafSource& source,
-                                    const std::uint32_t* leave_out, const Execution& execution) {
+                                    std::span<const std::uint32_t> leave_out,
+                                    const Execution& execution) {
     const auto fill = [](RowPmfs& scratch, const Pmf&, RowSlices slices, rank_t left_out,
                          std::int64_t* counts) {
         scratch.counts.count(scratch.accumulator.ranks(), slices, left_out, counts);
@@ -119,7 +122,7 @@ CsrMatrix<std::int64_t> proximities(const LeafIndex& index, const LeafSource& so
 }
 
 void count_samples(const LeafIndex& index, const LeafSource& source, const Execution& execution,
-                   std::int64_t* counts) {
+                   std::span<std::int64_t> counts) {
     const bool has_copies = index.arrays().copies.index() != 0;
     const auto make_worker = [&](std::size_t max_rows) {
         const auto reader =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "index/leaf_index.hpp"
@@ -22,15 +23,17 @@ struct CsrMatrix {
 // Weights of the atoms: each row sums to 1, or is empty where no tree contributes. leave_out as in
 // score, which throws at the same input.
 CsrMatrix<double> atom_weights(const LeafIndex& index, const LeafSource& source,
-                               const std::uint32_t* leave_out, const Execution& execution);
+                               std::span<const std::uint32_t> leave_out,
+                               const Execution& execution);
 
 // How often training rows with the target of each atom count in the leaves of a row, summed over
 // trees. leave_out as in score.
 CsrMatrix<std::int64_t> proximities(const LeafIndex& index, const LeafSource& source,
-                                    const std::uint32_t* leave_out, const Execution& execution);
+                                    std::span<const std::uint32_t> leave_out,
+                                    const Execution& execution);
 
 // How often training rows count in the leaves of each row, summed over trees, (n_rows,).
 void count_samples(const LeafIndex& index, const LeafSource& source, const Execution& execution,
-                   std::int64_t* counts);
+                   std::span<std::int64_t> counts);
 
 }  // namespace hdicore

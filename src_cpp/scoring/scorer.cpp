@@ -14,7 +14,7 @@ namespace hdicore {
 namespace {
 
 // The mean of the numbers of a row's leaves; NaN where no tree contributes.
-double centre_of(const LeafIndex& index, const double* centres, RowLeaves leaves) {
+double centre_of(const LeafIndex& index, std::span<const double> centres, RowLeaves leaves) {
     double sum = 0, n = 0;
     for (std::size_t t = 0; t < index.n_trees(); ++t) {
         const leaf_t leaf = leaves[t];
@@ -34,8 +34,9 @@ double centre_of(const LeafIndex& index, const double* centres, RowLeaves leaves
 
 }  // namespace
 
-void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
-           const Request& request, const Execution& execution) {
+void score(const LeafIndex& index, const LeafSource& source,
+           std::span<const std::uint32_t> leave_out, const Request& request,
+           const Execution& execution) {
     check_leave_out(index, leave_out, source.n_rows());
     const auto make_worker = [&](std::size_t max_rows) {
         const auto reader =
@@ -47,13 +48,13 @@ void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t
                          [&](std::size_t row, std::size_t output, RowSlices slices, RowSlices next,
                              RowLeaves leaves) {
                              const std::size_t at = row * index.n_outputs() + output;
-                             if (leave_out == nullptr) {
+                             if (leave_out.empty()) {
                                  merger->prefetch(next);
                                  merger->evaluate(output, slices, at);
                              } else {
                                  merger->evaluate_without(output, slices, leave_out[row], at);
                              }
-                             if (request.intervals.centres != nullptr) {
+                             if (!request.intervals.centres.empty()) {
                                  request.intervals.shift(
                                      at, centre_of(index, request.intervals.centres, leaves));
                              }
@@ -75,7 +76,7 @@ void check_same_trees(const Forest& forest, const LeafIndex& index) {
                 "index has " + std::to_string(index.n_leaves(t)) + " leaves in tree " +
                 std::to_string(t) + ", but the forest has " + std::to_string(forest.n_leaves(t)));
         }
-        for (std::size_t l = 0; index.only_known_leaves() && l < index.n_leaves(t); ++l) {
+        for (std::size_t l = 0; index.has_leaf_mask() && l < index.n_leaves(t); ++l) {
             if (index.has_leaf(t, static_cast<leaf_t>(l))) continue;
             throw std::invalid_argument("index knows no training row in leaf " + std::to_string(l) +
                                         " of tree " + std::to_string(t) +

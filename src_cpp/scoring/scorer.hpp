@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "forest/forest.hpp"
 #include "index/leaf_index.hpp"
@@ -20,8 +21,9 @@ namespace hdicore {
 // or, with several outputs, 4 MB if that is more, with bucket counts 1.5 kB a tree more, and 30
 // bytes for each atom of an output; and one number for each block. Throws std::invalid_argument at
 // rows that cannot be used.
-void score(const LeafIndex& index, const LeafSource& source, const std::uint32_t* leave_out,
-           const Request& request, const Execution& execution);
+void score(const LeafIndex& index, const LeafSource& source,
+           std::span<const std::uint32_t> leave_out, const Request& request,
+           const Execution& execution);
 
 // Throws std::invalid_argument unless the index is of the forest's trees, and has their leaves.
 void check_same_trees(const Forest& forest, const LeafIndex& index);

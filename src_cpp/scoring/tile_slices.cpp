@@ -8,7 +8,7 @@ namespace hdicore {
 
 void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t stride,
                         std::size_t n) {
-    const bool is_checked = index_.is_checked();
+    const bool is_validated = index_.is_validated();
     const UniformUnits* uniform = index_.uniform();
     for (std::size_t k = 0; k < n; ++k) ends_[k] = slices_.get() + k * n_trees_;
     for (std::size_t first = 0; first < n; first += RowTiles::tile_rows) {
@@ -23,7 +23,7 @@ void TileSlices::assign(std::size_t output, const leaf_t* leaves, std::size_t st
             for (std::size_t k = first; k < end; ++k) {
                 const leaf_t leaf = leaves[t * stride + k];
                 if (leaf == no_leaf) continue;
-                if (!is_checked) index_.check_leaf(output, t, leaf);
+                if (!is_validated) index_.check_leaf(output, t, leaf);
                 const std::uint32_t size = leaf_begin[leaf + 1] - leaf_begin[leaf];
                 if (size == 0) continue;
                 const std::size_t begin = base + leaf_begin[leaf];

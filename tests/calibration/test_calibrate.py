@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._methods import resolve_method
 
 from .twin import AXES, made
 

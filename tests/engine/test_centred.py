@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hdicore import LeafIndex, _reference, centred_oob_intervals
+from hdicore import LeafIndex, _reference
+from hdicore._core import _centred_oob_intervals
 
 
 class Rows:
@@ -51,7 +52,7 @@ class Rows:
             keep_row_weights=True,
         )
         rows = np.arange(len(y)) if rows is None else rows
-        return centred_oob_intervals(
+        return _centred_oob_intervals(
             index,
             self.leaves,
             self.counts,
@@ -130,7 +131,7 @@ def test_arguments_out_of_range_are_named():
         "coverage": 0.9,
         "kinds": ["hdi"],
     }
-    assert centred_oob_intervals(**given).shape == (1, 1, 2)
+    assert _centred_oob_intervals(**given).shape == (1, 1, 2)
     nan = np.full(len(rows.y), np.nan)
     wrong = [
         ({"index": LeafIndex(rows.leaves, targets)}, "keep_row_weights"),
@@ -153,4 +154,4 @@ def test_arguments_out_of_range_are_named():
     ]
     for change, message in wrong:
         with pytest.raises(ValueError, match=message):
-            centred_oob_intervals(**given | change)
+            _centred_oob_intervals(**given | change)

@@ -12,13 +12,13 @@ from hdicore import Forest, _reference
 from ..oracle import as_forest, damaged, random_tree, renumbered, tree_of_nested
 
 STUMP = [[1, -1, -1], [2, -1, -1], [0, -2, -2], [0.5, -2.0, -2.0], [0, 0, 0]]
+NAMES = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+TREE = dict(zip(NAMES, STUMP, strict=True))
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def stump(**changes):
-    names = ["children_left", "children_right", "feature", "threshold", "missing_go_to_left"]
-    arguments = dict(zip(names, STUMP, strict=True)) | {"tree_offsets": [0, 3], "n_features": 1}
-    return Forest(**(arguments | changes))
+    return Forest(**(TREE | {"tree_offsets": [0, 3], "n_features": 1} | changes))
 
 
 def sklearn_apply(estimator, X):
@@ -399,8 +399,7 @@ def test_a_split_on_a_feature_beyond_n_features_is_refused(small_forest):
 
 def columns_of(estimator):
     """The columns of each tree, where scikit-learn keeps them."""
-    names = ["children_left", "children_right", "feature", "threshold", "missing_go_to_left"]
-    return [[getattr(m.tree_, name) for name in names] for m in estimator.estimators_]
+    return [{name: getattr(m.tree_, name) for name in NAMES} for m in estimator.estimators_]
 
 
 def assert_same(forest, other):
@@ -413,41 +412,59 @@ def test_trees_are_read_where_they_are(n_features):
     X = np.random.default_rng(0).normal(size=(200, n_features))
     estimator = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
     columns = columns_of(estimator)
-    assert columns[0][0].strides == (64,)
+    assert columns[0]["children_left"].strides == (64,)
     expected = as_forest(estimator)
     assert_same(Forest.from_trees(columns, n_features), expected)
-    as_other = [[np.asarray(c, dtype="f4" if k == 3 else "i2") for k, c in enumerate(tree)]
-                for tree in columns]  # fmt: skip
-    as_other[0][3] = columns[0][3]  # thresholds of float32 would be others
-    assert_same(
-        Forest.from_trees(as_other[:1], n_features), Forest.from_trees(columns[:1], n_features)
-    )
-    backwards = [[column[::-1].copy()[::-1] for column in tree] for tree in columns]
+    as_other = [
+        {name: np.asarray(c, dtype="f4" if name == "threshold" else "i2") for name, c in t.items()}
+        for t in columns
+    ]
+    as_other[0]["threshold"] = columns[0]["threshold"]  # those of float32 would be others
+    first = Forest.from_trees(columns[:1], n_features)
+    assert_same(Forest.from_trees(as_other[:1], n_features), first)
+    backwards = [{name: c[::-1].copy()[::-1] for name, c in tree.items()} for tree in columns]
     assert_same(Forest.from_trees(backwards, n_features, n_threads=1), expected)
-    packed = np.zeros(len(columns[0][0]), dtype="i1,i8,i8,i8,f8,u1")  # not aligned
-    for field, column in zip(packed.dtype.names[1:], columns[0], strict=True):
-        packed[field] = column
-    unaligned = [packed[field] for field in packed.dtype.names[1:]]
-    assert_same(
-        Forest.from_trees([unaligned], n_features), Forest.from_trees(columns[:1], n_features)
-    )
+    in_other_order = [dict(reversed(tree.items())) | {"value": None} for tree in columns]
+    assert_same(Forest.from_trees(in_other_order, n_features), expected)
+    # Not aligned.
+    dtype = {"names": ["at", *NAMES], "formats": ["i1", "i8", "i8", "i8", "f8", "u1"]}
+    packed = np.zeros(len(columns[0]["threshold"]), dtype=dtype)
+    for name, column in columns[0].items():
+        packed[name] = column
+    assert_same(Forest.from_trees([packed], n_features), first)
 
 
 @pytest.mark.parametrize(
     ("trees", "message"),
     [
         ([], "a forest needs at least one tree"),
-        ([STUMP[:4]], "a tree must have 5 columns, got 4"),
-        ([[[], [], [], [], []]], "tree 0 has no nodes"),
-        ([STUMP, [*STUMP[:3], [0.5], STUMP[4]]], r"threshold must have shape \(3,\), got \(1,\)"),
-        ([[[STUMP[0]], *STUMP[1:]]], "children_left must have 1 dimensions"),
-        ([[["x"] * 3, *STUMP[1:]]], "children_left must be an array of numbers"),
-        ([STUMP, [[1, -1, 7], STUMP[1], [0, 0, 0], *STUMP[3:]]], "tree 1 node 2 has child 7"),
+        ([STUMP], "a tree must have its arrays by name, such as 'children_left', got"),
+        ([{"threshold": [0.5]}], "a tree must have its arrays by name, such as 'children_left'"),
+        ([{key: [] for key in NAMES}], "tree 0 has no nodes"),
+        ([TREE, TREE | {"threshold": [0.5]}], r"threshold must have shape \(3,\), got \(1,\)"),
+        ([TREE | {"children_left": [STUMP[0]]}], "children_left must have 1 dimensions"),
+        ([TREE | {"children_left": ["x"] * 3}], "children_left must be an array of numbers"),
+        ([TREE, TREE | {"children_left": [1, -1, 7], "feature": [0] * 3}], "tree 1 node 2 has chi"),
     ],
 )
 def test_columns_that_are_no_trees_are_refused(trees, message):
     with pytest.raises(ValueError, match=message):
         Forest.from_trees(trees, 1)
+
+
+@pytest.mark.parametrize("source", [None, "file"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_damage_is_told_at_once_or_when_it_is_met_and_names_its_source(small_forest, source, lazy):
+    arrays = {name: array.copy() for name, array in small_forest.arrays().items()}
+    arrays["nodes"][0] = 2**32 - 1
+    message = "tree 0 is damaged at node 0" if source is None else "file: tree 0 is damaged"
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Forest.from_arrays(arrays, 3, source=source, lazy=lazy).leaves(np.zeros((1, 3)))
+    if lazy:
+        assert Forest.from_arrays(arrays, 3, source=source, lazy=True).n_trees
+    arrays["leaf_nodes"] = arrays["leaf_nodes"][1:]
+    with pytest.raises(ValueError, match="^leaf_nodes must" if source is None else "^file: leaf_n"):
+        Forest.from_arrays(arrays, 3, source=source, lazy=lazy)
 
 
 def sums_below_parents(left, right, values, leaf_numbers):

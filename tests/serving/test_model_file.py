@@ -663,7 +663,9 @@ def test_damaged_leaf_means_are_told_when_they_are_needed(tmp_path, stacked):
     change = with_value("centred.leaf_means", slice(None), np.nan)
     rewritten(path, change_tensors=change)
     opened = HDIForestRegressor.load(path)
-    with pytest.raises(ValueError, match=r"valid model: centred\.leaf_means: centres must be fin"):
+    with pytest.raises(
+        ValueError, match=r"valid model: centred\.leaf_means: leaf_means must be fin"
+    ):
         opened.predict_interval(np.zeros((1, 2)), 0.8)
     with pytest.raises(ValueError, match="finite"):
         HDIForestRegressor.load(path, verify=True)

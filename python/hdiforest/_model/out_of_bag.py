@@ -10,7 +10,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdicore import Forest, LeafIndex, Scorer, centred_oob_intervals
+from hdicore import Forest, LeafIndex, Scorer
+from hdicore._core import _centred_oob_intervals
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows
@@ -106,7 +107,7 @@ class OutOfBagCentres:
             n_threads=n_threads,
         )
         scale, offsets = _scale_and_offsets(stacking)
-        return centred_oob_intervals(
+        return _centred_oob_intervals(
             index,
             self.leaves,
             self.counts,

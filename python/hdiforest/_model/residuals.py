@@ -40,8 +40,8 @@ class CentredForest:
     leaf_means: NDArray[np.float64]  # (n_leaves.sum(),) of the rows drawn, tree after tree
     mean: Mean | None = None
     share: float = 0.0  # of the mean in the centres
-    # The name of leaf_means in a file, if they are checked as rows need them; None: they were.
-    source: str | None = None
+    source: str | None = None  # what errors of leaf_means begin with
+    lazy: bool = False  # whether leaf_means are checked as rows need them
 
     @classmethod
     def checked(
@@ -52,17 +52,18 @@ class CentredForest:
         mean: Mean | None = None,
         share: float = 0.0,
         source: str | None = None,
+        lazy: bool = False,
     ) -> CentredForest:
         """Return the parts together, or raise ValueError if they are not of one forest."""
         scorer = Scorer(forest, residuals)  # raises unless they have the same leaves
         n_leaves = int(forest.n_leaves.sum())
         means = np.asarray(leaf_means)
         proper = means.dtype == np.float64 and means.shape == (n_leaves,)
-        if not proper or (source is None and not np.isfinite(means).all()):
+        if not proper or not (lazy or np.isfinite(means).all()):
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
         if not 0 <= share <= 1 or (mean is None and share != 0):
             raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
-        return cls(scorer, means, mean, share, source)
+        return cls(scorer, means, mean, share, source, lazy)
 
     @property
     def family(self) -> str:
@@ -88,10 +89,10 @@ class CentredForest:
             ends = self.scorer.intervals(
                 X, coverage, kinds, centres=self._centres, n_threads=n_threads
             )
-        except ValueError as error:
-            if self.source is None or not str(error).startswith("centres"):
-                raise
-            raise ValueError(f"{self.source}: {error}") from None
+        except ValueError:
+            if self.lazy and not np.isfinite(self.leaf_means).all():
+                raise ValueError(f"{self.source}: leaf_means must be finite numbers") from None
+            raise
         if self.mean is not None:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
                 part = slice(begin, begin + _ROWS_AT_ONCE)

@@ -31,6 +31,8 @@ from hdiforest._model.training_rows import (
 from hdiforest._utils.checks import alternatives
 
 SampleWeight = NDArray[np.float64] | None  # (n,)
+# Of a tree, as its `tree_` and the engine name them; `feature` may be that of another tree.
+_TREE_ARRAYS = ("children_left", "children_right", "threshold", "missing_go_to_left")
 
 
 class OtherRowsError(ValueError):
@@ -362,17 +364,11 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
             np.asarray(own)[np.maximum(split, 0)]
             for own, split in zip(grown.features, split_on, strict=True)
         ]
-    columns = [
-        (
-            tree.children_left,
-            tree.children_right,
-            split,
-            tree.threshold,
-            tree.missing_go_to_left,
-        )
+    arrays: list[Any] = [
+        {name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": split}
         for tree, split in zip(trees, split_on, strict=True)
     ]
-    return Forest.from_trees(columns, n_features, n_threads=n_threads)
+    return Forest.from_trees(arrays, n_features, n_threads=n_threads)
 
 
 def _bags(grown: GrownForest, n: int) -> Bags | None:

@@ -43,12 +43,14 @@ from hdiforest.serving._schema import (
     LEAF_FACTS,
     Arrays,
     Facts,
+    Origin,
     check_arrays,
     check_facts,
     check_training_values,
 )
 
 _FOLD = re.compile(r"fold\d+\.")
+_HERE = Origin()  # no file
 
 
 class Parts(NamedTuple):
@@ -123,16 +125,15 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     return Parts(facts, arrays, objects)
 
 
-def from_arrays(parts: Parts, source: str | None = None, *, copy: bool = True) -> FittedForest:
+def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> FittedForest:
     """Return the model that `to_arrays` took apart, after checking everything.
 
     Parameters
     ----------
     parts : Parts
         Nothing is trusted but the objects.
-    source : str, optional
-        How errors of checks begin that are left to the first use of large arrays. None: everything
-        is checked now.
+    origin : Origin, optional
+        Of a file. By default errors name none, and everything is checked now.
     copy : bool, default=True
         Whether compiled objects copy arrays, unless these map a file for reading, as
         ``joblib.load`` returns them with ``mmap_mode="r"``.
@@ -150,7 +151,7 @@ def from_arrays(parts: Parts, source: str | None = None, *, copy: bool = True) -
     names = facts["feature_names"]
     if names is not None and len(names) != facts["n_features"]:
         raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
-    read = _Reader(_grouped(own), source, copy)
+    read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in FIELDS}
@@ -161,7 +162,7 @@ def from_arrays(parts: Parts, source: str | None = None, *, copy: bool = True) -
         check_rows=check_rows,
         calibration=_calibration(facts, read),
         centred=_centred(read, facts, objects, scorer.forest),
-        folds=_folds(parts, source, copy),
+        folds=_folds(parts, origin, copy),
         jackknife=_jackknife(read, scorer.forest),
         coding=_coding(facts, objects),
         **fields | {name: np.array(arrays[name]) for name in ARRAY_FIELDS},
@@ -202,14 +203,12 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     return Parts(facts, arrays, {})
 
 
-def leaves_from_arrays(
-    parts: Parts, source: str | None = None, *, copy: bool = True
-) -> IndexedLeaves:
+def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
     facts, arrays, _ = parts
     check_facts(facts, LEAF_FACTS)
     check_arrays(arrays, LEAF_ARRAYS, {})
-    read = _Reader(_grouped(arrays), source, copy)
+    read = _Reader(_grouped(arrays), origin, copy)
     return IndexedLeaves(
         read.index("index", facts["scalar_output"]),
         facts["n_training_rows"],
@@ -254,7 +253,7 @@ class _Reader:
     """Makes compiled objects of groups of arrays."""
 
     groups: dict[str, Any]
-    source: str | None
+    origin: Origin
     copy: bool
 
     def forest(self, group: str, facts: Facts) -> Forest:
@@ -262,17 +261,16 @@ class _Reader:
             self.groups[group],
             facts["n_features"],
             copy=self._copies(group),
-            source=self.name(group),
+            **self.origin.part(group)._asdict(),
         )
 
     def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
         return LeafIndex.from_arrays(
-            self.groups[group], scalar_output, copy=self._copies(group), source=self.name(group)
+            self.groups[group],
+            scalar_output,
+            copy=self._copies(group),
+            **self.origin.part(group)._asdict(),
         )
-
-    def name(self, part: str) -> str | None:
-        """Name a part of a file for errors, if the file is to be named."""
-        return None if self.source is None else f"{self.source}: {part}"
 
     def _copies(self, group: str) -> bool:
         return self.copy and not all(
@@ -295,13 +293,13 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
             raise ValueError(f"the tensor training.{name} is missing")
     check = partial(check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved)
     rows = TrainingRows.from_arrays(arrays, facts["counts_are_weighted"])
-    if read.source is None:
+    if not read.origin.lazy:
         check()
         return rows, None
-    return rows, cache(partial(_named_check, read.source, check))
+    return rows, cache(partial(_check_named, read.origin.source, check))
 
 
-def _named_check(source: str, check: Any) -> None:
+def _check_named(source: str | None, check: Any) -> None:
     try:
         check()
     except ValueError as error:
@@ -359,7 +357,7 @@ def _centred(
         leaf_means,
         predicted,
         share,
-        source=read.name("centred.leaf_means"),
+        **read.origin.part("centred.leaf_means")._asdict(),
     )
 
 
@@ -372,7 +370,7 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     return Jackknife.checked(forest, read.index("inbag"), groups["jackknife"]["drawn"] != 0)
 
 
-def _folds(parts: Parts, source: str | None, copy: bool) -> tuple[FittedForest, ...]:
+def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
     facts, arrays, objects = parts
     names = [f"fold{i}" for i in range(len(facts["folds"]))]
     own_arrays = _grouped({name: array for name, array in arrays.items() if _FOLD.match(name)})
@@ -383,8 +381,8 @@ def _folds(parts: Parts, source: str | None, copy: bool) -> tuple[FittedForest, 
     for name, own in zip(names, facts["folds"], strict=True):
         if own.get("folds") != []:
             raise ValueError("folds must be a list of the facts of forests without folds")
-        part = None if source is None else f"{source}: {name}"
-        folds.append(from_arrays(Parts(own, own_arrays[name], own_objects[name]), part, copy=copy))
+        part = Parts(own, own_arrays[name], own_objects[name])
+        folds.append(from_arrays(part, origin.part(name), copy=copy))
     return tuple(folds)
 
 

@@ -19,7 +19,7 @@ from hdiforest.serving._arrays import (
     to_arrays,
 )
 from hdiforest.serving._objects import opened_objects, stored_objects
-from hdiforest.serving._schema import OBJECTS, Arrays, Facts, check_arrays
+from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
 from hdiforest.serving._tensor_file import Format, Loaded
 
 
@@ -52,7 +52,7 @@ def load_leaves(path: Path, *, verify: bool = False, mapped: bool = True) -> Loa
 
 
 def _read_model(
-    facts: Facts, arrays: Arrays, source: str | None, trusted: Sequence[Any] = ()
+    facts: Facts, arrays: Arrays, origin: Origin, trusted: Sequence[Any] = ()
 ) -> FittedForest:
     own = {name: array for name, array in arrays.items() if name not in OBJECTS}
     objects = {}
@@ -60,11 +60,11 @@ def _read_model(
         stored = {name: arrays[name] for name in OBJECTS}
         check_arrays(stored, OBJECTS, {})
         objects = opened_objects(stored["objects"], trusted)
-    return from_arrays(Parts(facts, own, objects), source, copy=False)
+    return from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
-def _read_leaves(facts: Facts, arrays: Arrays, source: str | None) -> IndexedLeaves:
-    return leaves_from_arrays(Parts(facts, arrays, {}), source, copy=False)
+def _read_leaves(facts: Facts, arrays: Arrays, origin: Origin) -> IndexedLeaves:
+    return leaves_from_arrays(Parts(facts, arrays, {}), origin, copy=False)
 
 
 MODEL = Format("model file", "model", "hdicore_model", _read_model)

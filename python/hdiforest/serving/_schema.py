@@ -97,6 +97,17 @@ class Array(NamedTuple):
     required: bool = True
 
 
+class Origin(NamedTuple):
+    """Where facts and arrays come from, and when they are checked."""
+
+    source: str | None = None  # what errors begin with
+    lazy: bool = False  # whether what large arrays hold is checked at its first use
+
+    def part(self, name: str) -> Origin:
+        """Return the origin of a part."""
+        return self if self.source is None else self._replace(source=f"{self.source}: {name}")
+
+
 _ROWS = _is_whole(1, 2**63 - 1)
 
 

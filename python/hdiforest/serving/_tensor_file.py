@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import hdicore
 from hdiforest._utils.checks import printable
 from hdiforest._utils.files import replacing
-from hdiforest.serving._schema import VERSIONS, Arrays, Facts, check_facts
+from hdiforest.serving._schema import VERSIONS, Arrays, Facts, Origin, check_facts
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
 
@@ -55,9 +55,8 @@ class Format(Generic[Content]):
     noun: str  # as in "there is no model file PATH"
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    # Checks facts and arrays, and raises ValueError. Where it is given the name of the file, it may
-    # leave checks of what large arrays hold to their first use, and errors then name the file.
-    read: Callable[[Facts, Arrays, str | None], Content]
+    # Checks facts and arrays, and raises ValueError.
+    read: Callable[[Facts, Arrays, Origin], Content]
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
@@ -185,17 +184,17 @@ def _checked(
     path: Path, form: Format[Content], header: _Header, tensors: Arrays, verify: bool
 ) -> Content:
     _check_digests(path, header, tensors, verify)
-    source = None if verify else f"{path} is not a valid {form.content}"
+    origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
         versions = {name: header.facts[name] for name in VERSIONS if name in header.facts}
         check_facts(versions, VERSIONS)
         rest = {name: fact for name, fact in header.facts.items() if name not in VERSIONS}
-        return form.read(rest, tensors, source)
+        return form.read(rest, tensors, origin)
     except ValueError as error:
         text = str(error)
-        if source is not None and text.startswith(source):
+        if text.startswith(str(origin.source)):
             raise
-        raise ValueError(f"{path} is not a valid {form.content}: {printable(text)}") from None
+        raise ValueError(f"{origin.source}: {printable(text)}") from None
 
 
 def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:

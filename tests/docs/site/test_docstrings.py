@@ -6,8 +6,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from ...oracle import ROOT
-
 PACKAGES = [
     *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
     *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
@@ -44,29 +42,15 @@ NAMES = sorted(public_names())
 
 @pytest.fixture(scope="module")
 def validator():
-    """numpydoc's validator, which learns signatures of the compiled module from its stub."""
+    """numpydoc's validator, which takes functions of the compiled module for functions."""
     pytest.importorskip("numpydoc", reason="needs the extra [docs]")
     from numpydoc.docscrape import get_doc_object
     from numpydoc.validate import Validator
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "docs" / "_ext")
-        stub = importlib.import_module("stub_signatures").parameters()
-
     class Compiled(Validator):
         def __init__(self, obj_name):
-            value = self._load_obj(obj_name)
-            self.called = obj_name.removeprefix("hdicore.")
-            # pybind11 writes a signature in front of the docstring of a function.
-            is_class = inspect.isclass(value)
-            text = (
-                value.__doc__
-                if is_class or not callable(value)
-                else value.__doc__.split("\n", 2)[2]
-            )
-            text = text.strip()
-            super().__init__(get_doc_object(value, doc=text))
-            self.raw_doc = f"\n{text}\n"
+            super().__init__(get_doc_object(self._load_obj(obj_name)))
+            self.raw_doc = f"\n{self.raw_doc}\n"  # as it would stand in Python
 
         @property
         def is_function_or_method(self):
@@ -75,10 +59,6 @@ def validator():
         @property
         def method_returns_something(self):
             return True
-
-        @property
-        def signature_parameters(self):
-            return stub.get(self.called, ())
 
     return Compiled
 

@@ -89,7 +89,7 @@ inline std::vector<float> random_rows(Random& random, std::size_t n_values) {
 inline std::vector<leaf_t> leaves_of(const Forest& forest, const std::vector<float>& rows) {
     const std::size_t n = rows.size() / forest.n_features();
     RowTiles tiles;
-    tiles.assign({n, forest.n_features(), rows.data(), nullptr}, 0, n);
+    tiles.assign({Matrix(rows.data(), n, forest.n_features())}, 0, n);
     const std::size_t stride = tiles.n_tiles() * RowTiles::tile_rows;
     std::vector<leaf_t> routed(forest.n_trees() * stride);
     forest.route(tiles, 0, forest.n_trees(), routed.data());
@@ -116,14 +116,13 @@ struct Training {
     std::vector<double> weights;
 
     TrainingRows rows() const {
-        return {n_rows,
-                n_trees,
-                n_outputs,
-                leaves.data(),
-                y.data(),
-                counts.empty() ? nullptr : counts.data(),
-                weights.empty() ? nullptr : weights.data(),
-                {}};
+        TrainingRows rows;
+        rows.n_trees = n_trees;
+        rows.leaves = {leaves.data(), n_rows, n_trees};
+        rows.y = {y.data(), n_rows, n_outputs};
+        if (!counts.empty()) rows.counts = {counts.data(), n_rows, n_trees};
+        rows.sample_weight = weights;
+        return rows;
     }
 };
 

@@ -114,26 +114,26 @@ void an_index_answers_as_the_engine_does() {
     std::vector<double> points(200 * 2 * 2);
     for (double& point : points) point = uniform(random);
     std::vector<double> mean(400), intervals(1600), quantiles(800), cdf(800), found(1600);
-    const GivenLeaves source(engine, rows.leaves.data(), 200);
+    const GivenLeaves source(engine, Matrix(rows.leaves.data(), 200, engine.n_trees()));
     const auto same = [&](const std::vector<double>& expected) {
         return std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) == 0;
     };
     const std::int32_t* leaves = rows.leaves.data();
-    score(engine, source, nullptr, {.mean = {mean.data()}}, {});
+    score(engine, source, {}, {.mean = {mean}}, {});
     CHECK(api.index_mean(index.handle, leaves, 200, 2, found.data(), nullptr) == 0 && same(mean));
     for (int kind = 0; kind <= hdicore_smoothed_hdi; ++kind) {
-        score(engine, source, nullptr,
-              {.intervals = {levels, static_cast<Kind>(kind), intervals.data()}}, {});
+        score(engine, source, {},
+              {.intervals = {levels, static_cast<Kind>(kind), {intervals.data(), 400, 4}}}, {});
         CHECK(api.index_intervals(index.handle, leaves, 200, levels.data(), 2, kind, 0,
                                   found.data(), nullptr) == 0);
         CHECK(same(intervals));
     }
-    score(engine, source, nullptr, {.quantiles = {levels, Interpolation::linear, quantiles.data()}},
-          {});
+    score(engine, source, {},
+          {.quantiles = {levels, Interpolation::linear, {quantiles.data(), 400, 2}}}, {});
     CHECK(api.index_quantiles(index.handle, leaves, 200, levels.data(), 2, hdicore_linear, 1,
                               found.data(), nullptr) == 0);
     CHECK(same(quantiles));
-    score(engine, source, nullptr, {.cdf = {2, points.data(), true, cdf.data()}}, {});
+    score(engine, source, {}, {.cdf = {{points.data(), 400, 2}, true, {cdf.data(), 400, 2}}}, {});
     CHECK(api.index_cdf(index.handle, leaves, 200, points.data(), 2, 1, found.data(), nullptr) ==
           0);
     CHECK(same(cdf));

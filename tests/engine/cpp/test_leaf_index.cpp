@@ -189,7 +189,7 @@ void damaged_arrays_are_refused_or_whole() {
         if (kind == 0 && !rows.counts.empty()) {
             rows = random_training(random, 120, 3, 2, 2);
             for (double& y : rows.y) y = uniform(random);
-            CHECK(LeafIndex(rows.rows(), false, 1).bucket_counts().has_value());
+            CHECK(LeafIndex(rows.rows(), false, 1).tables().bucket_counts.has_value());
         }
         CHECK(LeafIndex(rows.rows(), false, 1).arrays().units.index() == kind);
         const LeafIndexArrays good = LeafIndex(rows.rows(), false, 1).arrays();
@@ -280,7 +280,7 @@ void leaves_without_rows_do_not_exist() {
     for (std::size_t i = 0; i < rows.leaves.size(); i += 2) rows.counts[i] = 0;
     TrainingRows given = rows.rows();
     CHECK(LeafIndex(given, false, 1).has_leaf(1, 49));
-    given.only_known_leaves = true;
+    given.mask_leaves = true;
     const LeafIndex index(given, false, 1);
     for (std::size_t t = 0; t < 3; ++t) {
         for (std::size_t l = 0; l < index.n_leaves(t); ++l) {
@@ -292,9 +292,9 @@ void leaves_without_rows_do_not_exist() {
         }
     }
     LeafIndexArrays bad = index.arrays();
-    bad.known_leaves = Array(std::vector<std::uint64_t>(bad.known_leaves.size(), 0));
+    bad.leaf_mask = Array(std::vector<std::uint64_t>(bad.leaf_mask.size(), 0));
     CHECK_REFUSED(LeafIndex(bad), "seen is damaged");
-    bad.known_leaves = Array(std::vector<std::uint64_t>(bad.known_leaves.size() + 1, 0));
+    bad.leaf_mask = Array(std::vector<std::uint64_t>(bad.leaf_mask.size() + 1, 0));
     CHECK_REFUSED(LeafIndex(bad), "a bit for each leaf");
 }
 
@@ -312,7 +312,8 @@ void builds_and_checks_stop_when_asked() {
             stopping([&](Interruption& i) { LeafIndex(rows.rows(), false, n_threads, i); }),
             "enough");
     }
-    CHECK_REFUSED(stopping([&](Interruption& i) { LeafIndex(arrays, i); }), "enough");
+    CHECK_REFUSED(stopping([&](Interruption& i) { LeafIndex(arrays, "", Checks::now, 1, i); }),
+                  "enough");
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ void blocks_hold_their_rows() {
     Training training = random_training(random, 200, n_trees, 1);
     training.leaves = leaves;
     const LeafIndex index(training.rows(), false, 1);
-    const RoutedRows routed(forest, {200, 3, rows.data(), nullptr});
-    const GivenLeaves given(index, leaves.data(), 200);
+    const RoutedRows routed(forest, {Matrix(rows.data(), 200, 3)});
+    const GivenLeaves given(index, Matrix(leaves.data(), 200, index.n_trees()));
     CHECK(routed.n_rows() == 200 && given.n_rows() == 200);
     CHECK(routed.block_rows() > 0 && given.block_rows() > 0);
     for (const auto& [begin, end] :
@@ -57,12 +57,12 @@ void other_rows_and_leaves_are_refused() {
     Random random(2);
     const Forest forest(random_trees(random, n_trees, 30).arrays());
     const std::vector<float> rows(4, 0.5f);
-    CHECK_REFUSED(RoutedRows(forest, {1, 4, rows.data(), nullptr}), "4 features");
+    CHECK_REFUSED(RoutedRows(forest, {Matrix(rows.data(), 1, 4)}), "4 features");
     const LeafIndex index(random_training(random, 50, n_trees, 3).rows(), false, 1);
     for (const leaf_t wrong : {leaf_t{-2}, leaf_t{3}}) {
         std::vector<leaf_t> leaves(2 * n_trees, no_leaf);
         leaves[n_trees + 4] = wrong;
-        const GivenLeaves given(index, leaves.data(), 2);
+        const GivenLeaves given(index, Matrix(leaves.data(), 2, index.n_trees()));
         RowBlock block;
         given.leaves(0, 1, block, Interruption::never());
         CHECK_REFUSED(given.leaves(0, 2, block, Interruption::never()), "leaves[1, 4]");

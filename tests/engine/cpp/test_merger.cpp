@@ -145,14 +145,14 @@ void parts_have_the_exact_masses(std::size_t min_rows, int n_rounds, bool fine,
             rows.leaves[i * rows.n_trees] = 0;
         }
         const LeafIndex index(rows.rows(), false, 1);
-        CHECK(index.bucket_counts().has_value());
+        CHECK(index.tables().bucket_counts.has_value());
         std::visit(
             [](const auto& below) {
                 CHECK(reinterpret_cast<std::uintptr_t>(below.data()) % 64 == 0);
             },
-            index.bucket_counts()->below);
-        CHECK((index.max_leaf_size() > max_tabulated_leaf) == (fine || one_is_large));
-        CHECK(index.bucket_counts()->fine_edges.empty() == !fine);
+            index.tables().bucket_counts->below);
+        CHECK((index.tables().max_leaf_size > max_tabulated_leaf) == (fine || one_is_large));
+        CHECK(index.tables().bucket_counts->fine_edges.empty() == !fine);
         for (const Kernels* kernels : available_kernels()) {
             Accumulator accumulator(index, *kernels);
             BucketMerge buckets(index);

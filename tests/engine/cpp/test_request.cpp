@@ -18,10 +18,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 std::vector<Request> complete_requests(std::vector<double>& results,
                                        const std::vector<double>& levels) {
     std::vector<Request> requests(4);
-    requests[0].mean.results = results.data();
-    requests[1].quantiles = {levels, Interpolation::linear, results.data()};
-    requests[2].cdf = {1, levels.data(), true, results.data()};
-    requests[3].draws = {1, results.data()};
+    requests[0].mean.results = results;
+    requests[1].quantiles = {levels, Interpolation::linear, {results.data(), 1, 1}};
+    requests[2].cdf = {{levels.data(), 1, 1}, true, {results.data(), 1, 1}};
+    requests[3].draws = {{results.data(), 1, 1}};
     return requests;
 }
 
@@ -29,7 +29,7 @@ void some_statistics_need_every_atom() {
     std::vector<double> results(1, 0.5);
     const std::vector<double> levels{0.1};
     Request request;
-    request.quantiles = {levels, Interpolation::inverted_cdf, results.data()};
+    request.quantiles = {levels, Interpolation::inverted_cdf, {results.data(), 1, 1}};
     CHECK(!needs(request).every_atom && std::fabs(needs(request).min_share - 0.9) < 1e-5);
     CHECK(!needs(Request()).every_atom && !needs(request).observation);
     const std::vector<Request> complete = complete_requests(results, levels);
@@ -84,7 +84,7 @@ void rows_without_atoms_are_nan() {
     }
     std::vector<double> ends(4, 0.5);
     Request request;
-    request.intervals = {levels, Kind::hdi, ends.data()};
+    request.intervals = {levels, Kind::hdi, {ends.data(), 2, 2}};
     read(empty, request, 1);
     CHECK(ends[0] == 0.5 && std::isnan(ends[2]) && std::isnan(ends[3]));
 }

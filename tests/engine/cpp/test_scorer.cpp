@@ -43,22 +43,20 @@ struct Fixture {
 
 // All that can be asked of n rows, one result after the other.
 std::vector<double> answers(const LeafIndex& index, const LeafSource& source,
-                            const std::uint32_t* leave_out, const Execution& run) {
+                            std::span<const std::uint32_t> leave_out, const Execution& run) {
     const std::size_t n = source.n_rows() * index.n_outputs();
     const std::vector<double> levels{0.1, 0.5, 1};
     const std::vector<double> points(2 * n, 0.25);
     std::vector<double> results(13 * n, 0.75);
     Request request;
-    request.mean.results = results.data();
+    request.mean.results = {results.data(), n};
     request.intervals.coverages = levels;
-    request.intervals.results = results.data() + n;
+    request.intervals.results = {results.data() + n, n, 6};
     request.quantiles.levels = levels;
-    request.quantiles.results = results.data() + 7 * n;
-    request.cdf.n_points = 2;
-    request.cdf.points = points.data();
-    request.cdf.results = results.data() + 10 * n;
-    request.draws.n_draws = 1;
-    request.draws.results = results.data() + 12 * n;
+    request.quantiles.results = {results.data() + 7 * n, n, 3};
+    request.cdf.points = {points.data(), n, 2};
+    request.cdf.results = {results.data() + 10 * n, n, 2};
+    request.draws.results = {results.data() + 12 * n, n, 1};
     score(index, source, leave_out, request, run);
     return results;
 }
@@ -72,22 +70,24 @@ void threads_and_blocks_change_no_bit() {
         const Fixture fixture(n_outputs);
         Random random(2);
         const auto rows = random_rows(random, 3 * 217);
-        const RoutedRows source(*fixture.forest, {217, 3, rows.data(), nullptr});
+        const RoutedRows source(*fixture.forest, {Matrix(rows.data(), 217, 3)});
         std::vector<leaf_t> leaves(217 * 12);
-        route_all(*fixture.forest, {217, 3, rows.data(), nullptr}, false, 3, leaves.data());
-        const GivenLeaves given(*fixture.index, leaves.data(), 217);
+        route_all(*fixture.forest, {Matrix(rows.data(), 217, 3)}, false, 3,
+                  {leaves.data(), 217, 12});
+        const GivenLeaves given(*fixture.index,
+                                Matrix(leaves.data(), 217, fixture.index->n_trees()));
         std::vector<std::uint32_t> left_out(217);
         for (auto& row : left_out) row = static_cast<std::uint32_t>(below(random, Fixture::n_rows));
 
-        const auto expected = answers(*fixture.index, source, nullptr, {1, 0});
-        const auto without = answers(*fixture.index, source, left_out.data(), {1, 0});
-        CHECK(same_bits(answers(*fixture.index, given, nullptr, {2, 10}), expected));
+        const auto expected = answers(*fixture.index, source, {}, {1, 0});
+        const auto without = answers(*fixture.index, source, left_out, {1, 0});
+        CHECK(same_bits(answers(*fixture.index, given, {}, {2, 10}), expected));
         for (const unsigned n_threads : {0u, 2u, 5u}) {
             for (const std::size_t block_rows : {std::size_t{0}, std::size_t{1}, std::size_t{50},
                                                  std::numeric_limits<std::size_t>::max()}) {
                 const Execution run{n_threads, block_rows};
-                CHECK(same_bits(answers(*fixture.index, source, nullptr, run), expected));
-                CHECK(same_bits(answers(*fixture.index, source, left_out.data(), run), without));
+                CHECK(same_bits(answers(*fixture.index, source, {}, run), expected));
+                CHECK(same_bits(answers(*fixture.index, source, left_out, run), without));
             }
         }
     }
@@ -114,8 +114,8 @@ void every_strategy_gives_the_same_bits() {
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % n_trees) + 1)) - 1;
         }
-        n_counted += index.bucket_counts().has_value();
-        const GivenLeaves source(index, leaves.data(), 40);
+        n_counted += index.tables().bucket_counts.has_value();
+        const GivenLeaves source(index, Matrix(leaves.data(), 40, index.n_trees()));
         const std::size_t n = 40 * index.n_outputs();
         // Tails alone are enough for more than a half, buckets for any.
         const double low = round % 2 == 0 ? 0.55 : 0.01;
@@ -128,10 +128,10 @@ void every_strategy_gives_the_same_bits() {
                 Request request;
                 request.intervals.coverages = coverages;
                 request.intervals.kind = kind;
-                request.intervals.results = results.data();
+                request.intervals.results = {results.data(), n, 6};
                 request.quantiles.levels = levels;
-                request.quantiles.results = results.data() + 6 * n;
-                score(index, source, nullptr, request, {1, 0, strategy, kernels});
+                request.quantiles.results = {results.data() + 6 * n, n, 4};
+                score(index, source, {}, request, {1, 0, strategy, kernels});
                 return results;
             };
             const auto expected = found(Strategy::whole, portable_kernels);
@@ -159,12 +159,12 @@ void several_levels_are_answered_as_each_alone() {
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             leaves[i] = static_cast<leaf_t>(below(random, index.n_leaves(i % rows.n_trees)));
         }
-        const GivenLeaves source(index, leaves.data(), 30);
+        const GivenLeaves source(index, Matrix(leaves.data(), 30, index.n_trees()));
         const auto found = [&](std::span<const double> levels, Kind kind, const Kernels& kernels) {
             std::vector<double> results(90 * 2 * levels.size());
             Request request;
-            request.intervals = {levels, kind, results.data()};
-            score(index, source, nullptr, request, {1, 0, Strategy::automatic, kernels});
+            request.intervals = {levels, kind, {results.data(), 90, 2 * levels.size()}};
+            score(index, source, {}, request, {1, 0, Strategy::automatic, kernels});
             return results;
         };
         const std::vector<double> levels{0.8, 0.5, 0.99, 0.5, 1, 0.9, 1e-9, 0.95, 0.9, 0.7, 0.3};
@@ -185,8 +185,7 @@ void several_levels_are_answered_as_each_alone() {
 // Notes which threads ask for leaves.
 class NotedLeaves final : public LeafSource {
   public:
-    NotedLeaves(const LeafIndex& index, const leaf_t* leaves, std::size_t n_rows)
-        : given_(index, leaves, n_rows) {}
+    NotedLeaves(const LeafIndex& index, Matrix<const leaf_t> leaves) : given_(index, leaves) {}
     std::size_t n_rows() const noexcept override { return given_.n_rows(); }
     std::size_t block_rows() const noexcept override { return 1; }
     void reserve(std::size_t n, RowBlock& block) const override { given_.reserve(n, block); }
@@ -209,18 +208,18 @@ class NotedLeaves final : public LeafSource {
 void little_work_starts_no_thread() {
     const Fixture fixture;
     const std::vector<leaf_t> leaves(20 * 12, 0);
-    const NotedLeaves source(*fixture.index, leaves.data(), 20);
-    answers(*fixture.index, source, nullptr, {8, 1});
+    const NotedLeaves source(*fixture.index, Matrix(leaves.data(), 20, 12));
+    answers(*fixture.index, source, {}, {8, 1});
     CHECK(source.threads() == std::set{std::this_thread::get_id()});
 }
 
 void node_ids_translate_leaves() {
     const Fixture fixture;
-    const RowMatrix rows{Fixture::n_rows, 3, fixture.training.data(), nullptr};
+    const RowMatrix rows{Matrix(fixture.training.data(), Fixture::n_rows, 3)};
     std::vector<leaf_t> leaves(Fixture::n_rows * 12);
     std::vector<leaf_t> ids(leaves.size());
-    route_all(*fixture.forest, rows, false, 2, leaves.data());
-    route_all(*fixture.forest, rows, true, 2, ids.data());
+    route_all(*fixture.forest, rows, false, 2, {leaves.data(), Fixture::n_rows, 12});
+    route_all(*fixture.forest, rows, true, 2, {ids.data(), Fixture::n_rows, 12});
     std::size_t first = 0;
     for (std::size_t t = 0; t < 12; ++t) {
         for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
@@ -236,42 +235,41 @@ void errors_come_from_any_block() {
     Random random(3);
     auto rows = random_rows(random, 3 * 500);
     rows[3 * 499] = std::numeric_limits<float>::infinity();
-    const RoutedRows source(*fixture.forest, {500, 3, rows.data(), nullptr});
+    const RoutedRows source(*fixture.forest, {Matrix(rows.data(), 500, 3)});
     std::vector<leaf_t> leaves(500 * 12, 0);
     leaves[499 * 12 + 11] = 1000;
-    const GivenLeaves given(*fixture.index, leaves.data(), 500);
+    const GivenLeaves given(*fixture.index, Matrix(leaves.data(), 500, fixture.index->n_trees()));
     leaves[0] = no_leaf;
     for (const unsigned n_threads : {1u, 4u}) {
         const Execution run{n_threads, 7};
-        CHECK_REFUSED(answers(*fixture.index, source, nullptr, run), "X[499, 0]");
-        CHECK_REFUSED(answers(*fixture.index, given, nullptr, run), "leaves[499, 11]");
-        CHECK_REFUSED(atom_weights(*fixture.index, source, nullptr, run), "X[499, 0]");
+        CHECK_REFUSED(answers(*fixture.index, source, {}, run), "X[499, 0]");
+        CHECK_REFUSED(answers(*fixture.index, given, {}, run), "leaves[499, 11]");
+        CHECK_REFUSED(atom_weights(*fixture.index, source, {}, run), "X[499, 0]");
     }
     const std::vector<std::uint32_t> out(500, Fixture::n_rows);
-    CHECK_REFUSED(answers(*fixture.index, source, out.data(), {1, 0}), "leave_out[0]");
+    CHECK_REFUSED(answers(*fixture.index, source, out, {1, 0}), "leave_out[0]");
     leaves[499 * 12 + 11] = no_leaf - 1;
-    CHECK_REFUSED(answers(*fixture.index, given, nullptr, {2, 0}), "leaves[499, 11]");
-    CHECK_REFUSED(RoutedRows(*fixture.forest, {1, 4, rows.data(), nullptr}), "4 features");
+    CHECK_REFUSED(answers(*fixture.index, given, {}, {2, 0}), "leaves[499, 11]");
+    CHECK_REFUSED(RoutedRows(*fixture.forest, {Matrix(rows.data(), 1, 4)}), "4 features");
 }
 
 void rows_without_leaves_are_nan_and_no_rows_are_nothing() {
     const Fixture fixture;
     const std::vector<leaf_t> no_leaves(2 * 12, no_leaf);
-    const GivenLeaves source(*fixture.index, no_leaves.data(), 2);
-    for (const double x : answers(*fixture.index, source, nullptr, {1, 0})) CHECK(std::isnan(x));
-    const auto none = atom_weights(*fixture.index, source, nullptr, {2, 1});
+    const GivenLeaves source(*fixture.index, Matrix(no_leaves.data(), 2, fixture.index->n_trees()));
+    for (const double x : answers(*fixture.index, source, {}, {1, 0})) CHECK(std::isnan(x));
+    const auto none = atom_weights(*fixture.index, source, {}, {2, 1});
     CHECK(none.indptr == std::vector<std::int64_t>({0, 0, 0}) && none.data.empty());
-    const GivenLeaves empty(*fixture.index, no_leaves.data(), 0);
-    CHECK(answers(*fixture.index, empty, nullptr, {0, 0}).empty());
-    CHECK(atom_weights(*fixture.index, empty, nullptr, {0, 0}).indptr.size() == 1);
+    const GivenLeaves empty(*fixture.index, Matrix(no_leaves.data(), 0, fixture.index->n_trees()));
+    CHECK(answers(*fixture.index, empty, {}, {0, 0}).empty());
+    CHECK(atom_weights(*fixture.index, empty, {}, {0, 0}).indptr.size() == 1);
 }
 
 void weights_sum_to_one_and_make_the_mean() {
     const Fixture fixture;
-    const RoutedRows source(*fixture.forest,
-                            {Fixture::n_rows, 3, fixture.training.data(), nullptr});
-    const auto found = atom_weights(*fixture.index, source, nullptr, {3, 11});
-    const auto all = answers(*fixture.index, source, nullptr, {1, 0});
+    const RoutedRows source(*fixture.forest, {Matrix(fixture.training.data(), Fixture::n_rows, 3)});
+    const auto found = atom_weights(*fixture.index, source, {}, {3, 11});
+    const auto all = answers(*fixture.index, source, {}, {1, 0});
     for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
         double sum = 0;
         double mean = 0;
@@ -283,16 +281,15 @@ void weights_sum_to_one_and_make_the_mean() {
         }
         CHECK(std::fabs(sum - 1) < 1e-14 && std::fabs(mean - all[i]) < 1e-12);
     }
-    CHECK_REFUSED(atom_weights(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
+    CHECK_REFUSED(atom_weights(*Fixture(2).index, source, {}, {1, 0}), "one output");
 }
 
 void proximities_count_shared_leaves() {
     const Fixture fixture;
-    const RoutedRows source(*fixture.forest,
-                            {Fixture::n_rows, 3, fixture.training.data(), nullptr});
-    const auto found = proximities(*fixture.index, source, nullptr, {3, 11});
+    const RoutedRows source(*fixture.forest, {Matrix(fixture.training.data(), Fixture::n_rows, 3)});
+    const auto found = proximities(*fixture.index, source, {}, {3, 11});
     std::vector<std::int64_t> samples(Fixture::n_rows);
-    count_samples(*fixture.index, source, {2, 5}, samples.data());
+    count_samples(*fixture.index, source, {2, 5}, samples);
     for (std::size_t i = 0; i < Fixture::n_rows; ++i) {
         std::int64_t sum = 0;
         for (std::int64_t e = found.indptr[i]; e < found.indptr[i + 1]; ++e) {
@@ -302,13 +299,13 @@ void proximities_count_shared_leaves() {
         }
         CHECK(sum == samples[i]);
     }
-    CHECK_REFUSED(proximities(*Fixture(2).index, source, nullptr, {1, 0}), "one output");
+    CHECK_REFUSED(proximities(*Fixture(2).index, source, {}, {1, 0}), "one output");
 }
 
 void runs_stop_when_asked() {
     const Fixture fixture;
     const std::vector<leaf_t> leaves(2000 * 12, 0);
-    const GivenLeaves source(*fixture.index, leaves.data(), 2000);
+    const GivenLeaves source(*fixture.index, Matrix(leaves.data(), 2000, fixture.index->n_trees()));
     for (const unsigned n_threads : {1u, 4u}) {
         const auto stopping = [&](const auto& call) {
             Interruption interruption([] { throw std::invalid_argument("enough"); });
@@ -316,12 +313,11 @@ void runs_stop_when_asked() {
             call(Execution{.n_threads = n_threads, .interruption = interruption});
         };
         CHECK_REFUSED(
-            stopping([&](const Execution& run) { answers(*fixture.index, source, nullptr, run); }),
+            stopping([&](const Execution& run) { answers(*fixture.index, source, {}, run); }),
             "enough");
-        CHECK_REFUSED(stopping([&](const Execution& run) {
-                          atom_weights(*fixture.index, source, nullptr, run);
-                      }),
-                      "enough");
+        CHECK_REFUSED(
+            stopping([&](const Execution& run) { atom_weights(*fixture.index, source, {}, run); }),
+            "enough");
     }
 }
 

@@ -39,7 +39,7 @@ void check_rows(Random& random, const LeafIndex& index) {
     TileSlices slices(index, max_rows);
     for (const std::size_t n : {max_rows, RowTiles::tile_rows + 1, std::size_t{3}}) {
         for (std::size_t o = 0; o < index.n_outputs(); ++o) {
-            const bool moves_on = o > 0 && index.outputs_begin_alike();
+            const bool moves_on = o > 0 && index.tables().outputs_begin_alike;
             if (!moves_on) slices.assign(o, leaves.data(), max_rows, n);
             for (std::size_t k = 0; k < n; ++k) {
                 if (moves_on) slices.next_output(k);
@@ -71,8 +71,8 @@ void slices_are_those_of_the_leaves() {
         // Where rows of a leaf share targets, each leaf and output has entries of its own.
         for (double& y : rows.y) y += round % 2 == 0 ? uniform(random) : 0;
         const LeafIndex index(rows.rows(), false, 1);
-        CHECK(index.outputs_begin_alike() == index.arrays().uniform());
-        n_alike += index.outputs_begin_alike() && index.n_outputs() > 1;
+        CHECK(index.tables().outputs_begin_alike == index.arrays().uniform());
+        n_alike += index.tables().outputs_begin_alike && index.n_outputs() > 1;
         check_rows(random, index);
     }
     CHECK(n_alike >= 10 && n_alike <= 30);
@@ -89,7 +89,7 @@ void outputs_may_differ() {
     begin[4] = 1;
     arrays.leaf_begin = Array(std::move(begin));
     const LeafIndex index(std::move(arrays));
-    CHECK(!index.outputs_begin_alike());
+    CHECK(!index.tables().outputs_begin_alike);
     check_rows(random, index);
 }
 

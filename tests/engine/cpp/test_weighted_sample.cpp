@@ -73,7 +73,9 @@ void many_samples_are_read_one_by_one() {
         const double* given = weighted ? weights.data() : nullptr;
         for (const bool shared : {false, true}) {
             std::vector<double> intervals(30 * 2 * 2);
-            weighted_hdis({30, 7, values.data(), given, shared}, coverages, 3, intervals.data());
+            SampleMatrix samples{{values.data(), 30, 7}};
+            if (weighted) samples.weights = {weights.data(), shared ? std::size_t{1} : 30, 7};
+            weighted_hdis(samples, coverages, 3, {intervals.data(), 30, 4});
             for (std::size_t i = 0; i < 30; ++i) {
                 std::span<const double> row_weights;
                 if (given != nullptr) row_weights = {given + (shared ? 0 : 7 * i), 7};

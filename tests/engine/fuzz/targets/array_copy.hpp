@@ -22,7 +22,7 @@ struct ArrayCopy {
     std::variant<std::vector<std::uint16_t>, std::vector<rank_t>> ranks;
     std::variant<std::monostate, std::vector<std::uint32_t>, std::vector<std::uint64_t>> units;
     std::variant<std::monostate, std::vector<std::uint8_t>, std::vector<std::uint32_t>> copies;
-    std::vector<std::uint64_t> known_leaves;
+    std::vector<std::uint64_t> leaf_mask;
     bool pooled;
 
     explicit ArrayCopy(const LeafIndexArrays& from)
@@ -31,7 +31,7 @@ struct ArrayCopy {
           tree_begin(copy(from.tree_begin)),
           atoms(copy(from.atoms)),
           leaf_begin(copy(from.leaf_begin)),
-          known_leaves(copy(from.known_leaves)),
+          leaf_mask(copy(from.leaf_mask)),
           pooled(from.pooled) {
         std::visit([&](const auto& given) { ranks = copy(given); }, from.ranks);
         const auto copy_to = [](auto& to) {
@@ -50,7 +50,7 @@ struct ArrayCopy {
         made.atoms = Array(atoms);
         made.tree_begin = Array(tree_begin);
         made.leaf_begin = Array(leaf_begin);
-        made.known_leaves = Array(known_leaves);
+        made.leaf_mask = Array(leaf_mask);
         made.pooled = pooled;
         std::visit([&](const auto& values) { made.ranks = Array(values); }, ranks);
         const auto move_to = [](auto& to) {
@@ -67,7 +67,7 @@ struct ArrayCopy {
         return a.leaf_offsets == b.leaf_offsets && a.atom_offsets == b.atom_offsets &&
                same_bits(a.atoms, b.atoms) && a.tree_begin == b.tree_begin &&
                a.leaf_begin == b.leaf_begin && a.ranks == b.ranks && a.units == b.units &&
-               a.copies == b.copies && a.known_leaves == b.known_leaves && a.pooled == b.pooled;
+               a.copies == b.copies && a.leaf_mask == b.leaf_mask && a.pooled == b.pooled;
     }
 
   private:

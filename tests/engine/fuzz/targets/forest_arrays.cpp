@@ -69,9 +69,10 @@ struct Layout {
 };
 
 // The same layout, whose nodes are checked as rows reach them.
-void check_deferred(const Layout& layout, const Rows& rows, const std::vector<leaf_t>& expected) {
+void check_lazily(const Layout& layout, const Rows& rows, const std::vector<leaf_t>& expected) {
     std::optional<Forest> forest;
-    const std::string reason = refusal([&] { forest.emplace(layout.forest(std::string("file"))); });
+    const std::string reason =
+        refusal([&] { forest.emplace(layout.forest(std::string("file"), Checks::lazily)); });
     REQUIRE(reason.empty() || (expected.empty() && reason.starts_with("file: ")));
     if (!forest || forest->n_features() != rows.n_features) return;
     std::vector<leaf_t> leaves;
@@ -100,11 +101,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (layout.n_features < 1 || layout.n_features > 300) return 0;
     const Rows rows(in, static_cast<std::size_t>(layout.n_features));
     if (!forest) {
-        check_deferred(layout, rows, {});
+        check_lazily(layout, rows, {});
         return 0;
     }
     const std::vector<leaf_t> leaves = rows.leaves(*forest, false);
-    check_deferred(layout, rows, leaves);
+    check_lazily(layout, rows, leaves);
     const std::vector<leaf_t> ids = rows.leaves(*forest, true);
     std::size_t first = 0;
     for (std::size_t t = 0; t < forest->n_trees(); ++t) {

@@ -61,10 +61,11 @@ void check_scores(const std::shared_ptr<const Forest>& forest, const Rows& rows,
     const LeafIndex index(given, false, 1);
     check_same_trees(*forest, index);
     const Question question(in);
-    const GivenLeaves by_leaves(index, training.leaves.data(), rows.n_rows);
+    const GivenLeaves by_leaves(index,
+                                Matrix(training.leaves.data(), rows.n_rows, index.n_trees()));
     const RoutedRows routed(*forest, rows.matrix(in.one_in(2)));
-    REQUIRE(ask_all(index, routed, nullptr, question, {}) ==
-            ask_all(index, by_leaves, nullptr, question, {}));
+    REQUIRE(ask_all(index, routed, {}, question, {}) ==
+            ask_all(index, by_leaves, {}, question, {}));
 }
 
 }  // namespace

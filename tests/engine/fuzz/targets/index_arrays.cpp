@@ -43,7 +43,7 @@ void poke_one(Input& in, ArrayCopy& copy) {
             copy.pooled = !copy.pooled;
             return;
         default:
-            return change(copy.known_leaves);
+            return change(copy.leaf_mask);
     }
 }
 
@@ -64,9 +64,10 @@ void widen(Input& in, ArrayCopy& copy) {
 }
 
 // The same arrays, of which each query checks the leaves that it reads.
-void check_deferred(Input& in, const ArrayCopy& copy, bool proper) {
+void check_lazily(Input& in, const ArrayCopy& copy, bool proper) {
     std::optional<LeafIndex> index;
-    const std::string reason = refusal([&] { index.emplace(copy.arrays(), "file"); });
+    const std::string reason =
+        refusal([&] { index.emplace(copy.arrays(), "file", Checks::lazily); });
     if (!index) {
         REQUIRE(!proper && reason.starts_with("file: "));
         return;
@@ -75,13 +76,13 @@ void check_deferred(Input& in, const ArrayCopy& copy, bool proper) {
     const Question question(in);
     const std::vector<leaf_t> leaves = some_leaves(in, *index);
     const std::size_t n_rows = leaves.size() / index->n_trees();
-    const GivenLeaves source(*index, leaves.data(), n_rows);
+    const GivenLeaves source(*index, Matrix(leaves.data(), n_rows, index->n_trees()));
     const Execution run{1 + static_cast<unsigned>(in.below(2))};
-    refusal([&] { ask_all(*index, source, nullptr, question, run); });
+    refusal([&] { ask_all(*index, source, {}, question, run); });
     refusal([&] { ask_ends(*index, source, question, run); });
-    refusal([&] { atom_weights(*index, source, nullptr, run); });
-    refusal([&] { proximities(*index, source, nullptr, run); });
-    const std::string whole = refusal([&] { index->checked(2, Interruption::never()); });
+    refusal([&] { atom_weights(*index, source, {}, run); });
+    refusal([&] { proximities(*index, source, {}, run); });
+    const std::string whole = refusal([&] { index->validated(2, Interruption::never()); });
     REQUIRE(whole.starts_with("file: "));
 }
 
@@ -98,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::optional<LeafIndex> index;
     const std::string reason = refusal([&] { index.emplace(copy.arrays()); });
     REQUIRE(reason.empty() || n_pokes > 0);
-    check_deferred(in, copy, index.has_value());
+    check_lazily(in, copy, index.has_value());
     if (!index) return 0;
     REQUIRE(ArrayCopy(index->arrays()) == copy);
     check_queries(*index, in);

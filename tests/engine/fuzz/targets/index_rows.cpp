@@ -39,15 +39,15 @@ void check_leave_out(const LeafIndex& index, const samples::Training& training, 
     const Execution run{1, 0, Strategy::automatic, default_kernels()};
     const auto row = static_cast<std::uint32_t>(in.below(training.n_rows));
     const leaf_t* leaves = training.leaves.data() + row * m;
-    const GivenLeaves own(index, leaves, 1);
-    const Answers found = ask_all(index, own, &row, question, run);
+    const GivenLeaves own(index, Matrix(leaves, 1, index.n_trees()));
+    const Answers found = ask_all(index, own, {&row, 1}, question, run);
     const bool none = std::isnan(found.mean[0]);
     for (const double quantile : found.quantiles) {
         REQUIRE(index.n_outputs() > 1 || std::isnan(quantile) == none);
         REQUIRE(!std::isinf(quantile));
     }
     const auto too_large = static_cast<std::uint32_t>(training.n_rows + in.below(2));
-    REQUIRE(!refusal([&] { ask_all(index, own, &too_large, question, run); }).empty());
+    REQUIRE(!refusal([&] { ask_all(index, own, {&too_large, 1}, question, run); }).empty());
 
     if (!alike || training.n_rows < 2) return;
     samples::Training without = training;
@@ -66,7 +66,8 @@ void check_leave_out(const LeafIndex& index, const samples::Training& training, 
     rows.n_leaves = n_leaves;
     const LeafIndex smaller(rows, false, 1);
     if (smaller.shift() != index.shift()) return;
-    REQUIRE(ask_all(smaller, GivenLeaves(smaller, leaves, 1), nullptr, question, run) == found);
+    REQUIRE(ask_all(smaller, GivenLeaves(smaller, Matrix(leaves, 1, smaller.n_trees())), {},
+                    question, run) == found);
 }
 
 }  // namespace

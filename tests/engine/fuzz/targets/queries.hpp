@@ -66,7 +66,7 @@ struct Answers {
 };
 
 inline Answers ask_all(const LeafIndex& index, const LeafSource& source,
-                       const std::uint32_t* leave_out, const Question& question,
+                       std::span<const std::uint32_t> leave_out, const Question& question,
                        const Execution& run) {
     const std::size_t n = source.n_rows() * index.n_outputs();
     Answers answers;
@@ -82,19 +82,17 @@ inline Answers ask_all(const LeafIndex& index, const LeafSource& source,
     answers.draws = repeat(question.uniforms);
     const std::vector<double> points = repeat(question.points);
     Request request;
-    request.mean.results = answers.mean.data();
+    request.mean.results = answers.mean;
     request.intervals.coverages = question.coverages;
     request.intervals.kind = question.kind;
-    request.intervals.results = answers.intervals.data();
+    request.intervals.results = {answers.intervals.data(), n, 2 * question.coverages.size()};
     request.quantiles.levels = question.levels;
     request.quantiles.interpolation = question.interpolation;
-    request.quantiles.results = answers.quantiles.data();
-    request.cdf.n_points = question.points.size();
-    request.cdf.points = points.data();
-    request.cdf.results = answers.cdf.data();
+    request.quantiles.results = {answers.quantiles.data(), n, question.levels.size()};
+    request.cdf.points = {points.data(), n, question.points.size()};
+    request.cdf.results = {answers.cdf.data(), n, question.points.size()};
     request.cdf.inclusive = question.inclusive;
-    request.draws.n_draws = question.uniforms.size();
-    request.draws.results = answers.draws.data();
+    request.draws.results = {answers.draws.data(), n, question.uniforms.size()};
     score(index, source, leave_out, request, run);
     return answers;
 }
@@ -109,10 +107,10 @@ inline Answers ask_ends(const LeafIndex& index, const LeafSource& source, const 
     Request request;
     request.intervals.coverages = question.coverages;
     request.intervals.kind = question.kind;
-    request.intervals.results = answers.intervals.data();
+    request.intervals.results = {answers.intervals.data(), n, 2 * question.coverages.size()};
     request.quantiles.levels = question.levels;
-    request.quantiles.results = answers.quantiles.data();
-    score(index, source, nullptr, request, run);
+    request.quantiles.results = {answers.quantiles.data(), n, question.levels.size()};
+    score(index, source, {}, request, run);
     return answers;
 }
 
@@ -231,15 +229,14 @@ inline void check_queries(const LeafIndex& index, Input& in) {
     const Question question(in);
     const std::vector<leaf_t> leaves = some_leaves(in, index);
     const std::size_t m = index.n_trees();
-    const GivenLeaves source(index, leaves.data(), leaves.size() / m);
+    const GivenLeaves source(index, Matrix(leaves.data(), leaves.size() / m, index.n_trees()));
     bool proper = true;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
         proper = proper && (leaves[i] == no_leaf || index.has_leaf(i % m, leaves[i]));
     }
     const Execution plain{1, 0, Strategy::whole, portable_kernels};
     Answers all;
-    const std::string reason =
-        refusal([&] { all = ask_all(index, source, nullptr, question, plain); });
+    const std::string reason = refusal([&] { all = ask_all(index, source, {}, question, plain); });
     REQUIRE(reason.empty() == proper);
     if (!proper) return;
 
@@ -251,7 +248,7 @@ inline void check_queries(const LeafIndex& index, Input& in) {
     }
     const Execution other{1 + static_cast<unsigned>(in.below(2)), in.below(20), Strategy::automatic,
                           *available_kernels()[in.below(available_kernels().size())]};
-    REQUIRE(ask_all(index, source, nullptr, question, other) == all);
+    REQUIRE(ask_all(index, source, {}, question, other) == all);
     const Answers ends = ask_ends(index, source, question, plain);
     REQUIRE(same_bits(ends.intervals, all.intervals));
     for (const Strategy strategy : {Strategy::automatic, Strategy::tails, Strategy::buckets}) {
@@ -260,15 +257,15 @@ inline void check_queries(const LeafIndex& index, Input& in) {
         REQUIRE(ask_ends(index, source, question, run) == ends);
     }
     std::vector<std::int64_t> counts(source.n_rows());
-    count_samples(index, source, other, counts.data());
+    count_samples(index, source, other, counts);
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const SlowAtoms atoms(index, 0, leaves.data() + i * m);
         REQUIRE(counts[i] ==
                 std::accumulate(atoms.counts.begin(), atoms.counts.end(), std::int64_t{0}));
     }
     if (index.n_outputs() > 1) return;
-    check_sparse(index, leaves, atom_weights(index, source, nullptr, other),
-                 proximities(index, source, nullptr, other));
+    check_sparse(index, leaves, atom_weights(index, source, {}, other),
+                 proximities(index, source, {}, other));
 }
 
 }  // namespace fuzz

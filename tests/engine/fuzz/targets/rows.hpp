@@ -32,20 +32,20 @@ struct Rows {
 
     const float* row(std::size_t i) const { return as_float.data() + i * n_features; }
     hdicore::RowMatrix matrix(bool of_doubles) const {
-        return {n_rows, n_features, of_doubles ? nullptr : as_float.data(),
-                of_doubles ? as_double.data() : nullptr};
+        if (of_doubles) return {hdicore::Matrix(as_double.data(), n_rows, n_features)};
+        return {hdicore::Matrix(as_float.data(), n_rows, n_features)};
     }
 
     // (n_rows, n_trees), as every way of routing finds them.
     std::vector<hdicore::leaf_t> leaves(const hdicore::Forest& forest, bool node_ids) const {
         const std::size_t m = forest.n_trees();
         std::vector<hdicore::leaf_t> all(n_rows * m), others(n_rows * m), one(m);
-        hdicore::route_all(forest, matrix(false), node_ids, 1, all.data());
-        hdicore::route_all(forest, matrix(true), node_ids, 2, others.data());
+        hdicore::route_all(forest, matrix(false), node_ids, 1, {all.data(), n_rows, m});
+        hdicore::route_all(forest, matrix(true), node_ids, 2, {others.data(), n_rows, m});
         REQUIRE(all == others);
         for (std::size_t i = 0; i < n_rows; ++i) {
-            const hdicore::RowMatrix alone{1, n_features, row(i), nullptr};
-            hdicore::route_all(forest, alone, node_ids, 1, one.data());
+            const hdicore::RowMatrix alone{hdicore::Matrix(row(i), 1, n_features)};
+            hdicore::route_all(forest, alone, node_ids, 1, {one.data(), 1, m});
             REQUIRE(std::equal(one.begin(), one.end(), all.data() + i * m));
         }
         return all;

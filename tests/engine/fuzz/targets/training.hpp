@@ -57,7 +57,7 @@ inline samples::Training some_training(Input& in) {
 // The rows, with what else decides how they are kept.
 inline TrainingRows some_rows(Input& in, const samples::Training& training) {
     TrainingRows rows = training.rows();
-    rows.only_known_leaves = in.one_in(3);
+    rows.mask_leaves = in.one_in(3);
     rows.pooled = in.one_in(4);
     if (in.one_in(8)) rows.max_samples_leaf = 1 + in.below(8);
     rows.seed = in.below(4);

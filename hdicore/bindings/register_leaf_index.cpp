@@ -1,14 +1,14 @@
-// leaf_index.cpp: the Python class LeafIndex
+// register_leaf_index.cpp: the Python class LeafIndex
 // SPDX-License-Identifier: BSD-3-Clause
-#include "index/leaf_index.hpp"
-
 #include "arrays.hpp"
-#include "bound.hpp"
+#include "bound_classes.hpp"
+#include "build_leaf_index.hpp"
 #include "c_api/c_index.hpp"
 #include "hdicore/c_api.h"
-#include "leaf_index_build.hpp"
-#include "leaf_index_docs.hpp"
-#include "queries.hpp"
+#include "index/leaf_index.hpp"
+#include "register_queries.hpp"
+#include "registration.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -25,8 +25,8 @@ void adopt_either(const py::dict& arrays, const char* name, bool copy, Held& hel
 }
 
 BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
-                       const py::object& source) {
-    const auto named = optional_text(source, "source");
+                       const py::object& source, bool lazy) {
+    std::string name = source_text(source);
     LeafIndexArrays held;
     held.leaf_offsets = adopt<offset_t>(entry(arrays, "leaf_offsets"), "leaf_offsets", copy);
     held.atom_offsets = adopt<offset_t>(entry(arrays, "atom_offsets"), "atom_offsets", copy);
@@ -41,7 +41,7 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
         adopt_either<std::uint8_t, std::uint32_t>(arrays, "copies", copy, held.copies);
     }
     if (arrays.contains("seen")) {
-        held.known_leaves = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
+        held.leaf_mask = adopt<std::uint64_t>(entry(arrays, "seen"), "seen", copy);
     }
     held.pooled = arrays.contains("pooled");
     if (scalar_output && held.atom_offsets.size() != 2) {
@@ -49,16 +49,17 @@ BoundIndex from_arrays(const py::dict& arrays, bool scalar_output, bool copy,
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    if (named) return {engine_of(LeafIndex(std::move(held), *named)), scalar_output};
-    return {engine_of(LeafIndex(std::move(held), interruption)), scalar_output};
+    return {
+        engine_of(LeafIndex(std::move(held), std::move(name), checks_of(lazy), 1, interruption)),
+        scalar_output};
 }
 
 BoundIndex from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true, py::none());
+    return from_arrays(state[0].cast<py::dict>(), state[1].cast<bool>(), true, py::none(), false);
 }
 
 py::dict to_arrays(const py::object& self) {
-    const LeafIndexArrays& held = whole(self.cast<const BoundIndex&>().engine).arrays();
+    const LeafIndexArrays& held = validated(self.cast<const BoundIndex&>().engine).arrays();
     py::dict arrays;
     arrays["leaf_offsets"] = view_of(held.leaf_offsets, self);
     arrays["atom_offsets"] = view_of(held.atom_offsets, self);
@@ -80,7 +81,7 @@ py::dict to_arrays(const py::object& self) {
             }
         },
         held.copies);
-    if (held.known_leaves.size() > 0) arrays["seen"] = view_of(held.known_leaves, self);
+    if (held.leaf_mask.size() > 0) arrays["seen"] = view_of(held.leaf_mask, self);
     if (held.pooled) arrays["pooled"] = py::array_t<std::uint8_t>(0);
     return arrays;
 }
@@ -108,64 +109,37 @@ py::capsule c_index(const BoundIndex& index) {
             static_cast<hdicore_index*>(PyCapsule_GetPointer(capsule, "hdicore.index")));
     };
     return py::capsule(
-        new hdicore_index{std::shared_ptr<const LeafIndex>(index.engine, &whole(index.engine))},
+        new hdicore_index{std::shared_ptr<const LeafIndex>(index.engine, &validated(index.engine))},
         "hdicore.index", release);
 }
 
 }  // namespace
 
 void register_leaf_index(py::module_& module) {
-    py::class_<BoundIndex> cls(module, "LeafIndex", leaf_index_doc);
-    cls.def("__init__", constructor(&from_numbers), py::detail::is_new_style_constructor(),
-            py::arg("leaves"), py::arg("y"), py::kw_only(), py::arg("counts") = py::none(),
-            py::arg("sample_weight") = py::none(), py::arg("n_leaves") = py::none(),
-            py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-            py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0, py::arg("n_threads") = 0)
-        .def_static("from_leaves", &from_leaves, py::arg("leaves"), py::arg("y"), py::kw_only(),
-                    py::arg("counts") = py::none(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
-                    py::arg("n_threads") = 0, from_leaves_doc)
-        .def_static("from_blocks", &from_blocks, py::arg("blocks"), py::arg("y"),
-                    py::arg("n_leaves"), py::kw_only(), py::arg("sample_weight") = py::none(),
-                    py::arg("keep_row_weights") = false, py::arg("pooled") = false,
-                    py::arg("max_samples_leaf") = py::none(), py::arg("seed") = 0,
-                    py::arg("n_threads") = 0, from_blocks_doc)
-        .def_static(
-            "from_arrays", &from_arrays, py::arg("arrays"), py::arg("scalar_output"), py::kw_only(),
-            py::arg("copy") = true, py::arg("source") = py::none(),
-            from_arrays_doc("scalar_output : bool\n    Whether y had one dimension.\n", "LeafIndex")
-                .c_str())
-        .def("arrays", &to_arrays, index_arrays_doc)
-        .def("atoms", &atoms, py::arg("output") = 0, atoms_doc)
-        .def_property_readonly(
-            "n_trees", [](const BoundIndex& i) { return i.current().n_trees(); },
-            "Number of trees.")
-        .def_property_readonly(
-            "n_outputs", [](const BoundIndex& i) { return i.current().n_outputs(); },
-            "Number of targets of a row.")
-        .def_property_readonly("n_leaves", &leaves_per_tree, "Leaves of each tree, (n_trees,).")
-        .def_property_readonly(
-            "n_entries", [](const BoundIndex& i) { return i.current().n_entries(); },
-            "Pairs of a leaf and a target in it, over all outputs.")
-        .def_property_readonly(
-            "shift", [](const BoundIndex& i) { return i.current().shift(); },
-            "A tree that contributes to a row has 2**shift units.")
-        .def_property_readonly(
-            "nbytes", [](const BoundIndex& i) { return i.current().nbytes(); },
-            "Memory of all arrays, in bytes.")
-        .def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
-        .def_readonly("scalar_output", &BoundIndex::scalar_output, "Whether y had one dimension.")
-        .def_property_readonly(
-            "pooled", [](const BoundIndex& i) { return i.current().arrays().pooled; },
-            "Whether leaves count by their size.")
+    using Stub = stub::LeafIndex;
+    py::class_<BoundIndex> cls(module, Stub::name, Stub::doc);
+    Stub::init(cls, constructor(&from_numbers));
+    Stub::from_leaves(cls, &from_leaves);
+    Stub::from_blocks(cls, &from_blocks);
+    Stub::from_arrays(cls, &from_arrays);
+    Stub::arrays(cls, &to_arrays);
+    Stub::atoms(cls, &atoms);
+    Stub::n_trees(cls, [](const BoundIndex& i) { return i.current().n_trees(); });
+    Stub::n_outputs(cls, [](const BoundIndex& i) { return i.current().n_outputs(); });
+    Stub::n_leaves(cls, &leaves_per_tree);
+    Stub::n_entries(cls, [](const BoundIndex& i) { return i.current().n_entries(); });
+    Stub::shift(cls, [](const BoundIndex& i) { return i.current().shift(); });
+    Stub::nbytes(cls, [](const BoundIndex& i) { return i.current().nbytes(); });
+    Stub::scalar_output(cls, [](const BoundIndex& i) { return i.scalar_output; });
+    Stub::pooled(cls, [](const BoundIndex& i) { return i.current().arrays().pooled; });
+    register_queries<Stub>(cls);
+    cls.def("__hdicore_index__", &c_index, "Capsule \"hdicore.index\" of this index, for C.")
         .def("__getstate__",
              [](const py::object& self) {
                  return py::make_tuple(to_arrays(self), self.attr("scalar_output"));
              })
         .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
-    register_queries(cls, "leaves");
 }
 
 }  // namespace hdicore::bindings

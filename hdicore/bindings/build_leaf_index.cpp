@@ -1,6 +1,6 @@
-// leaf_index_build.cpp: builds an index from whole arrays of leaves, or by blocks of trees
+// build_leaf_index.cpp: builds an index from whole arrays of leaves, or by blocks of trees
 // SPDX-License-Identifier: BSD-3-Clause
-#include "leaf_index_build.hpp"
+#include "build_leaf_index.hpp"
 
 #include "arrays.hpp"
 #include "index/leaf_index_builder.hpp"
@@ -34,14 +34,13 @@ class Arguments {
                                   shape_text(shape_of(targets_)));
         }
         scalar_output = targets_.ndim() == 1;
-        rows.n_rows = static_cast<std::size_t>(targets_.shape(0));
-        rows.n_outputs = scalar_output ? 1 : static_cast<std::size_t>(targets_.shape(1));
-        rows.y = targets_.data();
+        rows.y = {targets_.data(), static_cast<std::size_t>(targets_.shape(0)),
+                  scalar_output ? 1 : static_cast<std::size_t>(targets_.shape(1))};
         rows.pooled = options.pooled;
         if (!options.sample_weight.is_none()) {
             weights_ = reals(options.sample_weight, "sample_weight");
             check_shape(weights_, "sample_weight", {targets_.shape(0)});
-            rows.sample_weight = weights_.data();
+            rows.sample_weight = span_of(weights_);
         }
         if (!n_leaves.is_none()) {
             sizes_ = integers<std::int64_t>(n_leaves, "n_leaves");
@@ -65,13 +64,14 @@ class Arguments {
 
 void check_rows(const py::array& leaves, const TrainingRows& rows) {
     check_ndim(leaves, "leaves", 2);
-    if (static_cast<std::size_t>(leaves.shape(0)) == rows.n_rows) return;
+    if (static_cast<std::size_t>(leaves.shape(0)) == rows.n_rows()) return;
     throw py::value_error("y must have a row for each row of leaves, " +
-                          std::to_string(leaves.shape(0)) + ", got " + std::to_string(rows.n_rows));
+                          std::to_string(leaves.shape(0)) + ", got " +
+                          std::to_string(rows.n_rows()));
 }
 
 BoundIndex make_index(const py::object& leaves, const py::object& y, const py::object& counts,
-                      const py::object& n_leaves, bool only_known_leaves, const Options& options) {
+                      const py::object& n_leaves, bool mask_leaves, const Options& options) {
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     Arguments given(y, n_leaves, options);
@@ -81,13 +81,13 @@ BoundIndex make_index(const py::object& leaves, const py::object& y, const py::o
         check_shape(as_array(n_leaves), "n_leaves", {ids.shape(1)});
     }
     rows.n_trees = static_cast<std::size_t>(ids.shape(1));
-    rows.leaves = ids.data();
-    rows.only_known_leaves = only_known_leaves;
+    rows.leaves = matrix_of(ids);
+    rows.mask_leaves = mask_leaves;
     py::array_t<std::int32_t> count_array;
     if (!counts.is_none()) {
         count_array = integers<std::int32_t>(counts, "counts");
         check_shape(count_array, "counts", {ids.shape(0), ids.shape(1)});
-        rows.counts = count_array.data();
+        rows.counts = matrix_of(count_array);
     }
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
@@ -117,8 +117,8 @@ void add_block(const py::handle& item, const TrainingRows& rows, std::size_t fir
         check_shape(times.attr("T"), "counts", {ids.shape(1), ids.shape(0)});
     }
     n_added = static_cast<std::size_t>(ids.shape(0));
-    const TreeBlock block{first, n_added,    ids.data(), pair[1].is_none() ? nullptr : times.data(),
-                          1,     rows.n_rows};
+    TreeBlock block{.first = first, .leaves = matrix_of(ids), .transposed = true};
+    if (!pair[1].is_none()) block.counts = matrix_of(times);
     const py::gil_scoped_release no_gil;
     builder.add(block);
 }

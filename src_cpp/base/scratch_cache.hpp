@@ -1,4 +1,4 @@
-// base/spare.hpp: scratch memory that outlives a call, so that calls for few rows need not make it
+// base/scratch_cache.hpp: scratch memory that outlives a call, so that short calls need not make it
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -10,22 +10,22 @@ namespace hdicore {
 
 // Keeps one piece of memory between calls. A call that finds none, as another one has it, makes its
 // own. Safe to share between threads.
-class Spare {
+class ScratchCache {
   public:
-    // What is kept, or null.
+    // The memory, or null.
     std::shared_ptr<void> take() noexcept {
         const std::lock_guard lock(mutex_);
-        return std::exchange(kept_, nullptr);
+        return std::exchange(memory_, nullptr);
     }
-    // Keeps the memory, in place of what is kept.
+    // Keeps this memory in place of what is there.
     void put(std::shared_ptr<void> memory) noexcept {
         const std::lock_guard lock(mutex_);
-        kept_.swap(memory);
+        memory_.swap(memory);
     }
 
   private:
     std::mutex mutex_;
-    std::shared_ptr<void> kept_;
+    std::shared_ptr<void> memory_;
 };
 
 }  // namespace hdicore

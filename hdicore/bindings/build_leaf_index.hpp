@@ -1,10 +1,10 @@
-// leaf_index_build.hpp: what the class LeafIndex is built from, in Python
+// build_leaf_index.hpp: what the class LeafIndex is built from, in Python
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <pybind11/pybind11.h>
 
-#include "bound.hpp"
+#include "bound_classes.hpp"
 
 namespace hdicore::bindings {
 

@@ -1,12 +1,12 @@
-// test_deferred.cpp: few rows leave a value unchecked, many have it checked whole, once
+// test_lazily_checked.cpp: few rows leave a value unchecked, many have it checked whole, once
 // SPDX-License-Identifier: BSD-3-Clause
 #include <atomic>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "base/deferred.hpp"
 #include "base/fixed_point.hpp"
+#include "base/lazily_checked.hpp"
 #include "check.hpp"
 #include "index/uniform_units.hpp"
 
@@ -20,8 +20,8 @@ struct Value {
     int number;
     bool is_whole;
 
-    bool is_checked() const { return is_whole; }
-    Value checked(unsigned, Interruption& interruption) const {
+    bool is_validated() const { return is_whole; }
+    Value validated(unsigned, Interruption& interruption) const {
         interruption.check();
         ++n_checks;
         if (number < 0) throw std::invalid_argument("it is damaged");
@@ -31,34 +31,34 @@ struct Value {
 
 void few_rows_check_nothing_and_many_check_once() {
     n_checks = 0;
-    const Deferred<Value> value({7, false});
+    const LazilyChecked<Value> value({7, false});
     for (int call = 0; call < 3; ++call) {
-        CHECK(!value.of_rows(10, 30, 1, Interruption::never()).is_checked());
+        CHECK(!value.for_rows(10, 30, 1, Interruption::never()).is_validated());
     }
-    CHECK(n_checks == 0 && !value.current().is_checked());
+    CHECK(n_checks == 0 && !value.current().is_validated());
     std::vector<std::thread> threads;
     for (int k = 0; k < 4; ++k) {
         threads.emplace_back([&] {
-            const Value& whole = value.of_rows(1, 30, 1, Interruption::never());
-            CHECK(whole.is_checked() && whole.number == 7);
+            const Value& whole = value.for_rows(1, 30, 1, Interruption::never());
+            CHECK(whole.is_validated() && whole.number == 7);
         });
     }
     for (std::thread& thread : threads) thread.join();
-    CHECK(n_checks == 1 && value.current().is_checked());
+    CHECK(n_checks == 1 && value.current().is_validated());
 }
 
 void what_is_checked_already_stays_as_it_is() {
     n_checks = 0;
-    const Deferred<Value> value({7, true});
-    CHECK(&value.whole(1, Interruption::never()) == &value.current());
+    const LazilyChecked<Value> value({7, true});
+    CHECK(&value.validated(1, Interruption::never()) == &value.current());
     CHECK(n_checks == 0);
 }
 
 void damage_is_told_each_time() {
-    const Deferred<Value> value({-1, false});
+    const LazilyChecked<Value> value({-1, false});
     for (int call = 0; call < 2; ++call) {
-        CHECK_REFUSED(value.whole(1, Interruption::never()), "it is damaged");
-        CHECK(!value.current().is_checked());
+        CHECK_REFUSED(value.validated(1, Interruption::never()), "it is damaged");
+        CHECK(!value.current().is_validated());
     }
 }
 

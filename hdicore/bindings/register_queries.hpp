@@ -1,4 +1,4 @@
-// queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) have in common
+// register_queries.hpp: the methods that LeafIndex (given leaves) and Scorer (given rows) share
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "query.hpp"
-#include "query_docs.hpp"
 
 namespace hdicore::bindings {
 
@@ -64,7 +63,7 @@ py::object mean(const Self& self, const py::object& rows, const py::object& leav
                 const py::object& n_threads, const py::object& out) {
     Query query(self, rows, leave_out, n_threads);
     auto result = query.output(out, {});
-    query.score({.mean = {result.mutable_data()}});
+    query.score({.mean = {mutable_span_of(result)}});
     return result;
 }
 
@@ -97,18 +96,18 @@ py::object intervals(const Self& self, const py::object& rows, const py::object&
     if (!levels.is_scalar) ends.push_back(axis_of(levels)[0]);
     auto result = query.output(out, ends);
     Request request{.intervals = {.coverages = levels.values,
-                                  .results = result.mutable_data(),
+                                  .results = flat_matrix(result, 2 * levels.values.size()),
                                   .kinds = kinds}};
     py::array_t<double> of_leaves;
     if (!centres.is_none()) {
         of_leaves = query.of_leaves(centres, "centres");
         check_disjoint(result, "out", of_leaves, "centres");
-        request.intervals.centres = of_leaves.data();
+        request.intervals.centres = span_of(of_leaves);
     }
     if (!mean.is_none()) {
         auto means = query.output(mean, {}, "mean");
         check_disjoint(means, "mean", result, "out");
-        request.mean.results = means.mutable_data();
+        request.mean.results = mutable_span_of(means);
     }
     query.score(request);
     return result;
@@ -121,8 +120,8 @@ py::object quantiles(const Self& self, const py::object& rows, const py::object&
     Query query(self, rows, leave_out, n_threads);
     const Levels levels = levels_of(levels_given, "quantiles", true);
     auto result = query.output(out, axis_of(levels));
-    query.score(
-        {.quantiles = {levels.values, interpolation_named(interpolation), result.mutable_data()}});
+    query.score({.quantiles = {levels.values, interpolation_named(interpolation),
+                               flat_matrix(result, levels.values.size())}});
     return result;
 }
 
@@ -137,7 +136,8 @@ py::object cdf(const Self& self, const py::object& rows, const py::object& y, bo
     }
     auto result = query.output(out, query.rest_of(points));
     check_disjoint(result, "out", points, "y");
-    query.score({.cdf = {n_points, points.data(), inclusive, result.mutable_data()}});
+    const Matrix<double> results = flat_matrix(result, n_points);
+    query.score({.cdf = {{points.data(), results.rows(), n_points}, inclusive, results}});
     return result;
 }
 
@@ -154,7 +154,7 @@ py::object draws(const Self& self, const py::object& rows, const py::object& uni
         if (!(u >= 0 && u < 1)) throw py::value_error("uniforms must lie in [0, 1)");
         result.mutable_data()[i] = u;
     }
-    query.score({.draws = {n_draws, result.mutable_data()}});
+    query.score({.draws = {flat_matrix(result, n_draws)}});
     return result;
 }
 
@@ -175,32 +175,16 @@ py::object n_samples(const Self& self, const py::object& rows, const py::object&
     return Query(self, rows, py::none(), n_threads).count_samples();
 }
 
-// Defines the methods; `rows` names their first argument.
-template <class Self, class... Options>
-void register_queries(py::class_<Self, Options...>& cls, const char* rows) {
-    const py::arg_v leave_out = py::arg("leave_out") = py::none();
-    const py::arg_v n_threads = py::arg("n_threads") = 0;
-    const py::arg_v out = py::arg("out") = py::none();
-    const py::kw_only named;
-    const QueryDocs docs(rows);
-    cls.def("mean", &mean<Self>, py::arg(rows), named, leave_out, n_threads, out,
-            docs.mean().c_str());
-    cls.def("intervals", &intervals<Self>, py::arg(rows), py::arg("coverage") = 0.9,
-            py::arg("kind") = "hdi", named, py::arg("mean") = py::none(), leave_out, n_threads, out,
-            py::arg("centres") = py::none(), docs.intervals().c_str());
-    cls.def("quantiles", &quantiles<Self>, py::arg(rows), py::arg("quantiles"),
-            py::arg("interpolation") = "inverted_cdf", named, leave_out, n_threads, out,
-            docs.quantiles().c_str());
-    cls.def("cdf", &cdf<Self>, py::arg(rows), py::arg("y"), named, py::arg("inclusive") = true,
-            leave_out, n_threads, out, docs.cdf().c_str());
-    cls.def("draws", &draws<Self>, py::arg(rows), py::arg("uniforms"), named, leave_out, n_threads,
-            out, docs.draws().c_str());
-    cls.def("weights", &weights<Self>, py::arg(rows), named, leave_out, n_threads,
-            docs.weights().c_str());
-    cls.def("proximities", &proximities<Self>, py::arg(rows), named, leave_out, n_threads,
-            docs.proximities().c_str());
-    cls.def("n_samples", &n_samples<Self>, py::arg(rows), named, n_threads,
-            docs.n_samples().c_str());
+template <class Stub, class Self>
+void register_queries(py::class_<Self>& cls) {
+    Stub::mean(cls, &mean<Self>);
+    Stub::intervals(cls, &intervals<Self>);
+    Stub::quantiles(cls, &quantiles<Self>);
+    Stub::cdf(cls, &cdf<Self>);
+    Stub::draws(cls, &draws<Self>);
+    Stub::weights(cls, &weights<Self>);
+    Stub::proximities(cls, &proximities<Self>);
+    Stub::n_samples(cls, &n_samples<Self>);
 }
 
 }  // namespace hdicore::bindings

@@ -1,8 +1,9 @@
-// hdi.cpp: the Python function weighted_hdi
+// register_weighted_hdi.cpp: the Python function weighted_hdi
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arrays.hpp"
-#include "bound.hpp"
 #include "pmf/weighted_sample.hpp"
+#include "registration.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -33,9 +34,11 @@ py::array_t<double> weighted_hdi(const py::object& values, const py::object& wei
     py::array_t<double> result(shape);
 
     const unsigned threads = thread_count(n_threads);
-    const SampleMatrix samples{n_samples, n_values, sample.data(),
-                               weights.is_none() ? nullptr : given.data(), given.ndim() == 1};
-    double* ends = result.mutable_data();
+    SampleMatrix samples{{sample.data(), n_samples, n_values}};
+    if (!weights.is_none()) {
+        samples.weights = {given.data(), given.ndim() == 1 ? 1 : n_samples, n_values};
+    }
+    const Matrix<double> ends = flat_matrix(result, 2 * levels.values.size());
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
@@ -46,43 +49,8 @@ py::array_t<double> weighted_hdi(const py::object& values, const py::object& wei
 
 }  // namespace
 
-void register_hdi(py::module_& module) {
-    module.def("weighted_hdi", &weighted_hdi, py::arg("values"), py::arg("weights") = py::none(),
-               py::arg("coverage") = 0.9, py::kw_only(), py::arg("n_threads") = 0,
-               R"(Shortest interval that holds a share of a weighted sample.
-
-Parameters
-----------
-values : (s,) or (n, s) float
-    A sample, or n of them, in any order; finite.
-weights : (s,) or (n, s) float, optional
-    Finite and not negative; they need not sum to 1. By default all weigh alike.
-coverage : float or list of k floats, default=0.9
-    Shares in (0, 1].
-n_threads : int, default=0
-    0 means all that this process may use.
-
-Returns
--------
-(2,), (2, k), (n, 2) or (n, 2, k) float64
-    Closed intervals whose ends are values of the sample.
-
-Raises
-------
-ValueError
-    If a value or weight is not finite, a weight is negative, or all are zero.
-
-Notes
------
-Among intervals of equal width the one with most weight is taken, then with its
-midpoint nearest the lower weighted median, then the leftmost. O(s log s) for
-sorting and O(s) per level: Algorithm 1 of Zhu, Lu, Chen (IJCAI 2019).
-
-Examples
---------
->>> from hdicore import weighted_hdi
->>> weighted_hdi([0.0, 1.0, 1.5, 2.0, 9.0], coverage=0.6)
-array([1., 2.]))");
+void register_weighted_hdi(py::module_& module) {
+    stub::weighted_hdi(module, &weighted_hdi);
 }
 
 }  // namespace hdicore::bindings

@@ -1,12 +1,12 @@
-// forest.cpp: the Python class Forest
+// register_forest.cpp: the Python class Forest
 // SPDX-License-Identifier: BSD-3-Clause
-#include "forest/forest.hpp"
-
 #include "arrays.hpp"
-#include "bound.hpp"
-#include "forest_docs.hpp"
+#include "bound_classes.hpp"
+#include "forest/forest.hpp"
 #include "query.hpp"
+#include "registration.hpp"
 #include "scoring/route.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
@@ -23,17 +23,28 @@ BoundForest make_forest(const py::object& children_left, const py::object& child
     const auto thresholds = reals(threshold, "threshold");
     const auto missing = integers<std::uint8_t>(missing_go_to_left, "missing_go_to_left");
     const auto offsets = integers<std::int64_t>(tree_offsets, "tree_offsets");
-    const TreeArrays trees{span_of(left),
-                           span_of(right),
-                           span_of(features),
-                           span_of(thresholds),
-                           span_of(missing),
-                           span_of(offsets),
-                           whole_number(n_features, "n_features", 1, max_features)};
+    const TreeArrays trees{.children_left = span_of(left),
+                           .children_right = span_of(right),
+                           .feature = span_of(features),
+                           .threshold = span_of(thresholds),
+                           .missing_go_to_left = span_of(missing),
+                           .tree_offsets = span_of(offsets),
+                           .n_features = whole_number(n_features, "n_features", 1, max_features)};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
     return {engine_of(Forest(trees, threads, interruption))};
+}
+
+// One of the arrays of a tree, which has them by name, as a dict does.
+py::object tree_array(const py::handle& tree, const char* name) {
+    try {
+        return tree[name];
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_LookupError) && !error.matches(PyExc_TypeError)) throw;
+        throw py::value_error("a tree must have its arrays by name, such as '" + std::string(name) +
+                              "', got " + std::string(py::repr(tree)));
+    }
 }
 
 // A column of a tree's nodes: where it is if numpy has it as T, and otherwise copied.
@@ -52,26 +63,22 @@ Column<T> column_of(const py::handle& object, const char* name, std::vector<py::
     return {static_cast<const std::byte*>(array.data()), array.strides(0)};
 }
 
-TreeColumns tree_columns(const py::handle& object, std::vector<py::array>& keep) {
-    const auto columns = py::reinterpret_borrow<py::object>(object).cast<py::sequence>();
-    if (columns.size() != 5) {
-        throw py::value_error("a tree must have 5 columns, got " + std::to_string(columns.size()));
-    }
-    const std::size_t first = keep.size();
-    const TreeColumns tree{
-        column_of<std::int64_t>(columns[0], "children_left", keep),
-        column_of<std::int64_t>(columns[1], "children_right", keep),
-        column_of<std::int64_t>(columns[2], "feature", keep),
-        column_of<double>(columns[3], "threshold", keep),
-        column_of<std::uint8_t>(columns[4], "missing_go_to_left", keep),
-        static_cast<std::size_t>(keep[first].size()),
+// The columns of one tree, by their names.
+TreeColumns tree_columns(const py::handle& tree, std::vector<py::array>& keep) {
+    std::optional<py::ssize_t> n_nodes;
+    const auto column = [&]<class T>(const char* name, Column<T>& values) {
+        values = column_of<T>(tree_array(tree, name), name, keep);
+        if (!n_nodes) n_nodes = keep.back().size();
+        check_shape(keep.back(), name, {*n_nodes});
     };
-    constexpr const char* names[] = {"children_left", "children_right", "feature", "threshold",
-                                     "missing_go_to_left"};
-    for (std::size_t k = 0; k < 5; ++k) {
-        check_shape(keep[first + k], names[k], {keep[first].size()});
-    }
-    return tree;
+    TreeColumns columns{};
+    column("children_left", columns.children_left);
+    column("children_right", columns.children_right);
+    column("feature", columns.feature);
+    column("threshold", columns.threshold);
+    column("missing_go_to_left", columns.missing_go_to_left);
+    columns.n_nodes = static_cast<std::size_t>(*n_nodes);
+    return columns;
 }
 
 BoundForest from_trees(const py::sequence& trees, const py::object& n_features,
@@ -99,28 +106,24 @@ Nodes adopt_nodes(const py::array& nodes, bool copy) {
 }
 
 BoundForest from_arrays(const py::dict& arrays, const py::object& n_features, bool copy,
-                        const py::object& source) {
-    const auto named = optional_text(source, "source");
+                        const py::object& source, bool lazy) {
+    std::string name = source_text(source);
     Nodes nodes = adopt_nodes(entry(arrays, "nodes"), copy);
     auto tree_offsets = adopt<offset_t>(entry(arrays, "tree_offsets"), "tree_offsets", copy);
     auto leaf_nodes = adopt<std::int32_t>(entry(arrays, "leaf_nodes"), "leaf_nodes", copy);
     const std::int64_t n = whole_number(n_features, "n_features", 1, max_features);
     Interruption interruption(pending_signals());
     const py::gil_scoped_release no_gil;
-    if (named) {
-        return {engine_of(
-            Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n, *named))};
-    }
-    return {engine_of(
-        Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n, interruption))};
+    return {engine_of(Forest(std::move(nodes), std::move(tree_offsets), std::move(leaf_nodes), n,
+                             std::move(name), checks_of(lazy), 1, interruption))};
 }
 
 BoundForest from_state(const py::tuple& state) {
-    return from_arrays(state[0].cast<py::dict>(), state[1], true, py::none());
+    return from_arrays(state[0].cast<py::dict>(), state[1], true, py::none(), false);
 }
 
 py::dict to_arrays(const py::object& self) {
-    const Forest& forest = whole(self.cast<const BoundForest&>().engine);
+    const Forest& forest = validated(self.cast<const BoundForest&>().engine);
     py::dict arrays;
     std::visit(
         [&]<class Node>(const Array<Node>& nodes) {
@@ -140,15 +143,15 @@ py::array_t<leaf_t> route(const BoundForest& self, const py::object& X, bool nod
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
     const unsigned threads = thread_count(n_threads);
-    const Forest& forest = of_rows(self.engine, rows.n_rows, threads);
+    const Forest& forest = for_rows(self.engine, rows.n_rows(), threads);
     auto result = output_array<leaf_t>(
-        out, {static_cast<py::ssize_t>(rows.n_rows), static_cast<py::ssize_t>(forest.n_trees())});
+        out, {static_cast<py::ssize_t>(rows.n_rows()), static_cast<py::ssize_t>(forest.n_trees())});
     check_disjoint(result, "out", keep, "X");
-    leaf_t* data = result.mutable_data();
+    const Matrix<leaf_t> leaves = flat_matrix(result, forest.n_trees());
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
-        route_all(forest, rows, node_ids, threads, data, interruption);
+        route_all(forest, rows, node_ids, threads, leaves, interruption);
     }
     return result;
 }
@@ -177,26 +180,27 @@ py::object leaves_of_trees(const BoundForest& self, const py::object& X, const p
     py::array keep;
     const RowMatrix rows = row_matrix(X, keep);
     const unsigned threads = thread_count(n_threads);
-    const Forest& forest = of_rows(self.engine, rows.n_rows, threads);
+    const Forest& forest = for_rows(self.engine, rows.n_rows(), threads);
     const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
     const std::int64_t begin = whole_number(first, "first", 0, n_trees);
     const std::int64_t end = whole_number(last, "last", begin, n_trees);
-    const std::vector<std::uint32_t> rows_in_order = permutation(order, rows.n_rows);
+    const std::vector<std::uint32_t> rows_in_order = permutation(order, rows.n_rows());
     py::array_t<leaf_t> result(
-        Shape{static_cast<py::ssize_t>(end - begin), static_cast<py::ssize_t>(rows.n_rows)});
-    leaf_t* data = result.mutable_data();
+        Shape{static_cast<py::ssize_t>(end - begin), static_cast<py::ssize_t>(rows.n_rows())});
+    const Matrix<leaf_t> leaves{result.mutable_data(), static_cast<std::size_t>(end - begin),
+                                rows.n_rows()};
     Interruption interruption(pending_signals());
     {
         const py::gil_scoped_release no_gil;
-        route_trees(forest, rows, static_cast<std::size_t>(begin), static_cast<std::size_t>(end),
-                    rows_in_order, threads, data, interruption);
+        route_trees(forest, rows, static_cast<std::size_t>(begin), rows_in_order, threads, leaves,
+                    interruption);
     }
     return result.attr("T");
 }
 
 py::array_t<double> sums_below_parents(const BoundForest& self, const py::object& tree,
                                        const py::object& values) {
-    const Forest& forest = whole(self.engine);
+    const Forest& forest = validated(self.engine);
     const auto n_trees = static_cast<std::int64_t>(forest.n_trees());
     const auto t = static_cast<std::size_t>(whole_number(tree, "tree", 0, n_trees - 1));
     const auto of_leaves = reals(values, "values");
@@ -206,8 +210,7 @@ py::array_t<double> sums_below_parents(const BoundForest& self, const py::object
                               shape_text(shape_of(of_leaves)));
     }
     py::array_t<double> result(Shape{of_leaves.shape(0), n_leaves});
-    forest.sum_below_parents(t, static_cast<std::size_t>(of_leaves.shape(0)), of_leaves.data(),
-                             result.mutable_data());
+    forest.sum_below_parents(t, matrix_of(of_leaves), flat_matrix(result, forest.n_leaves(t)));
     return result;
 }
 
@@ -223,54 +226,29 @@ py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
 }  // namespace
 
 void register_forest(py::module_& module) {
-    py::class_<BoundForest>(module, "Forest", forest_doc)
-        .def("__init__", constructor(&make_forest), py::detail::is_new_style_constructor(),
-             py::arg("children_left"), py::arg("children_right"), py::arg("feature"),
-             py::arg("threshold"), py::arg("missing_go_to_left"), py::arg("tree_offsets"),
-             py::arg("n_features"), py::kw_only(), py::arg("n_threads") = 0)
-        .def_static("from_trees", &from_trees, py::arg("trees"), py::arg("n_features"),
-                    py::kw_only(), py::arg("n_threads") = 0, from_trees_doc)
-        .def_static("from_arrays", &from_arrays, py::arg("arrays"), py::arg("n_features"),
-                    py::kw_only(), py::arg("copy") = true, py::arg("source") = py::none(),
-                    from_arrays_doc("n_features : int\n    Columns of a row.\n", "Forest").c_str())
-        .def("arrays", &to_arrays, forest_arrays_doc)
-        .def(
-            "apply",
-            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
-               const py::object& out) { return route(self, X, true, n_threads, out); },
-            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            apply_doc)
-        .def(
-            "leaves",
-            [](const BoundForest& self, const py::object& X, const py::object& n_threads,
-               const py::object& out) { return route(self, X, false, n_threads, out); },
-            py::arg("X"), py::kw_only(), py::arg("n_threads") = 0, py::arg("out") = py::none(),
-            leaves_doc)
-        .def("leaves_of_trees", &leaves_of_trees, py::arg("X"), py::arg("first"), py::arg("last"),
-             py::kw_only(), py::arg("order") = py::none(), py::arg("n_threads") = 0,
-             leaves_of_trees_doc)
-        .def("sums_below_parents", &sums_below_parents, py::arg("tree"), py::arg("values"),
-             sums_below_parents_doc)
-        .def_property_readonly(
-            "n_trees", [](const BoundForest& f) { return f.current().n_trees(); },
-            "Number of trees.")
-        .def_property_readonly(
-            "n_features", [](const BoundForest& f) { return f.current().n_features(); },
-            "Columns of a row.")
-        .def_property_readonly("n_leaves", &leaves_per_tree, "Leaves of each tree, (n_trees,).")
-        .def_property_readonly(
-            "leaf_nodes",
+    using Stub = stub::Forest;
+    py::class_<BoundForest> cls(module, Stub::name, Stub::doc);
+    Stub::init(cls, constructor(&make_forest));
+    Stub::from_trees(cls, &from_trees);
+    Stub::from_arrays(cls, &from_arrays);
+    Stub::arrays(cls, &to_arrays);
+    Stub::apply(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
+                        const py::object& out) { return route(self, X, true, n_threads, out); });
+    Stub::leaves(cls, [](const BoundForest& self, const py::object& X, const py::object& n_threads,
+                         const py::object& out) { return route(self, X, false, n_threads, out); });
+    Stub::leaves_of_trees(cls, &leaves_of_trees);
+    Stub::sums_below_parents(cls, &sums_below_parents);
+    Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });
+    Stub::n_features(cls, [](const BoundForest& f) { return f.current().n_features(); });
+    Stub::n_leaves(cls, &leaves_per_tree);
+    Stub::leaf_nodes(cls, [](const py::object& self) {
+        return view_of(validated(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
+    });
+    Stub::nbytes(cls, [](const BoundForest& f) { return f.current().nbytes(); });
+    cls.def("__getstate__",
             [](const py::object& self) {
-                return view_of(whole(self.cast<const BoundForest&>().engine).leaf_nodes(), self);
-            },
-            "Node id of each leaf, tree after tree, (n_leaves.sum(),).")
-        .def_property_readonly(
-            "nbytes", [](const BoundForest& f) { return f.current().nbytes(); },
-            "Memory of all arrays, in bytes.")
-        .def("__getstate__",
-             [](const py::object& self) {
-                 return py::make_tuple(to_arrays(self), self.attr("n_features"));
-             })
+                return py::make_tuple(to_arrays(self), self.attr("n_features"));
+            })
         .def("__setstate__", constructor(&from_state), py::detail::is_new_style_constructor())
         .def("__reduce__", &reduced);
 }

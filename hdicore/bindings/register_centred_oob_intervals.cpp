@@ -1,63 +1,13 @@
-// centred.cpp: the Python function centred_oob_intervals
+// register_centred_oob_intervals.cpp: the Python function _centred_oob_intervals
 // SPDX-License-Identifier: BSD-3-Clause
+#include "bound_classes.hpp"
+#include "register_queries.hpp"
+#include "registration.hpp"
 #include "scoring/centred.hpp"
-
-#include "bound.hpp"
-#include "queries.hpp"
+#include "stub.hpp"
 
 namespace hdicore::bindings {
 namespace {
-
-constexpr const char* doc =
-    R"(Find intervals of training rows from the residuals of others, none seeing itself.
-
-Row i is left out of the leaves of the trees that did not draw it, and its target out
-of the centres of the others; its atoms are s[i] + (y[j] - s[j]), where s[j] is
-scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
-
-Parameters
-----------
-index : LeafIndex
-    Of the n training rows, with targets 0, 1, ..., n - 1 and keep_row_weights.
-leaves : (n, n_trees) int
-    Leaf of each training row, as the index was built from.
-counts : (n, n_trees) int
-    How often a tree drew a row; 0 is out of bag.
-y : (n,) float
-    Finite targets.
-centres : (n,) float
-    Mean of the leaf means of the trees that did not draw a row.
-leaf_weight : (n_leaves.sum(),) float
-    Weight of the rows that the trees drew, by leaf, tree after tree.
-rows : (m,) int
-    Training rows to find intervals for.
-coverage : float or list of k floats
-    Shares in (0, 1].
-kinds : list of str
-    Kinds of interval, as `LeafIndex.intervals` names them.
-draw_weight : (n,) float, optional
-    Weight of a row each time it is drawn; by default 1.
-scale : float, default=1.0
-    Factor of the centres.
-offsets : (n,) float, optional
-    Added to the centres after that, such as a share of another model's prediction of a
-    row; by default 0.
-n_threads : int, default=0
-    0 means all that this process may use.
-
-Returns
--------
-(len(kinds), m, 2) or (len(kinds), m, 2, k) float64
-    NaN for rows to which no tree contributes.
-
-Raises
-------
-ValueError
-    If an argument is out of range, or the index is not one of these rows.
-
-Notes
------
-O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row.)";
 
 void check_row_index(const LeafIndex& index, std::size_t n_rows) {
     if (index.n_outputs() != 1 || !index.row_weights() ||
@@ -123,7 +73,7 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                             const py::object& rows, const py::object& coverage,
                             const py::sequence& kind_names, const py::object& draw_weight,
                             double scale, const py::object& offsets, const py::object& n_threads) {
-    const LeafIndex& engine = whole(held<BoundIndex>(index, "index").engine);
+    const LeafIndex& engine = validated(held<BoundIndex>(index, "index").engine);
     const auto ids = integers<leaf_t>(leaves, "leaves");
     check_ndim(ids, "leaves", 2);
     const Shape shape{ids.shape(0), static_cast<py::ssize_t>(engine.n_trees())};
@@ -163,17 +113,18 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
                        static_cast<py::ssize_t>(chosen.size()), 2};
     if (!levels.is_scalar) result_shape.push_back(static_cast<py::ssize_t>(levels.values.size()));
     py::array_t<double> result(result_shape);
-    const CentredRows training{engine,
-                               own_leaves.data(),
-                               own_counts.data(),
-                               draw_weight.is_none() ? nullptr : of_draws.data(),
-                               of_leaves.data(),
-                               targets.data(),
-                               means.data(),
-                               n_oob.data(),
-                               offsets.is_none() ? nullptr : added.data(),
-                               scale};
-    const CentredRequest request{chosen, levels.values, kinds, result.mutable_data()};
+    const CentredRows training{.index = engine,
+                               .leaves = {own_leaves.data(), n, engine.n_trees()},
+                               .counts = {own_counts.data(), n, engine.n_trees()},
+                               .leaf_weight = span_of(of_leaves),
+                               .y = span_of(targets),
+                               .centres = span_of(means),
+                               .n_oob = n_oob,
+                               .draw_weight = span_of(of_draws),
+                               .offsets = span_of(added),
+                               .scale = scale};
+    const CentredRequest request{chosen, levels.values, kinds,
+                                 flat_matrix(result, 2 * levels.values.size())};
     const unsigned threads = thread_count(n_threads);
     Interruption interruption(pending_signals());
     {
@@ -185,12 +136,8 @@ py::array_t<double> centred(const py::object& index, const py::object& leaves,
 
 }  // namespace
 
-void register_centred(py::module_& module) {
-    module.def("centred_oob_intervals", &centred, py::arg("index"), py::arg("leaves"),
-               py::arg("counts"), py::arg("y"), py::arg("centres"), py::arg("leaf_weight"),
-               py::arg("rows"), py::arg("coverage"), py::arg("kinds"), py::kw_only(),
-               py::arg("draw_weight") = py::none(), py::arg("scale") = 1.0,
-               py::arg("offsets") = py::none(), py::arg("n_threads") = 0, doc);
+void register_centred_oob_intervals(py::module_& module) {
+    stub::centred_oob_intervals(module, &centred);
 }
 
 }  // namespace hdicore::bindings

@@ -1,0 +1,58 @@
+// index/leaf_statistics.hpp: the pass that measures the leaves of all trees, to choose the arrays
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/types.hpp"
+#include "index/build_context.hpp"
+#include "index/tree_entries.hpp"
+
+namespace hdicore {
+
+// Which arrays an index has, and of which width.
+struct StorageFormat {
+    count_t pool = 0;      // what units are shares of; 0: of the total of each leaf
+    bool uniform = false;  // rows of a leaf weigh alike, so that there are no units
+    bool wide_units = false;
+    bool has_ties = false;  // rows of a leaf share a target
+    bool short_copies = false;
+
+    bool has_copies() const noexcept { return has_ties && !uniform; }
+};
+
+// The leaves of the trees measured so far.
+class LeafStatistics {
+  public:
+    explicit LeafStatistics(const TrainingRows& rows);
+
+    // Measures the trees of a block. O(n_outputs * n_rows * n_trees) over the threads.
+    void measure(const BuildContext& context, const TreeBlock& block);
+    // Takes what placing the rows of a tree showed of it, for one output.
+    void take(std::size_t tree, count_t n_counted, const PlacementCounts& counts);
+    // Adds up the trees of a block that was measured or taken.
+    void add_up(const TreeBlock& block);
+
+    // Whether the trees so far and those of a block may be placed: rows that weigh alike then take
+    // no more memory than an index of entries with units.
+    bool may_place(const std::vector<ColumnTotals>& block) const noexcept;
+    // What the measures of all trees decide.
+    StorageFormat format(const BuildContext& context) const;
+    // Entries of a tree in one output.
+    count_t n_entries(std::size_t output, std::size_t tree, bool uniform) const {
+        return uniform ? trees_[tree].n_counted : trees_[tree].n_distinct[output];
+    }
+
+  private:
+    bool needs_wide_units() const noexcept;
+
+    const TrainingRows& rows_;
+    std::vector<TreeStatistics> trees_;  // (n_trees,)
+    count_t n_counted_ = 0;              // of all outputs
+    count_t n_distinct_ = 0;
+    count_t max_counted_ = 0;
+    count_t max_weight_ = 0;
+};
+
+}  // namespace hdicore
