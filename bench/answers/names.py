@@ -91,8 +91,7 @@ def booster_model(library: str, booster: Any, X: Any, y: Any) -> Any:
 
 
 def load(path: Path) -> Any:
-    trusted = {"trusted": True} if takes(HDIForestRegressor.load, "trusted") else {}
-    return HDIForestRegressor.load(path, **trusted)
+    return HDIForestRegressor.load(path)
 
 
 def batch_scorer(path: Path, **options: Any) -> Any:

@@ -654,6 +654,12 @@ def test_steps_of_types_that_are_not_trusted_are_refused(tmp_path):
         assert_array_equal(loaded.predict(X_NEW[["age"]]), model.predict(X_NEW[["age"]]))
 
 
+@pytest.mark.parametrize("trusted", [True, None, "sklearn.pipeline.Pipeline", [3]])
+def test_trusted_types_are_a_list(trusted, tmp_path):
+    with pytest.raises(ValueError, match="trusted must be a list of names or types, got "):
+        HDIForestRegressor.load(tmp_path / "model", trusted=trusted)
+
+
 def test_steps_that_skops_cannot_store(tmp_path):
     halves = FunctionTransformer(lambda x: x / 2)
     model = HDIForestRegressor(make_pipeline(halves, forest(n=5))).fit(X[["age"]], Y)
