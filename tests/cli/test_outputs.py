@@ -19,7 +19,7 @@ from hdiforest import HDIForestRegressor
 from hdiforest._cli.console import say
 from hdiforest._cli.main import main
 from hdiforest._cli.score_table import Columns, score_table
-from hdiforest._tables import write
+from hdiforest._tables import formats as write
 from hdiforest._tables.formats import open_table
 from hdiforest._utils import files
 from hdiforest._utils.files import replacing

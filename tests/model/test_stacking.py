@@ -16,8 +16,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.residuals import BoostedMean
-from hdiforest._model.stacking import RegressorMean, boosted_mean, is_plain_boosting
+from hdiforest._model.residuals import BoostedMean, RegressorMean
+from hdiforest._model.stacking import boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
 
 from ..oracle import restored

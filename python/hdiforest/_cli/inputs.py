@@ -15,13 +15,7 @@ from urllib.parse import unquote
 
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
-from hdiforest._tables.read import (
-    ArrowReader,
-    Packing,
-    TableError,
-    TableReader,
-    TextForm,
-)
+from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
 from hdiforest._utils.optional import need
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"

@@ -13,11 +13,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from hdiforest._cli.console import Progress, no_progress
 from hdiforest._cli.prediction import Features
-from hdiforest._tables.formats import write_table
+from hdiforest._tables.formats import Write, write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import TableReader, rows_of
-from hdiforest._tables.write import Write
 from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
 

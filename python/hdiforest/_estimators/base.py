@@ -14,12 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
 from hdiforest._model.predict import AnyKind
-from hdiforest._tables.frames import (
-    Output,
-    frame_of,
-    require_library,
-    table_in,
-)
+from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._tables.names import (
     ENDS,
     interval_names,

@@ -49,9 +49,13 @@ from hdiforest._model.training_hint import TrainingRowsHint, digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import Output
-from hdiforest._utils.checks import check_targets, checked_coverages
+from hdiforest._utils.checks import (
+    check_targets,
+    checked_coverages,
+    checked_random_state,
+    checked_seed,
+)
 from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
-from hdiforest._utils.random_state import checked_random_state, checked_seed
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import callers_level

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from hdiforest._utils.typing import Array
@@ -151,3 +153,39 @@ def number_texts(numbers: Sequence[float]) -> list[str]:
         if len(set(texts)) == len(set(numbers)):
             break
     return texts
+
+
+def checked_random_state(random_state: Any) -> RandomState:
+    """Return a RandomState for a seed, a RandomState or None.
+
+    Raises
+    ------
+    ValueError
+        If it is something else; True and False are no seeds.
+    """
+    from sklearn.utils import check_random_state  # serving does without scikit-learn
+
+    try:
+        if isinstance(random_state, bool):
+            raise ValueError
+        found: RandomState = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None, got "
+            f"{random_state!r}"
+        ) from None
+    return found
+
+
+def checked_seed(random_state: Any) -> int | None:
+    """Return a seed or None as it is, and of a RandomState a number that it draws.
+
+    Raises
+    ------
+    ValueError
+        As `checked_random_state`.
+    """
+    random = checked_random_state(random_state)
+    if random_state is None or isinstance(random_state, Integral):
+        return None if random_state is None else int(random_state)
+    return int(random.randint(2**31 - 1))

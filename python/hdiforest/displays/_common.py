@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.checks import reals, shares, significant
+from hdiforest._utils.checks import checked_random_state, reals, shares, significant
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
-from hdiforest._utils.random_state import checked_random_state
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hdicore import LeafIndex
-from hdiforest.adapters.quantile_forest._answers import KINDS, ranks
+from hdiforest.adapters.quantile_forest._leaf_samples import KINDS, ranks
 
 
 def calc_mean(inputs):
