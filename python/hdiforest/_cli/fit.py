@@ -1,4 +1,4 @@
-"""From training rows to a fitted model and its out-of-bag record."""
+"""The subcommands fit and import: from a training table to a fitted model and its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report on a fit: one page of HTML with numbers and pictures, and nothing outside it."""
+"""The report of fit as one page of HTML, with numbers and pictures."""
 
 from __future__ import annotations
 

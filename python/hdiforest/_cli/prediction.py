@@ -1,4 +1,4 @@
-"""What a model predicts for the rows of a table: which columns it takes, which kind and levels."""
+"""The columns of a table that a model takes, and the intervals that it is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports on models: how their intervals do on a table with targets, what their files hold."""
+"""The reports of check and inspect as text: how a model's intervals do, what its file holds."""
 
 from __future__ import annotations
 

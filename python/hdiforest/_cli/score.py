@@ -1,4 +1,4 @@
-"""Scores many tables: checked before, each output whole or absent, resumed after."""
+"""The subcommand score: predicts for many tables, checked before, resumed after."""
 
 from __future__ import annotations
 

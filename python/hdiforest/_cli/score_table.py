@@ -1,4 +1,4 @@
-"""From a model and a table to a table of predictions: reads, scores and writes at the same time."""
+"""Predicts for one table: reads, scores and writes at the same time."""
 
 from __future__ import annotations
 

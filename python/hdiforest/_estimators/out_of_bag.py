@@ -1,4 +1,4 @@
-"""Distributions of the training rows, each from the trees that did not see the row."""
+"""OutOfBagMixin: the `oob_` methods of HDIForestRegressor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrates a fitted forest: by its out-of-bag rows, by rows held out, by jackknife+."""
+"""Calibrates a FittedForest: base intervals of its rows, by each method, for `calibration`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that rows are those of a fitted tree, by the tree's record of each leaf."""
+"""Validates that X and y are those of a fitted tree, by the tree's record of each leaf."""
 
 from __future__ import annotations
 

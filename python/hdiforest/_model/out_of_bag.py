@@ -1,4 +1,4 @@
-"""Intervals and means of training rows, in none of which the row itself takes part."""
+"""Out-of-bag means and base intervals of the training rows of a FittedForest."""
 
 from __future__ import annotations
 

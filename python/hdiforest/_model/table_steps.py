@@ -1,4 +1,4 @@
-"""TableSteps: the fitted steps that make a table to the rows of a forest."""
+"""TableSteps: the preprocessing steps of a Pipeline, from a table to the rows of a forest."""
 
 from __future__ import annotations
 

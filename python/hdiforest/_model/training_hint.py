@@ -1,4 +1,4 @@
-"""The hint that rows to predict are those of the fit, known by a digest of their features."""
+"""The warning that X holds the rows of the fit, known by a digest of their features."""
 
 from __future__ import annotations
 

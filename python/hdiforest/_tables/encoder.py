@@ -1,4 +1,4 @@
-"""TableCoding: categories and dates as data, not code, so that anybody's file is safe to open."""
+"""TableCoding: encodes numbers, dates and categories of a table as features; data, without code."""
 
 from __future__ import annotations
 

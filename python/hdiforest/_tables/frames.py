@@ -1,4 +1,4 @@
-"""Frames: rows that were asked once of which kind they are, and results as tables of their library.
+"""Frames: tables and arrays of any library, and results in the same library.
 
 Without narwhals: it knows three of the nine kinds of tables here, and refuses columns of one name.
 """

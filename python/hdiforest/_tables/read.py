@@ -1,4 +1,4 @@
-"""Reads tables on disk batch by batch: the base of all readers, Parquet, Arrow and JSON lines.
+"""Readers of tables on disk: their base class, Parquet, Arrow and JSON lines; CSV is in `csv`.
 
 Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds
 row groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines

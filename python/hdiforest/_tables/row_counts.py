@@ -1,4 +1,4 @@
-"""RowCounts: what the rows that a model was asked about hold and its training rows did not."""
+"""RowCounts: counts of unseen categories, values out of range and empty rows in rows to predict."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Small things that every room shares."""
+"""Helpers that several subpackages use."""

@@ -1,4 +1,4 @@
-"""Names of types that several rooms use."""
+"""Types that several subpackages use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where warnings point to, and what the hint on training rows names."""
+"""The stack level of warnings, and what the warning on training rows names."""
 
 from __future__ import annotations
 

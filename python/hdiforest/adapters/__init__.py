@@ -1,1 +1,1 @@
-"""Models of other libraries as ours, and ours in the interfaces of other libraries."""
+"""Models of other libraries in our interface, and ours in the interfaces of other libraries."""

@@ -1,4 +1,4 @@
-"""Forests and boosted trees of LightGBM, XGBoost and CatBoost: their leaves, as LeafModel reads."""
+"""Forests of LightGBM, XGBoost and CatBoost in our interface, by the leaves of their trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prediction intervals for the rows of Dask's DataFrames and Arrays, partition by partition."""
+"""Ours for Dask: prediction intervals of DataFrames and Arrays, partition by partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ends and the median of a model's intervals as three regressors, as MAPIE takes them."""
+"""Ours for MAPIE: both ends and the median of a model's intervals as three regressors."""
 
 from __future__ import annotations
 

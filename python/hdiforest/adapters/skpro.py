@@ -1,4 +1,4 @@
-"""A probabilistic regressor of skpro, for its pipelines, searches and metrics, and for sktime."""
+"""Ours for skpro and sktime: a probabilistic regressor for their pipelines and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base intervals: which are tried, and their ends for the rows of a calibration."""
+"""Candidate base intervals of a calibration, and their ends for its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrates: by out-of-bag rows, by rows held out, by forests that did not see a row."""
+"""Calibrations from base intervals and targets alone: conformal quantiles by rows, or by folds."""
 
 from __future__ import annotations
 

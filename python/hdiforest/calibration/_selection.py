@@ -1,4 +1,4 @@
-"""Which base intervals are narrowest once they are widened to cover."""
+"""Selects the base interval that is narrowest after calibration."""
 
 from __future__ import annotations
 

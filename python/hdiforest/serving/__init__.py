@@ -1,4 +1,4 @@
-"""Scoring of tables batch by batch, in one process or in many: hdicore, numpy and pyarrow alone."""
+"""Models as files, and prediction for batches of rows: hdicore, numpy and pyarrow alone."""
 
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest.serving._batch_scorer import BatchScorer

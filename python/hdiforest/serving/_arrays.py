@@ -1,4 +1,4 @@
-"""The one codec: a fitted model as facts, arrays and objects, for pickles and files, and back."""
+"""The one codec: a fitted model as metadata, arrays and objects, for files and pickles, and back."""
 
 from __future__ import annotations
 

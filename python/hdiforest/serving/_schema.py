@@ -1,4 +1,4 @@
-"""What stored models may hold: the tables of their facts and arrays, and the checks by them."""
+"""The schema of stored models: which metadata and arrays there are, and their validation."""
 
 from __future__ import annotations
 
