@@ -1,4 +1,4 @@
-"""The one codec: a fitted model as metadata, arrays and objects, for files and pickles, and back."""
+"""The one codec: a fitted model to metadata, arrays and objects and back, for files and pickles."""
 
 from __future__ import annotations
 
