@@ -544,29 +544,3 @@ def table_in(library: str, names: Sequence[str], values: Array, index: Any = Non
         return module.DataFrame(values, columns=list(names), index=index)
     columns = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(names)}
     return module.DataFrame(columns) if library == "polars" else module.table(columns)
-
-
-Labels = dict[str, Any]
-
-
-def labels_of(index: Any) -> Labels | None:
-    """Return a pandas index as plain arrays and lists; None if it only numbers the rows."""
-    if index is None:
-        return None
-    import pandas as pd
-
-    if index.equals(pd.RangeIndex(len(index))) and index.names == [None]:
-        return None
-    return {"values": index.to_numpy(), "names": list(index.names)}
-
-
-def index_of(labels: Labels | None) -> Any:
-    """Return the pandas index that `labels_of` made labels of."""
-    if labels is None:
-        return None
-    import pandas as pd
-
-    values, names = labels["values"], labels["names"]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples(values, names=names)
-    return pd.Index(values, name=names[0])
