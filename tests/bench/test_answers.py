@@ -3,10 +3,13 @@
 import importlib
 import re
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+import hdicore
 
 from ..oracle import ROOT, scripts_of
 
@@ -67,15 +70,16 @@ def test_what_is_missing_differs_and_what_is_new_does_not(bench):
 
 def test_a_changed_number_is_found(bench, tmp_path, monkeypatch, capsys):
     """A package with another interval score, beside the one as it stands."""
-    for folder in ("python", "hdicore"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    [path] = (tmp_path / "python" / "hdiforest" / "metrics").glob("*intervals.py")
+    for tree in ("same", "changed"):
+        shutil.copytree(ROOT / "python", tmp_path / tree / "python")
+        # As it is installed, since a checkout may not be compiled.
+        shutil.copytree(Path(hdicore.__file__).parent, tmp_path / tree / "hdicore")
+    [path] = (tmp_path / "changed" / "python" / "hdiforest" / "metrics").glob("*intervals.py")
     text = path.read_text()
     path.write_text(text.replace("2 / alpha", "2.000001 / alpha"))
     assert path.read_text() != text
 
-    trees = {"same": ROOT, "changed": tmp_path}
-    monkeypatch.setattr(bench.run.revisions, "built_tree", trees.get)
+    monkeypatch.setattr(bench.run.revisions, "built_tree", lambda name: tmp_path / name)
     command = ["--models", "metrics", "--old", "same", "--new"]
     assert bench.run.main([*command, "same"]) == 0
     assert "0 of 25 answers of 1 models differ." in capsys.readouterr().out

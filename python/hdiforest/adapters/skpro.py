@@ -45,8 +45,9 @@ class HDIForestProba(_BaseProbaRegressor):
     calibrate : float or list of float, default=None
         Coverages that `fit` calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
         that intervals cover the share of new targets that they name. The forest must then draw rows
-        (``bootstrap=True``), and have one target. None leaves it to the parameter `calibration` of
-        `HDIForestRegressor`, which by default calibrates its usual coverages where it can.
+        (``bootstrap=True``), and have one target. `predict_interval` then takes these coverages
+        alone. None calibrates nothing, because skpro may ask for any coverage, unless the estimator
+        is an ``HDIForestRegressor(calibration=True)``.
 
     Attributes
     ----------
@@ -107,7 +108,8 @@ class HDIForestProba(_BaseProbaRegressor):
             model = clone(self.estimator)
         else:
             model = HDIForestRegressor(self.estimator)
-        return model if self.calibrate is None else model.set_params(calibration=False)
+        is_asked_for = self.calibrate is None and model.calibration is True
+        return model if is_asked_for else model.set_params(calibration=False)
 
     def _rows(self, X: Any) -> Any:
         """Return rows as the forest takes them: one that was fitted on arrays takes no names."""
@@ -196,11 +198,9 @@ class HDIForestProba(_BaseProbaRegressor):
             Arguments of the class.
         """
         small = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
-        large = RandomForestRegressor(100, min_samples_leaf=3, random_state=0)
         return [
             {"estimator": small},
             {"estimator": HDIForestRegressor(small, weights="inbag")},
-            {"estimator": large, "calibrate": [0.5, 0.9]},
         ]
 
 

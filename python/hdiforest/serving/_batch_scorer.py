@@ -313,6 +313,7 @@ class BatchScorer:
         Parameters
         ----------
         table : pyarrow.Table or RecordBatch
+            Columns that the encoder reads.
         encoder : TableCoding or TableSteps
             What `FittedForest.encoder` returned for its columns.
         first_row : int, default=0

@@ -62,7 +62,7 @@ def test_each_subcommand_has_a_page_with_its_arguments(site):
 def test_methods_of_the_compiled_module_have_the_signatures_of_the_stub(site):
     page = (site / "api" / "generated" / "hdicore.LeafIndex.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]*>|\s", "", page))
-    assert "intervals(leaves,coverage=0.9,kind='hdi',*,mean=None" in text
+    assert "intervals(self,leaves,coverage=0.9,kind='hdi',*,mean=None" in text
 
 
 class Links(HTMLParser):
