@@ -193,3 +193,5 @@ def test_refused_arguments_of_split(changed, message):
 def test_a_coverage_in_the_place_of_rows_is_told():
     with pytest.raises(ValueError, match=r"X must be rows .* got 0.9; coverages are given by name"):
         resolve_method(None, 0.9, None)
+    with pytest.raises(ValueError, match="coverages are given by name"):
+        resolve_method(None, np.array([0.8, 0.9]), None)

@@ -332,3 +332,9 @@ def test_unfitted_searches(method):
     assert {name for name in dir(ForestSearchOOB) if name.startswith("predict")} <= set(QUESTIONS)
     with pytest.raises(NotFittedError, match="This ForestSearchOOB instance is not fitted"):
         getattr(ForestSearchOOB(), method)(*QUESTIONS[method])
+
+
+def test_the_default_interval_is_that_of_the_search_whatever_else_is_calibrated():
+    search = ForestSearchOOB([RandomForestRegressor(90)], random_state=0).fit(X_TRAIN, Y_TRAIN)
+    search.best_estimator_.calibrate(coverage=(0.5, 0.9))
+    assert_array_equal(search.predict_interval(X_NEW), search.predict_interval(X_NEW, 0.9))

@@ -323,9 +323,8 @@ def _add_score(commands: Any) -> None:
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
     add("--coverage", nargs="+", action=Distinct, type=level, metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
-        "calibrated, or any below 1 if the model was out of bag and keeps its training rows; of "
-        "others, of the distribution to hold (default: 0.9, or the lowest that was calibrated if "
-        "0.9 was not)")  # fmt: skip
+        "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
+        "calibrated if 0.9 was not)")  # fmt: skip
     add("--kind", choices=("calibrated", *get_args(Kind)),
         help="calibrated, shortest, equal-tailed, one-sided or smoothed shortest intervals "
         "(default: calibrated if the model is, else hdi)")  # fmt: skip

@@ -203,7 +203,7 @@ class ForestSearchOOB(DistributionModel):
             If an argument is out of range, or a coverage was not calibrated.
         """
         if coverage is None:
-            coverage = self.calibration_.coverages[0]
+            coverage = self.coverage
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
             return super().predict_interval(X, coverage, kind=kind, output=output)

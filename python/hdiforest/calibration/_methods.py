@@ -110,7 +110,7 @@ def resolve_method(method: Method | str | None, X: Any, y: Any) -> Method:
         If there is no such method, or it needs rows X, y and there are none, or the reverse.
     """
     has_rows = X is not None or y is not None
-    if isinstance(X, float | list | tuple) and y is None:
+    if y is None and (isinstance(X, int | float | list | tuple) or np.ndim(X) == 1):
         raise ValueError(
             f"X must be rows to calibrate on, got {X!r}; coverages are given by name, as coverage="
         )
