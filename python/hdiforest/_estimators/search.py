@@ -71,6 +71,8 @@ class ForestSearchOOB(DistributionModel):
         The calibrated model that was kept.
     best_index_ : int
         Its position in the list of forests.
+    coverage_ : float
+        The coverage of the fit, which intervals have by default.
     results_ : dict of lists
         "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
         calibrated intervals out of bag, "cross_check" (coverage of rows that neither selected
@@ -109,6 +111,7 @@ class ForestSearchOOB(DistributionModel):
 
     best_estimator_: HDIForestRegressor
     best_index_: int
+    coverage_: float
     results_: dict[str, list[Any]]
 
     def __init__(
@@ -168,6 +171,7 @@ class ForestSearchOOB(DistributionModel):
                 best, best_index = model, index
             del model  # before the next is fitted
         self.best_estimator_, self.best_index_ = best, best_index
+        self.coverage_ = float(self.coverage)
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
@@ -203,7 +207,7 @@ class ForestSearchOOB(DistributionModel):
             If an argument is out of range, or a coverage was not calibrated.
         """
         if coverage is None:
-            coverage = self.coverage
+            coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
             return super().predict_interval(X, coverage, kind=kind, output=output)
