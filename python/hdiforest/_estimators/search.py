@@ -206,6 +206,7 @@ class ForestSearchOOB(DistributionModel):
         ValueError
             If an argument is out of range, or a coverage was not calibrated.
         """
+        check_is_fitted(self)
         if coverage is None:
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
