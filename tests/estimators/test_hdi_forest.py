@@ -529,3 +529,14 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
         check=True,
     )
     assert done.stdout == "2\n"
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+def test_a_refused_refit_leaves_the_model_as_it_was(columns):
+    forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest, calibration=True).fit(X, Y)
+    before, attributes = model.predict_interval(X_NEW), vars(model).copy()
+    with pytest.raises(ValueError, match="calibration must not be True, because"):
+        model.fit(X[:5, :columns], Y[:5])
+    assert vars(model) == attributes
+    assert_array_equal(model.predict_interval(X_NEW), before)

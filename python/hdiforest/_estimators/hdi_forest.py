@@ -324,6 +324,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
                 "say how its forest was grown; set its parameter estimator to a forest, or use the "
                 "loaded model in a sklearn.frozen.FrozenEstimator"
             )
+        before = vars(self).copy()
+        try:
+            self._fit(X, y, sample_weight)
+        except BaseException:  # a model that is fitted stays as it was
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
         training = fit_estimator(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
@@ -331,7 +341,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
         self._fitted = self._calibrate_fit(fitted)
-        return self
 
     def _default_forest(self) -> ExtraTreesRegressor:
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
@@ -772,8 +781,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             nothing that happens to the file later matters; each process then has a copy of its own.
         trusted : sequence of str or type, default=()
             Types that the steps before the forest may be made of, besides those that skops trusts:
-            the transformers of scikit-learn and what numpy has. An error lists those that a file
-            has more; steps of a trusted type may run its code.
+            most of scikit-learn's, but not its trees. An error lists those that a file has more;
+            steps of a trusted type may run its code.
 
         Returns
         -------
