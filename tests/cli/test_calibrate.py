@@ -428,6 +428,7 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
             "--objective must not be given with --calibrate none",
         ),
         (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
+        (["--boost", "--weights", "inbag"], "--boost needs --weights all, got --weights inbag"),
         (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
         (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),

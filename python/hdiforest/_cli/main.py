@@ -141,6 +141,8 @@ def _run_fit(options: Any) -> None:
         require_distinct(options.report, options.output)
     if options.groups is not None and options.calibrate not in ("cv+", "split"):
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
+    if options.boost and options.weights != "all":
+        raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
     _refuse_without_calibration(options, boost=False, objective="width")
     table = read_training_table(
         options.train,

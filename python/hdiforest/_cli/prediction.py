@@ -164,11 +164,15 @@ def read_labelled_table(
 
     Raises
     ------
+    UsageError
+        If the target is a feature.
     TableError
         If a column is missing, a feature cannot be read, the target is not finite, or there are no
         rows.
     """
     fitted = model.fitted_forest()
+    if target in (fitted.columns or ()):
+        raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
     with open_table(path, form=form) as table:
         features = Features(fitted, table, more=[target])
         features.require()
