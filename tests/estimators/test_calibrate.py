@@ -149,9 +149,11 @@ def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path)
     own = {"X": X_NEW, "y": Y_NEW} if method == "split" else {}
     fresh(60).calibrate(coverage=(0.9, 0.5), method=method, **own).save(tmp_path / "m")
     loaded = HDIForestRegressor.load(tmp_path / "m")
+    name = method if isinstance(method, str) else method.name
+    how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
     said = re.escape(
         "coverage must be one that was calibrated: 0.5, 0.9; got 0.7; call "
-        "calibrate(coverage=[0.5, 0.7, 0.9]), or use kind='hdi', which is not calibrated"
+        f"calibrate({how}coverage=[0.5, 0.7, 0.9]), or use kind='hdi', which is not calibrated"
     )
     for call in (
         lambda: loaded.predict_interval(X_NEW, 0.7),
@@ -278,8 +280,9 @@ def test_arguments_out_of_range_are_named(model):
         with pytest.raises(ValueError, match=message):
             fresh(60).calibrate(**options)
     for method in (OutOfBag, JackknifePlus):
-        with pytest.raises(ValueError, match="max_rows must be a whole number from 1 on, got 0"):
-            method(0)
+        for count in (0, True, 1.5):
+            with pytest.raises(ValueError, match="max_rows must be a whole number from 1 on, got"):
+                method(count)
     with pytest.raises(ValueError, match="confidence must be above 0"):
         Split(2)
     with pytest.raises(ValueError, match="20 trees"):

@@ -403,8 +403,8 @@ def test_refused_calibrations():
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
         ((X_NEW, None), {}, "X and y must be given with method='split'"),
-        ((X_NEW, Y_NEW), {"method": "oob"}, "X and y must be None with method='oob'"),
-        ((None, None), {}, "method must be 'split' for a LeafModel, got None"),
+        ((X_NEW, Y_NEW), {"method": "oob"}, "method must be 'split' for a LeafModel, got 'oob'"),
+        ((None, None), {}, "X and y must be given with method='split'"),
     ]
     for arguments, options, message in wrong:
         with pytest.raises(ValueError, match=message):

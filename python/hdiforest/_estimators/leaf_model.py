@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,7 +61,7 @@ class LeafModel(DistributionModel):
     n_training_rows_ : int or None
         None if made by `from_index` without saying so.
     calibration_ : hdiforest.calibration.Calibration
-        The pads of `calibrate`; absent before.
+        What `calibrate` found; absent before.
 
     See Also
     --------
@@ -140,7 +140,7 @@ class LeafModel(DistributionModel):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index of the training rows, and pads, to a file in safetensors format.
+        """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
         `apply` is not written, as that would need code in the file: save the forest with its own
         library, and give its function to `load`. For LightGBM, XGBoost and CatBoost
@@ -279,7 +279,7 @@ class LeafModel(DistributionModel):
         base: tuple[BaseKind, float] = ("equal_tailed", 0.8),
         clip: bool = True,
     ) -> Self:
-        """Pad intervals so that they cover what they say, on rows that took no part in the fit.
+        """Widen intervals so that they cover what they say, by rows that took no part in the fit.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class LeafModel(DistributionModel):
         method : Split or "split", optional
             See `hdiforest.calibration.Split`; there is no other method for leaves alone.
         base : (kind, level), default=("equal_tailed", 0.8)
-            Intervals to pad: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
+            Intervals to widen: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
             distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 distinct ones.
@@ -300,7 +300,7 @@ class LeafModel(DistributionModel):
         Returns
         -------
         LeafModel
-            The model itself. `calibration_` shows the pads and what is guaranteed.
+            The model itself. `calibration_` shows the conformal quantiles and what is guaranteed.
 
         Raises
         ------
@@ -318,9 +318,9 @@ class LeafModel(DistributionModel):
         check_is_fitted(self)
         if self.n_outputs_ > 1:
             raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
-        how = resolve_method(method, X, y)
-        if not isinstance(how, Split):
+        if method not in (None, "split") and not isinstance(method, Split):
             raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
+        how = cast("Split", resolve_method(method or "split", X, y))
         check_flag("clip", clip)
         coverages, targets = checked_coverages(coverage), check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):

@@ -105,9 +105,9 @@ class OutOfBagMixin(DistributionModel):
         Notes
         -----
         A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
-        of its leaves, and the others share its weight. Calibrated intervals have the pads of
+        of its leaves, and the others share its weight. Calibrated intervals have the quantiles of
         `calibration_`, of which the row decided one part in the number of calibration rows: of
-        these `calibration_` gives the audit.
+        these `calibration_` gives the cross-check.
         """
         resolved = self._kind(kind)
         if output == "numpy":

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import alternatives, one_share
+from hdiforest._utils.checks import alternatives, check_whole_number, one_share
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OutOfBag:
     max_rows: int = 20_000
 
     def __post_init__(self) -> None:
-        _check_count("max_rows", self.max_rows, 1)
+        check_whole_number("max_rows", self.max_rows, 1)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CVPlus:
     groups: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        _check_count("n_folds", self.n_folds, 2)
+        check_whole_number("n_folds", self.n_folds, 2)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class JackknifePlus:
     max_rows: int = 1000
 
     def __post_init__(self) -> None:
-        _check_count("max_rows", self.max_rows, 1)
+        check_whole_number("max_rows", self.max_rows, 1)
 
 
 Method = OutOfBag | Split | CVPlus | JackknifePlus
@@ -129,8 +129,3 @@ def resolve_method(method: Method | str | None, X: Any, y: Any) -> Method:
     if has_rows and not isinstance(method, Split):
         raise ValueError(f"X and y must be None with method={method.name!r}")
     return method
-
-
-def _check_count(name: str, count: object, least: int) -> None:
-    if not isinstance(count, int | np.integer) or count < least:
-        raise ValueError(f"{name} must be a whole number from {least} on, got {count!r}")

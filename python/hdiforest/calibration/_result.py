@@ -151,9 +151,11 @@ class CalibrationResult(ABC):
             ", ".join(f"{level:g}" for level in sorted(levels))
             for levels in (self.coverages, (*self.coverages, coverage))
         )
+        # Another method would have another guarantee.
+        how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
         raise ValueError(
             f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
-            f"calibrate(coverage=[{wanted}]), or use kind='hdi', which is not calibrated"
+            f"calibrate({how}coverage=[{wanted}]), or use kind='hdi', which is not calibrated"
         )
 
     def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
