@@ -324,12 +324,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
                 "say how its forest was grown; set its parameter estimator to a forest, or use the "
                 "loaded model in a sklearn.frozen.FrozenEstimator"
             )
-        before = vars(self).copy()
+        before = self.__dict__.copy()
         try:
             self._fit(X, y, sample_weight)
         except BaseException:  # a model that is fitted stays as it was
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 

@@ -20,7 +20,7 @@ if sys.platform != "win32":
     import fcntl
 
 
-_LOCK = "lock"
+_UNLOCKED, _LOCKED = "new", "lock"  # what the file in a folder is called
 
 
 @contextmanager
@@ -35,33 +35,50 @@ def folder_beside(path: Path) -> Iterator[Path]:
     key = hashlib.sha256(os.fsencode(f"{platform.node()}/{path.name}")).hexdigest()[:8]
     beginning = f".{path.name[:40]}.{key}."
     _remove_abandoned(path.parent, beginning)
-    with tempfile.TemporaryDirectory(
-        ".tmp", beginning, path.parent, ignore_cleanup_errors=True
-    ) as name:
+    folder, lock = _make_locked_folder(path.parent, beginning)
+    with folder as name:
         try:
-            with Path(name, "new").open("xb") as lock:  # closed early: NFS keeps open files
-                if _is_locked(lock):
-                    Path(name, "new").rename(Path(name, _LOCK))  # which nobody sees unlocked
+            with lock:  # closed before the folder is removed: NFS keeps open files
                 yield Path(name)
         finally:  # a signal may come in here, and then the folder is removed after this
             shutil.rmtree(name, ignore_errors=True)
+
+
+def _make_locked_folder(
+    parent: Path, beginning: str
+) -> tuple[tempfile.TemporaryDirectory[str], BufferedIOBase]:
+    while True:
+        folder = tempfile.TemporaryDirectory(".tmp", beginning, parent, ignore_cleanup_errors=True)
+        unlocked, locked = (Path(folder.name, name) for name in (_UNLOCKED, _LOCKED))
+        try:
+            lock = unlocked.open("xb")
+            if _is_locked(lock):
+                unlocked.rename(locked)
+            return folder, lock
+        except (BlockingIOError, FileNotFoundError):
+            folder.cleanup()  # another process took it for abandoned before it was locked
 
 
 def _remove_abandoned(parent: Path, beginning: str) -> None:
     with os.scandir(parent) as entries:
         folders = [Path(e.path) for e in entries if e.name.startswith(beginning)]
     for folder in folders:
-        with suppress(OSError), (folder / _LOCK).open("rb+") as lock:
-            if _is_locked(lock):
-                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()  # of a process that died before it made a file
+        for name in (_UNLOCKED, _LOCKED):
+            with suppress(OSError), (folder / name).open("rb+") as lock:
+                if _is_locked(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_locked(file: BufferedIOBase) -> bool:
-    """Lock the file; False if another process has locked it, or there are no locks."""
+    """Lock the file; False if there are no locks, BlockingIOError if another process has one."""
     if sys.platform == "win32":
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
     except OSError:
         return False
     return True
