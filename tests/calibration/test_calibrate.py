@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base
+from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import resolve_method
 
-from .twin import AXES, made
+from .twin import BASES, by_base, made
 
 RAW_HDI = Base("raw", "hdi", 0.8)
 FIXED = Base("centred", "equal_tailed", 0.8)
@@ -75,12 +75,12 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
 def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     ends, y = made(n)
     if not expected:
-        found = calibrate_oob(ends, y, y, 0.9, **AXES)
+        found = calibrate_oob(by_base(ends), y, y, 0.9, bases=BASES)
         assert math.isfinite(found.levels[0].q_hat)
         return
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(UserWarning, match=message) as warned:
-        found = calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), **AXES)
+        found = calibrate_oob(by_base(ends), y, y, (0.5, 0.9, 0.95), bases=BASES)
     assert len(warned) == 1
     assert warned[0].filename == __file__
     intervals = found.intervals(np.zeros((4, 2, 3)))
@@ -117,34 +117,35 @@ def test_targets_outside_the_training_range_are_named_where_they_make_pads_infin
 
 def test_weights_move_the_conformal_quantile():
     ends, y = made(200)
-    plain = calibrate_oob(ends, y, y, 0.8, **AXES).levels[0]
-    equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), **AXES)
+    plain = calibrate_oob(by_base(ends), y, y, 0.8, bases=BASES).levels[0]
+    equal = calibrate_oob(by_base(ends), y, y, 0.8, weights=np.full(200, 2.0), bases=BASES)
     assert equal.levels[0] == plain
     assert equal.weighted
     missed = np.abs(y - ends[1, 1, :, :, 1].mean(axis=1))
-    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, **AXES).levels[0]
+    heavy = calibrate_oob(by_base(ends), y, y, 0.8, weights=1 + missed, bases=BASES).levels[0]
     assert heavy.q_hat > plain.q_hat
 
 
-def test_the_default_axes_are_those_of_the_candidates():
+def test_all_default_candidates_are_compared():
     ends, y = made(700, names=(FAMILIES, DEFAULT_KINDS, LEVELS))
-    found = calibrate_oob(ends, y, y, (0.99, 0.5), families=FAMILIES)
+    found = calibrate_oob(by_base(ends), y, y, (0.99, 0.5), bases=candidate_bases(FAMILIES))
     assert found.coverages == (0.5, 0.99)
     assert all(level.base.level in LEVELS for level in found.levels)
 
 
 def arguments(**changed):
     ends, y = made(30)
-    return {"ends": ends, "y": y, "y_train": y, "coverages": 0.5} | AXES | changed
+    whole = {"ends": by_base(ends), "y": y, "y_train": y, "coverages": 0.5, "bases": BASES}
+    return whole | changed
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ends": np.zeros((2, 2, 29, 2, 3))}, "ends must have shape .*30, 2, 12.*got .*29"),
-        ({"ends": np.zeros((2, 2, 30, 2, 4))}, r"ends must .*\(2, 2, n, 2, 3\), got .*4"),
-        ({"ends": np.full((2, 2, 30, 2, 3), np.nan)}, "ends must be finite"),
-        ({"ends": -np.cumsum(np.ones((2, 2, 30, 2, 3)), axis=3)}, "lower <= upper"),
+        ({"ends": np.zeros((29, 2, 12))}, "ends must have shape .*30, 2, 12.*got .*29"),
+        ({"ends": np.zeros((30, 2, 13))}, r"ends must .*\(30, 2, 12\), got .*13"),
+        ({"ends": np.full((30, 2, 12), np.nan)}, "ends must be finite"),
+        ({"ends": -np.cumsum(np.ones((30, 2, 12)), axis=1)}, "lower <= upper"),
         ({"y": np.full(30, np.nan)}, "y must be finite"),
         ({"y": []}, "y must have shape"),
         ({"y_train": [[1.0]]}, "y_train must have shape"),
@@ -155,9 +156,7 @@ def arguments(**changed):
         ({"coverages": "high"}, "coverage must be a number or a list of numbers, got 'high'"),
         ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
         ({"coverages": math.nan}, "coverage must be above 0"),
-        ({"families": ("raw", "boosted")}, "families must be some of raw, centred, stacked"),
-        ({"kinds": ("hdi", "hdi")}, "kinds must be some of hdi, equal_tailed, smoothed_hdi"),
-        ({"levels": (0.3, 0.8, 1.0)}, "level must be above 0 and below 1"),
+        ({"bases": [FIXED] * 11 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
         ({"weights": np.ones(3)}, "weights must have shape"),
         ({"weights": np.zeros(30)}, "weights must be finite and positive"),
         ({"objective": "speed"}, "objective must be 'width' or 'interval_score', got 'speed'"),
@@ -167,6 +166,13 @@ def test_refused_arguments(changed, message):
     with pytest.raises(ValueError, match=message) as error:
         calibrate_oob(**arguments(**changed))
     assert "\n" not in str(error.value)
+
+
+def test_refused_names_of_candidates():
+    with pytest.raises(ValueError, match="families must be some of raw, centred, stacked"):
+        candidate_bases(("raw", "boosted"))
+    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed, smoothed_hdi"):
+        candidate_bases(("raw",), ("hdi", "hdi"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdiforest import HDIForestRegressor
 from hdiforest._model.fitted import base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest.calibration._bases import DEFAULT_KINDS, Base, Candidates
+from hdiforest.calibration._bases import Base, Candidates, candidate_bases
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._selection import narrowest
 
@@ -67,10 +67,9 @@ def test_bases_quantiles_and_widths_are_known(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
     source = OutOfBagIntervals(model._fitted, 1)
-    ends = source.intervals(source.usable, DEFAULT_KINDS, LEVELS)
-    candidates = Candidates.from_grid(
-        ends, y[train][source.usable], families=source.families, levels=LEVELS
-    )
+    bases = candidate_bases(source.families, levels=LEVELS)
+    ends = source.intervals(source.usable, bases)
+    candidates = Candidates.checked(bases, ends, y[train][source.usable])
     postprocess = PostProcess.from_targets(y[train])
     level = narrowest(candidates, coverage, postprocess)
     assert level.base == Base(*base)

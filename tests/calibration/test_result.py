@@ -11,11 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import FAMILIES, LEVELS, Candidates
+from hdiforest.calibration._bases import FAMILIES, LEVELS, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
 from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+
+from .twin import by_base
+
+BASES = candidate_bases(FAMILIES[:2])
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
@@ -24,10 +28,10 @@ def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
     y = np.round(y) if lattice else y
     half = np.broadcast_to(np.array(LEVELS), (2, 2, n, 9))
     centre = 0.3 * rng.normal(size=(2, 2, n, 9))
-    ends = np.stack([centre - half, centre + half], axis=3)
+    ends = by_base(np.stack([centre - half, centre + half], axis=3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return calibrate_oob(ends, y, y, coverages, families=FAMILIES[:2]), (ends, y, y, coverages)
+        return calibrate_oob(ends, y, y, coverages, bases=BASES), (ends, y, y, coverages)
 
 
 RECORD, ARGUMENTS = made()
@@ -36,15 +40,14 @@ RECORD, ARGUMENTS = made()
 def split(**options):
     """The same rows and bases as of RECORD, widened as by new ones."""
     ends, y, y_train, coverages = ARGUMENTS
-    candidates = Candidates.from_grid(ends, y, families=FAMILIES[:2])
-    by_base = np.stack([candidates.ends_of(base) for base in RECORD.bases], axis=-1)
-    return calibrate_split(by_base, y, y_train, coverages, bases=RECORD.bases, **options)
+    ends = ends[..., [BASES.index(base) for base in RECORD.bases]]
+    return calibrate_split(ends, y, y_train, coverages, bases=RECORD.bases, **options)
 
 
 def test_a_coverage_is_looked_up_and_others_are_refused():
     assert RECORD.level(0.8) is RECORD.levels[1]
     assert RECORD.level(0.1 + 0.8) is RECORD.levels[2]  # 0.9000000000000000222
-    assert RECORD.position(0.5) == 0
+    assert RECORD.positions(0.5) == 0
     for wanted in (0.85, 0.81, math.nan):
         message = f"must be one that was calibrated: 0.5, 0.8, 0.9; got {wanted}"
         with pytest.raises(ValueError, match=message):

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._bases import Base, Candidates, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._selection import fixed, narrowest, rule_for
 from hdiforest.metrics import interval_score
 
 from . import twin
-from .twin import AXES, NAMES, made
+from .twin import BASES, NAMES, by_base, made
 
 
 @pytest.mark.parametrize("n", [60, 501])
@@ -24,7 +24,7 @@ from .twin import AXES, NAMES, made
 def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, objective):
     ends, y = made(n, lattice=lattice)
     coverages = (0.5, 0.9, 0.95)
-    found = calibrate_oob(ends, y, y, coverages, objective=objective, **AXES)
+    found = calibrate_oob(by_base(ends), y, y, coverages, objective=objective, bases=BASES)
 
     def expected(rows, to, n_rule):
         part, known = ends[:, :, rows], y.tolist()
@@ -81,24 +81,14 @@ def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, object
 @pytest.mark.parametrize("objective", ["width", "interval_score"])
 def test_each_objective_finds_what_it_is_named_for(objective):
     ends, y = made(900, seed=3)
-    candidates = Candidates.from_grid(ends, y, **AXES)
+    candidates = Candidates.checked(BASES, by_base(ends), y)
     postprocess = PostProcess.from_targets(y)
     chosen = narrowest(candidates, 0.9, postprocess, objective=objective)
     others = [
         narrowest(
-            Candidates.from_grid(
-                ends[f : f + 1, k : k + 1, ..., c : c + 1],
-                y,
-                families=NAMES[0][f : f + 1],
-                kinds=NAMES[1][k : k + 1],
-                levels=NAMES[2][c : c + 1],
-            ),
-            0.9,
-            postprocess,
+            Candidates.checked([base], candidates.ends_of(base)[..., None], y), 0.9, postprocess
         )
-        for f in range(2)
-        for k in range(2)
-        for c in range(3)
+        for base in BASES
     ]
 
     def loss(level):
@@ -118,10 +108,12 @@ def test_the_score_and_the_width_may_choose_differently():
     narrow = np.tile([-1.0, 1.0], (n, 1))
     wide = np.where((y == 100)[:, None], [0.0, 101.0], [-2.0, 2.0])
     ends = np.stack([narrow, wide])[:, None, :, :, None]
-    axes = {"families": ("raw", "centred"), "kinds": ("hdi",), "levels": (0.8,)}
+    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.8,))
     smooth = np.linspace(-200, 200, n)  # training targets without a lattice
     chosen = [
-        calibrate_oob(ends, y, smooth, 0.9, objective=objective, **axes).bases[0].family
+        calibrate_oob(by_base(ends), y, smooth, 0.9, objective=objective, bases=bases)
+        .bases[0]
+        .family
         for objective in ("width", "interval_score")
     ]
     assert chosen == ["raw", "centred"]
@@ -131,9 +123,8 @@ def test_ties_go_to_the_larger_level_and_then_to_the_first():
     ends, y = made(600)
     same = np.broadcast_to(ends[:1, :1, :, :, 1:2], ends.shape)
     postprocess = PostProcess.from_targets(y)
-    names = {"families": NAMES[0], "kinds": NAMES[1]}
     for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
-        candidates = Candidates.from_grid(same, y, levels=levels, **names)
+        candidates = Candidates.checked(candidate_bases(*NAMES[:2], levels), by_base(same), y)
         assert narrowest(candidates, 0.9, postprocess).base == Base("raw", "hdi", 0.94)
 
 
@@ -141,7 +132,7 @@ def test_below_500_rows_there_is_no_choice():
     for n, rule in [(499, "fixed"), (500, "narrowest_family")]:
         assert getattr(rule_for(n), "func", rule_for(n)).__name__ == rule
     ends, y = made(499)
-    found = calibrate_oob(ends, y, y, (0.5, 0.9), **AXES)
+    found = calibrate_oob(by_base(ends), y, y, (0.5, 0.9), bases=BASES)
     assert found.bases == (Base("centred", "equal_tailed", 0.8),) * 2
 
 
@@ -152,10 +143,10 @@ def test_all_coverages_have_one_family():
     raw = y + noise * np.where(np.arange(n) % 10 < 6, 0.01, 3)
     centred = y + 0.5 * noise
     ends = np.stack([np.stack([m, m], axis=1)[None, :, :, None] for m in (raw, centred)])
-    axes = {"families": ("raw", "centred"), "kinds": ("hdi",), "levels": (0.5,)}
-    found = calibrate_oob(ends, y, y, (0.5, 0.8, 0.9), **axes)
+    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.5,))
+    found = calibrate_oob(by_base(ends), y, y, (0.5, 0.8, 0.9), bases=bases)
     assert {base.family for base in found.bases} == {"centred"}
-    alone = calibrate_oob(ends, y, y, 0.5, **axes)
+    alone = calibrate_oob(by_base(ends), y, y, 0.5, bases=bases)
     assert alone.bases[0].family == "raw"
     assert alone.levels[0].mean_width < found.levels[0].mean_width
 
@@ -170,7 +161,7 @@ def test_all_coverages_have_one_family():
 )
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
     ends, y = made(50, names=(families, kinds, levels))
-    candidates = Candidates.from_grid(ends, y, families=families, kinds=kinds, levels=levels)
+    candidates = Candidates.checked(candidate_bases(families, kinds, levels), by_base(ends), y)
     (level,) = fixed(candidates, [0.9], PostProcess.from_targets(y))
     assert level.base == expected
 
@@ -178,7 +169,7 @@ def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, le
 def test_negative_pads_narrow_the_intervals():
     ends, y = made(600)
     wide = ends + np.array([-50.0, 50.0])[:, None]
-    found = calibrate_oob(wide, y, y, 0.9, clip=False, **AXES).levels[0]
+    found = calibrate_oob(by_base(wide), y, y, 0.9, clip=False, bases=BASES).levels[0]
     assert found.q_hat < 0
     assert 0.9 <= found.realised <= 0.9 + 2 / 600
 
@@ -191,12 +182,12 @@ def test_calibrated_intervals_are_nested(seed, n):
     families, kinds, levels = NAMES
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        oob = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), **AXES)
+        oob = calibrate_oob(by_base(ends), y, y, (0.8, 0.3, 0.95), bases=BASES)
         mixed = [
             Base(str(rng.choice(families)), str(rng.choice(kinds)), float(rng.choice(levels)))
             for _ in oob.levels
         ]
-        candidates = Candidates.from_grid(ends, y, **AXES)
+        candidates = Candidates.checked(BASES, by_base(ends), y)
         base = np.stack([candidates.ends_of(chosen) for chosen in mixed], axis=-1)
         found = calibrate_split(base, y, y, oob.coverages, bases=mixed)
     intervals = found.intervals(base)
@@ -206,18 +197,20 @@ def test_calibrated_intervals_are_nested(seed, n):
 
 def test_one_row_and_half_rows_have_no_cross_check():
     ends, y = made(1)
-    found = calibrate_oob(ends, y, y, 0.5, **AXES)
+    found = calibrate_oob(by_base(ends), y, y, 0.5, bases=BASES)
     assert found.levels[0].cross_check is None
     ends, y = made(30)
-    assert calibrate_oob(ends, y, y, 0.95, **AXES).levels[0].cross_check is None  # 15 of 19 needed
+    assert (
+        calibrate_oob(by_base(ends), y, y, 0.95, bases=BASES).levels[0].cross_check is None
+    )  # 15 of 19 needed
 
 
 def test_nesting_across_families_costs_no_coverage():
     """The families are independent here, so that their hulls would cover much more than asked."""
     ends, y = made(2000, seed=5)
     coverages = (0.5, 0.8, 0.9, 0.95)
-    found = calibrate_oob(ends, y, y, coverages, **AXES)
-    alone = [calibrate_oob(ends, y, y, c, **AXES).levels[0] for c in coverages]
+    found = calibrate_oob(by_base(ends), y, y, coverages, bases=BASES)
+    alone = [calibrate_oob(by_base(ends), y, y, c, bases=BASES).levels[0] for c in coverages]
     assert (found.bases[0], found.levels[0].q_hat) == (alone[0].base, alone[0].q_hat)
     assert len(set(found.bases)) > 1
     for level in found.levels:
@@ -229,7 +222,7 @@ def test_a_lower_coverage_that_holds_enough_is_only_repeated():
     n = 1000
     y = np.tile([0.0, 1.0], n // 2)
     ends = np.broadcast_to(np.array([0.0, 1.0])[:, None], (2, 2, n, 2, 3))
-    found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), **AXES)
+    found = calibrate_oob(by_base(ends), y, np.linspace(-1, 2, n), (0.3, 0.9), bases=BASES)
     assert [level.realised for level in found.levels] == [1, 1]
     intervals = found.intervals(np.stack([ends[0, 0, ..., 0]] * 2, axis=-1))
     np.testing.assert_array_equal(intervals, ends[0, 0, ..., :2])

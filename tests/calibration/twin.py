@@ -6,8 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from hdiforest.calibration._bases import candidate_bases
+
 NAMES = (("raw", "centred"), ("hdi", "equal_tailed"), (0.3, 0.8, 0.94))
-AXES = dict(zip(("families", "kinds", "levels"), NAMES, strict=True))
+BASES = candidate_bases(*NAMES)
+
+
+def by_base(ends):
+    """Ends of families, kinds, rows and levels as those of rows and bases."""
+    n = ends.shape[2]
+    return np.moveaxis(ends, (2, 3), (0, 1)).reshape(n, 2, -1)
 
 
 def lattice(y):

@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagCentres
+from hdiforest.calibration import Base
 
 X, Y = make_regression(200, 4, noise=20, random_state=0)
 X_NEW = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
@@ -50,9 +51,8 @@ def test_rows_that_every_tree_drew_have_no_atom():
     *_, centres = centres_of(n_trees=3)
     never = np.flatnonzero(centres.n_trees == 0)
     assert len(never) > 10
-    chosen = np.arange(len(Y))
-    ends = centres.intervals(chosen, [0.9], ["hdi"], None, 1)
+    ends = centres.intervals(np.arange(len(Y)), [Base("centred", "hdi", 0.9)], None, 1)
     # So have rows whose leaves hold nothing else.
-    assert np.isnan(ends[:, never]).all()
-    assert not np.isnan(ends).all(axis=(0, 2, 3)).all()
+    assert np.isnan(ends[never]).all()
+    assert not np.isnan(ends).all()
     assert_array_equal(centres.row_weights == 0, centres.n_trees == 0)

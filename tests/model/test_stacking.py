@@ -19,6 +19,7 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.residuals import BoostedMean, RegressorMean
 from hdiforest._model.stacking import boosted_mean, is_plain_boosting
 from hdiforest.calibration import CVPlus, OutOfBag
+from hdiforest.calibration._bases import candidate_bases
 
 from ..oracle import restored
 
@@ -116,9 +117,10 @@ def test_a_share_of_zero_gives_the_centred_intervals():
     assert source.stacking.share == 0
     plain = OutOfBagIntervals(MODEL._fitted, 1)
     rows = np.arange(20)
-    assert_array_equal(
-        source.intervals(rows, ("hdi",), (0.5, 0.9)), plain.intervals(rows, ("hdi",), (0.5, 0.9))
+    stacked, centred = (
+        candidate_bases((family,), ("hdi",), (0.5, 0.9)) for family in ("stacked", "centred")
     )
+    assert_array_equal(source.intervals(rows, stacked), plain.intervals(rows, centred))
     assert source.families == ("raw", "stacked")
 
 

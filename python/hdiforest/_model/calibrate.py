@@ -18,7 +18,7 @@ from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
 from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, LEVELS, BaseKind
+from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, BaseKind, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
@@ -78,16 +78,16 @@ def _calibrate_on(
 ) -> FittedForest:
     """Return the forest with intervals selected and widened on the usable rows of a source."""
     rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
-    ends = source.intervals(rows, settings.kinds, LEVELS)
-    finite = np.isfinite(ends).all(axis=(0, 1, 3, 4))
+    bases = candidate_bases(source.families, settings.kinds)
+    ends = source.intervals(rows, bases)
+    finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
     calibration = calibrate_oob(
-        ends[:, :, finite],
+        ends[finite],
         source.rows.y[rows],
         source.targets,
         settings.coverages,
-        families=source.families,
-        kinds=settings.kinds,
+        bases=bases,
         weights=_weights_of(source.rows, rows),
         clip=settings.clip,
         objective=settings.objective,

@@ -16,7 +16,7 @@ from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration._bases import FIXED_RAW, Base
+from hdiforest.calibration._bases import FIXED_RAW, Base, positions_by_family
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
@@ -252,10 +252,10 @@ def base_intervals(
     (n,), is filled with the means of the rows, in the same pass as raw intervals.
     """
     ends = np.empty((len(X), 2, len(bases)))
-    if mean is not None and all(base.family != "raw" for base in bases):
+    positions = positions_by_family(bases)
+    if mean is not None and "raw" not in positions:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-    for family in dict.fromkeys(base.family for base in bases):
-        at = [j for j, base in enumerate(bases) if base.family == family]
+    for family, at in positions.items():
         levels = [bases[j].level for j in at]
         kinds = [cast("Kind", bases[j].kind) for j in at]
         if family == "raw":

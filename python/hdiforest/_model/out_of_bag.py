@@ -16,7 +16,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration._bases import Base
+from hdiforest.calibration._bases import Base, positions_by_family
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,11 @@ class OutOfBagCentres:
     @cached_property
     def row_weights(self) -> Array | None:
         """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
-        given = self.rows.sample_weight
+        sample_weight = self.rows.sample_weight
         if self.n_trees.all():
-            return given
-        weights = np.ones(len(self.rows.y)) if given is None else given.copy()
-        weights[self.n_trees == 0] = 0
-        return weights
+            return sample_weight
+        weights = np.ones(len(self.rows.y)) if sample_weight is None else sample_weight
+        return np.where(self.n_trees == 0, 0, weights)
 
     def forest_of(self, stacking: Stacking | None, n_threads: int) -> CentredForest:
         """Index the residuals of all rows by leaf."""
@@ -91,13 +90,14 @@ class OutOfBagCentres:
 
     def intervals(
         self,
-        chosen: NDArray[np.intp],
-        coverage: Sequence[float],
-        kinds: Sequence[Kind],
+        rows: NDArray[np.intp],
+        bases: Sequence[Base],
         stacking: Stacking | None,
         n_threads: int,
     ) -> Array:
-        """Intervals of some training rows, none of which sees itself, (kinds, rows, 2, levels)."""
+        """Intervals of some training rows by k bases, none of which sees itself, (rows, 2, k)."""
+        kinds = list(dict.fromkeys(base.kind for base in bases))
+        levels = list(dict.fromkeys(base.level for base in bases))
         index = LeafIndex(
             self.leaves,
             np.arange(len(self.leaves), dtype=np.float64),
@@ -107,21 +107,23 @@ class OutOfBagCentres:
             n_threads=n_threads,
         )
         scale, offsets = _scale_and_offsets(stacking)
-        return _centred_oob_intervals(
+        ends = _centred_oob_intervals(  # (kinds, rows, 2, levels)
             index,
             self.leaves,
             self.counts,
             self.rows.y,
             self.centres,
             self.leaf_weight,
-            chosen,
-            coverage,
-            kinds,
+            rows,
+            levels,
+            cast("list[Kind]", kinds),
             draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
             scale=scale,
             offsets=offsets,
             n_threads=n_threads,
         )
+        of_bases = [ends[kinds.index(b.kind), ..., levels.index(b.level)] for b in bases]
+        return np.stack(of_bases, axis=-1)
 
 
 def _scale_and_offsets(stacking: Stacking | None) -> tuple[float, Array | None]:
@@ -132,10 +134,8 @@ def _scale_and_offsets(stacking: Stacking | None) -> tuple[float, Array | None]:
 
 
 # A training row with fewer such trees has a distribution unlike that of a new row.
-MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
-
-
 MIN_OOB_TREES = 20
+MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
 
 
 class OutOfBagIntervals:
@@ -224,39 +224,24 @@ class OutOfBagIntervals:
         """Return what predicts centred or stacked intervals of other rows."""
         return self.centres.forest_of(self.stacking, self._n_threads)
 
-    def intervals(
-        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
-    ) -> Array:
-        """Return intervals of some training rows, (families, kinds, rows, 2, levels)."""
-        by_family = [self._raw(chosen, kinds, levels)]
-        if len(self.families) > 1:
-            by_family.append(self._centred(chosen, kinds, levels))
-        return np.stack(by_family)
-
-    def by_base(self, chosen: NDArray[np.intp], bases: Sequence[Base]) -> Array:
+    def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
-        ends = np.empty((len(chosen), 2, len(bases)))
-        for family, name in dict.fromkeys((base.family, base.kind) for base in bases):
-            at = [j for j, base in enumerate(bases) if (base.family, base.kind) == (family, name)]
-            kinds, levels = (cast("Kind", name),), [bases[j].level for j in at]
+        ends = np.empty((len(rows), 2, len(bases)))
+        for family, at in positions_by_family(bases).items():
+            members = [bases[j] for j in at]
             if family == "raw":
-                ends[..., at] = self._raw(chosen, kinds, levels)[0]
+                ends[..., at] = self._raw_intervals(rows, members)
             else:
-                ends[..., at] = self._centred(chosen, kinds, levels)[0]
+                ends[..., at] = self.centres.intervals(
+                    rows, members, self.stacking, self._n_threads
+                )
         return ends
 
-    def _centred(
-        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
-    ) -> Array:
-        return self.centres.intervals(chosen, levels, kinds, self.stacking, self._n_threads)
-
-    def _raw(
-        self, chosen: NDArray[np.intp], kinds: Sequence[Kind], levels: Sequence[float]
-    ) -> Array:
+    def _raw_intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         weights, scorer = self._fitted.weights, self._fitted.scorer
-        own = weights not in IN_BAG  # whether a row lies in leaves that count it
         index: LeafIndex = scorer.index
-        if own:
+        leaves_count_row = weights not in IN_BAG
+        if leaves_count_row:
             index = self.rows.index(
                 scorer.forest,
                 self.leaves,
@@ -264,15 +249,12 @@ class OutOfBagIntervals:
                 keep_row_weights=True,
                 n_threads=self._n_threads,
             )
-        leaves = self.leaves[chosen]
-        counts = cast("NDArray[np.unsignedinteger]", self.counts)
-        leaves[counts[chosen] > 0] = -1
-        leave_out = chosen if own else None
-        ends = index.intervals(
+        leaves = self.leaves[rows]
+        leaves[cast("NDArray[np.unsignedinteger]", self.counts)[rows] > 0] = -1
+        return index.intervals(
             leaves,
-            [*levels] * len(kinds),
-            [kind for kind in kinds for _ in levels],
-            leave_out=leave_out,
+            [base.level for base in bases],
+            [cast("Kind", base.kind) for base in bases],
+            leave_out=rows if leaves_count_row else None,
             n_threads=self._n_threads,
         )
-        return ends.reshape(len(chosen), 2, len(kinds), -1).transpose(2, 0, 1, 3)

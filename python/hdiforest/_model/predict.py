@@ -130,7 +130,7 @@ def predict_calibrated_out_of_bag(
         )
     calibration, at = _calibration_up_to(fitted, coverage)
     source = OutOfBagIntervals(fitted, n_threads)
-    ends = source.by_base(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
+    ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
     return calibration.intervals(ends)[..., at]
 
 

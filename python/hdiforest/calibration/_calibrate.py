@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from hdiforest._utils.checks import checked_coverages, one_share
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._bases import DEFAULT_KINDS, LEVELS, Base, Candidates
+from hdiforest.calibration._bases import Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.calibration._result import (
@@ -19,7 +19,7 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
-    Level,
+    level_of_check,
 )
 from hdiforest.calibration._selection import (
     Objective,
@@ -42,48 +42,16 @@ def calibrate_oob(
     y_train: ArrayLike,
     coverages: float | Sequence[float],
     *,
-    families: Sequence[str],
-    kinds: Sequence[str] = DEFAULT_KINDS,
-    levels: Sequence[float] = LEVELS,
+    bases: Sequence[Base],
     weights: ArrayLike | None = None,
     clip: bool = True,
     objective: Objective = "width",
 ) -> Calibration:
-    """Select and widen a base for each coverage on training rows, each out of bag.
+    """Select and widen one of m bases for each coverage on training rows, each out of bag.
 
-    Parameters
-    ----------
-    ends : (n_families, n_kinds, n, 2, n_levels) array
-        Ends of the candidate intervals of n training rows, in the unit of y. No row may have taken
-        part in its own.
-    y : (n,) array
-        Targets of these rows.
-    y_train : (n_training_rows,) array
-        All training targets: their range and lattice are those of the intervals.
-    coverages : float or sequence of floats
-        Above 0 and below 1, in any order.
-    families, kinds, levels : sequences
-        What the axes of `ends` are.
-    weights : (n,) array, optional
-        Weights of the rows. Conformal quantiles, widths and coverages are weighted then.
-    clip : bool, default=True
-        Whether intervals end where the training targets do. Never below 200 training rows.
-    objective : {"width", "interval_score"}, default="width"
-        What the selection makes least; from 500 rows on.
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a value is out of range.
-
-    Warns
-    -----
-    UserWarning
-        If intervals are infinite; it gives the number of rows needed.
+    The ends are (n, 2, m), and no row may have taken part in its own. The range and the lattice of
+    all training targets, `y_train`, are those of the intervals. Raises ValueError if shapes differ
+    or a value is out of range; warns of infinite intervals.
 
     Notes
     -----
@@ -93,12 +61,9 @@ def calibrate_oob(
     guarantee of 1 - 2 (1 - c) of that paper and of the jackknife+ after bootstrap (Kim, Xu, Barber,
     NeurIPS 2020) does not carry over. Where bases are selected, coverages are calibrated from the
     lowest on, each as the hull with the one before: intervals are nested without covering more than
-    asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage,
-    for m candidates.
+    asked, and those of a coverage depend on the lower ones. O(n m) time and memory per coverage.
     """
-    candidates = Candidates.from_grid(
-        ends, y, families=families, kinds=kinds, levels=levels, weights=weights
-    )
+    candidates = Candidates.checked(bases, ends, y, weights)
     postprocess = PostProcess.from_targets(y_train, clip=clip)
     rule = rule_for(len(candidates.y), objective)
     return _calibrate("oob", candidates, checked_coverages(coverages), postprocess, rule)
@@ -115,44 +80,18 @@ def calibrate_split(
     weights: ArrayLike | None = None,
     clip: bool = True,
 ) -> Calibration:
-    """Widen bases by rows that took no part in the fit or in the selection of the bases.
+    """Widen a base for each of k ascending coverages by rows that took no part in the fit.
 
-    Parameters
-    ----------
-    ends : (n, 2, k) array
-        Ends of the intervals of the n new rows by `bases`.
-    y : (n,) array
-        Targets of these rows.
-    y_train, weights, clip
-        As in `calibrate_oob`.
-    coverages : float or sequence of k floats
-        Above 0 and below 1, ascending.
-    bases : sequence of k Base
-        One for each coverage.
-    confidence : float, optional
-        With it at least that share of all sets of calibration rows gives the coverage; without, all
-        sets do so on average.
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a value is out of range, or both weights and confidence are given.
-
-    Warns
-    -----
-    UserWarning
-        If intervals are infinite; it gives the number of rows needed.
+    The rows took no part in the selection of the bases either; their ends are (n, 2, k). With a
+    confidence at least that share of all sets of such rows gives the coverage; without, all sets do
+    so on average. Raises and warns as `calibrate_oob`, and refuses weights with a confidence.
 
     Notes
     -----
     Split conformal prediction with the scores of Romano, Patterson and Candes (NeurIPS 2019), and
     with `confidence` the beta law of Vovk (ACML 2012); see `hdiforest.calibration._quantiles`.
     """
-    candidates = Candidates.from_bases(bases, ends, y, weights)
+    candidates = Candidates.checked(bases, ends, y, weights)
     if confidence is not None:
         one_share("confidence", confidence)
     shares = checked_coverages(coverages)
@@ -179,55 +118,37 @@ def calibrate_cross(
     method: str = "cv+",
     weights: Sequence[Array] | None = None,
 ) -> CrossCalibration:
-    """Score the rows of each fold by the forest that was fitted without them.
+    """Score the rows held out of each of K folds by the forest that was fitted without them.
 
-    Parameters
-    ----------
-    ends : sequence of K (n_fold, 2, k) arrays
-        Finite ends of the rows held out of each fold, by the forest fitted without them.
-    y : sequence of K (n_fold,) arrays
-        Their targets.
-    coverages : sequence of k floats
-        Above 0 and below 1, ascending.
-    postprocess : PostProcess
-    grouped : bool, default=False
-        Whether folds kept groups of rows together.
-    method : {"cv+", "jackknife+"}, default="cv+"
-    weights : sequence of K (n_fold,) arrays, optional
-        Positive weights of the rows.
-
-    Warns
-    -----
-    UserWarning
-        If some intervals are infinite; it gives the number of rows needed.
-
-    Notes
-    -----
-    The cross-check widens the intervals of each fold by the scores of the others.
+    For each fold there are finite ends, (n_fold, 2, k), targets and perhaps positive weights,
+    (n_fold,). The k coverages ascend. The cross-check widens the intervals of each fold by the
+    scores of the others. Warns of infinite intervals.
     """
     scores = [postprocess.scores(*fold) for fold in zip(ends, y, strict=True)]
 
     def without(fold: int, parts: Sequence[Array]) -> Array:
         return np.concatenate([part for f, part in enumerate(parts) if f != fold])
 
-    checked = []
+    by_others = []
     for fold, fold_ends in enumerate(ends):
-        others = without(fold, scores)
-        weigh = None if weights is None else without(fold, weights)
+        other_scores = without(fold, scores)
+        other_weights = None if weights is None else without(fold, weights)
         q_hat = [
-            float(conformal_quantile(others[:, j], c, weights=weigh))
+            float(conformal_quantile(other_scores[:, j], c, weights=other_weights))
             for j, c in enumerate(coverages)
         ]
-        checked.append(nested(postprocess.widen(fold_ends, q_hat)))
-    intervals, targets = np.concatenate(checked), np.concatenate(list(y))
-    together = None if weights is None else np.concatenate(list(weights))
+        by_others.append(nested(postprocess.widen(fold_ends, q_hat)))
+    intervals, targets = np.concatenate(by_others), np.concatenate(list(y))
+    row_weights = None if weights is None else np.concatenate(list(weights))
     zeros = np.zeros(len(targets))
-    infinite = [c for c in coverages if np.isinf(conformal_quantile(zeros, c, weights=together))]
+    infinite = [c for c in coverages if np.isinf(conformal_quantile(zeros, c, weights=row_weights))]
     warn_of_infinite(infinite, len(targets))
     orders = [np.argsort(fold, axis=0, kind="stable") for fold in scores]
+    if weights is not None:
+        weights = tuple(fold[order] for fold, order in zip(weights, orders, strict=True))
     return CrossCalibration(
         levels=tuple(
-            Level.from_check(c, measure_cross_check(targets, intervals[..., j], together))
+            level_of_check(c, measure_cross_check(targets, intervals[..., j], row_weights))
             for j, c in enumerate(coverages)
         ),
         scores=tuple(
@@ -237,9 +158,7 @@ def calibrate_cross(
         postprocess=postprocess,
         grouped=grouped,
         method=method,
-        weights=None
-        if weights is None
-        else tuple(fold[order] for fold, order in zip(weights, orders, strict=True)),
+        weights=weights,
     )
 
 
@@ -273,27 +192,12 @@ def _calibrate(
 def cross_check(
     candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess, rule: Rule
 ) -> tuple[CrossCheck | None, ...]:
-    """Cross-fit a rule in two random halves of the rows.
+    """Cross-fit a rule in two random halves of the rows, for k ascending coverages.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    coverages : sequence of k floats
-        Ascending.
-    postprocess : PostProcess
-    rule : Rule
-
-    Returns
-    -------
-    tuple of k CrossCheck or None
-        None where a half has too few rows for finite intervals.
-
-    Notes
-    -----
-    The intervals of each half are selected and widened by the other, so the optimism of the
-    selection shows. Half as many rows select as in the calibration itself, which therefore does no
-    worse on average. Rows of one group (person, site) must not be in both halves for the
-    cross-check to speak of new groups.
+    None stands where a half has too few rows for finite intervals. The intervals of each half are
+    selected and widened by the other, so the optimism of the selection shows. Half as many rows
+    select as in the calibration itself, which therefore does no worse on average. Rows of one group
+    (person, site) must not be in both halves for the cross-check to speak of new groups.
     """
     n = len(candidates.y)
     if n < 2:
@@ -302,8 +206,8 @@ def cross_check(
     halves = order[: n // 2], order[n // 2 :]
     intervals = np.empty((n, 2, len(coverages)))
     for held_out, rows in (halves, halves[::-1]):
-        levels = rule(candidates.take(rows), coverages, postprocess)
-        intervals[held_out] = calibrated_intervals(candidates.take(held_out), levels, postprocess)
+        levels = rule(candidates.rows(rows), coverages, postprocess)
+        intervals[held_out] = calibrated_intervals(candidates.rows(held_out), levels, postprocess)
     return tuple(
         measure_cross_check(candidates.y, ends, candidates.weights)
         for ends in np.moveaxis(intervals, -1, 0)

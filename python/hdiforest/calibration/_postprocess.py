@@ -28,17 +28,10 @@ class Lattice(NamedTuple):
 
 
 def find_lattice(y_train: ArrayLike) -> Lattice | None:
-    """Return the lattice that the targets lie on.
+    """Return the lattice that n targets lie on.
 
-    Parameters
-    ----------
-    y_train : (n,) array
-
-    Returns
-    -------
-    Lattice or None
-        None unless the targets have two distinct values or more, at most n / 4, whose differences
-        are whole multiples of the least difference (within 0.001 of it).
+    None unless they have two distinct values or more, at most n / 4, whose differences are whole
+    multiples of the least difference (within 0.001 of it).
     """
     y = check_targets("y_train", y_train)
     values = np.unique(y)
@@ -91,19 +84,7 @@ class PostProcess:
 
     @classmethod
     def from_targets(cls, y_train: ArrayLike, *, clip: bool = True) -> Self:
-        """Read the range and the lattice of the training targets.
-
-        Parameters
-        ----------
-        y_train : (n,) array
-        clip : bool, default=True
-            Whether to clip to the range; not done below 200 targets.
-
-        Raises
-        ------
-        ValueError
-            If y_train is not (n,) with n > 0 and finite, or clip is neither True nor False.
-        """
+        """Read the range and the lattice of the training targets; below 200 nothing is clipped."""
         y = check_targets("y_train", y_train)
         check_flag("clip", clip)
         clips = bool(clip and len(y) >= MIN_ROWS_TO_CLIP)
@@ -112,24 +93,13 @@ class PostProcess:
         return cls(float(y.min()), float(y.max()), points, clips, targets)
 
     def apply(self, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
-        """Return intervals with ends that targets can have.
+        """Return intervals with ends that targets can have; lower <= upper, or NaN where one was.
 
-        Parameters
-        ----------
-        lower, upper : arrays of one shape
-            Ends, which may cross, be infinite or be NaN.
+        Crossed ends become their midpoint. On a lattice each end moves inwards to a lattice point;
+        an interval between two lattice points becomes the nearer one. The end is the training
+        target that is the lattice point, if there is one. Ends are clipped to the range of the
+        training targets, but infinite ones stay.
 
-        Returns
-        -------
-        lower, upper : float64 arrays of that shape
-            With lower <= upper, or NaN where an end was. Crossed ends become their midpoint. On a
-            lattice each end moves inwards to a lattice point; an interval between two lattice
-            points becomes the nearer one. The end is the training target that is the lattice point,
-            if there is one. Ends are clipped to the range of the training targets, but infinite
-            ones stay.
-
-        Notes
-        -----
         The result contains every target that lies in the given interval, in the range and on the
         lattice. If one given interval contains another with the same midpoint, so do the results.
         """
@@ -145,24 +115,12 @@ class PostProcess:
         return low.reshape(shape), high.reshape(shape)
 
     def scores(self, ends: Array, y: Array) -> Array:
-        """Return the conformity scores: what widens intervals enough to cover their targets.
+        """Return the conformity scores: what widens intervals enough to cover their targets (n,).
 
-        Parameters
-        ----------
-        ends : (n, 2) or (n, 2, m) array
-            Lower and upper ends.
-        y : (n,) array
-            Targets.
+        Of ends (n, 2) or (n, 2, m) the scores max(l - y, y - u), (n,) or (n, m): negative inside.
+        For a target off the lattice the distance to the farther of the lattice points around it;
+        infinite outside the range that intervals are clipped to.
 
-        Returns
-        -------
-        (n,) or (n, m) float64
-            max(l - y, y - u): negative inside. For a target off the lattice the distance to the
-            farther of the lattice points around it; infinite outside the range that intervals are
-            clipped to.
-
-        Notes
-        -----
         The scores of conformalised quantile regression (Romano, Patterson, Candes, NeurIPS 2019,
         eq. 6), as least index of a nested family of post-processed intervals (Gupta, Kuchibhotla,
         Ramdas, Pattern Recognition 127, 2022, section 2): clipping and rounding take nothing from
@@ -183,6 +141,20 @@ class PostProcess:
         columns = (...,) + (np.newaxis,) * (ends.ndim - 2)
         scores: Array = np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1])
         return scores
+
+    def widen(self, ends: Array, q_hat: ArrayLike) -> Array:
+        """Move base intervals (n, 2, m) outwards by conformal quantiles (m,), and post-process.
+
+        Negative quantiles move ends inwards; infinite ones give infinite intervals. An interval
+        contains its target whenever the target's score is at most the quantile: each end has an
+        allowance for the rounding of the two subtractions.
+        """
+        q = np.asarray(q_hat, dtype=np.float64)
+        # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
+        allowance = np.where(q == 0, 0, np.finfo(np.float64).eps)
+        lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
+        upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
+        return np.stack(self.apply(lower, upper), axis=1)
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():
@@ -223,32 +195,6 @@ class PostProcess:
         on = np.abs(places - np.round(places)) <= slack
         return np.round(places[on]), self.targets[on]
 
-    def widen(self, ends: Array, q_hat: ArrayLike) -> Array:
-        """Move both ends outwards by a conformal quantile, and post-process the intervals.
-
-        Parameters
-        ----------
-        ends : (n, 2, m) array
-            Lower and upper ends of base intervals.
-        q_hat : (m,) array
-            Negative ones move ends inwards; infinite ones give infinite intervals.
-
-        Returns
-        -------
-        (n, 2, m) float64
-
-        Notes
-        -----
-        An interval contains its target whenever the target's score is at most the quantile: each
-        end has an allowance for the rounding of the two subtractions.
-        """
-        q = np.asarray(q_hat, dtype=np.float64)
-        # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
-        allowance = np.where(q == 0, 0, np.finfo(np.float64).eps)
-        lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
-        upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
-        return np.stack(self.apply(lower, upper), axis=1)
-
 
 def hull(one: Array, other: Array) -> Array:
     """Return the least intervals that contain two, along axis 1 of arrays (n, 2, ...)."""
@@ -258,20 +204,8 @@ def hull(one: Array, other: Array) -> Array:
 
 
 def nested(intervals: Array) -> Array:
-    """Return the hull of each interval and those of lower coverage.
+    """Return the hull of each interval and those of lower coverage, along the last axis.
 
-    Parameters
-    ----------
-    intervals : (n, 2, k) array
-        Coverage ascends along the last axis.
-
-    Returns
-    -------
-    (n, 2, k) float64
-        Each contains all before it.
-
-    Notes
-    -----
     Intervals of one base are nested by their conformal quantiles. Those of two bases need not be;
     the hull never lowers coverage.
     """

@@ -20,25 +20,11 @@ _ROUNDING = 1e-9
 def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
     """Return which of n ordered scores is the conformal quantile, from 1; n + 1 if none is.
 
-    Parameters
-    ----------
-    n : int
-    coverage : float
-        c, above 0 and below 1.
-    confidence : float, optional
-        With it the rank is no less than without.
-
-    Returns
-    -------
-    int
-        ceil((n + 1) c); with `confidence` the least such k for which in addition
-        P(Beta(k, n + 1 - k) >= c) >= confidence.
-
-    Notes
-    -----
-    Given the calibration rows, the coverage of new rows follows Beta(k, n + 1 - k) if scores are
-    continuous, and is stochastically larger if they tie (Vovk, "Conditional validity of inductive
-    conformal predictors", ACML 2012, proposition 2b).
+    That is ceil((n + 1) c) for a coverage c; with a confidence the least such k for which in
+    addition P(Beta(k, n + 1 - k) >= c) >= confidence. Given the calibration rows, the coverage of
+    new rows follows Beta(k, n + 1 - k) if scores are continuous, and is stochastically larger if
+    they tie (Vovk, "Conditional validity of inductive conformal predictors", ACML 2012, proposition
+    2b).
     """
     least = min(n + 1, max(1, math.ceil((n + 1) * coverage - _ROUNDING)))
     if confidence is None:
@@ -53,15 +39,7 @@ def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
 
 
 def rows_needed(coverage: float, *, confidence: float | None = None) -> int:
-    """Return the smallest number of calibration rows with a finite conformal quantile.
-
-    Parameters
-    ----------
-    coverage : float
-        Above 0 and below 1.
-    confidence : float, optional
-        As in `rank`.
-    """
+    """Return the smallest number of calibration rows with a finite conformal quantile."""
     n = max(1, math.ceil((1 - _ROUNDING) / (1 - coverage)) - 1)
     if confidence is not None:  # P(Beta(n, 1) >= c) = 1 - c^n
         n = max(n, math.ceil(math.log1p(_ROUNDING - confidence) / math.log(coverage)))
@@ -86,41 +64,19 @@ def conformal_quantile(
     test_weight: float | None = None,
     confidence: float | None = None,
 ) -> Array:
-    """Return the conformal quantile of the scores of each candidate.
+    """Return the conformal quantiles (...) of the scores (..., n) of calibration rows.
 
-    Parameters
-    ----------
-    scores : (..., n) array
-        Conformity scores of n calibration rows.
-    coverage : float
-        c, above 0 and below 1.
-    weights : (n,) array, optional
-        Positive weights of the rows.
-    test_weight : float, optional
-        Weight of the row to predict, by default the largest of `weights`.
-    confidence : float, optional
-        The confidence in which each set of calibration rows shall give the coverage, rather than
-        the mean over such sets.
+    Each is the k-th smallest score, k from `rank`; infinite if k > n. With positive weights (n,)
+    it is the least score q such that rows with scores up to q have the share c of the total weight,
+    that of the row to predict included; infinite if there is none. A larger `test_weight`, that of
+    the row to predict, gives a larger quantile, so that the default, the largest of `weights`,
+    serves every row that weighs no more than some calibration row. With a confidence, which weights
+    exclude, each set of calibration rows gives the coverage in that confidence, rather than on
+    average.
 
-    Returns
-    -------
-    (...) float64
-        The k-th smallest score, k from `rank`; infinite if k > n. With weights the least score q
-        such that rows with scores up to q have the share c of the total weight, that of the row to
-        predict included; infinite if there is none.
-
-    Raises
-    ------
-    ValueError
-        If both weights and confidence are given.
-
-    Notes
-    -----
     Without weights: Romano, Patterson and Candes, NeurIPS 2019, eq. 8. With weights: Tibshirani,
     Barber, Candes and Ramdas, "Conformal prediction under covariate shift", NeurIPS 2019, eq. 7;
-    they are likelihood ratios there. A larger `test_weight` gives a larger quantile, so that
-    the default serves every row that weighs no more than some calibration row. O(n) per candidate,
-    O(n log n) with weights.
+    they are likelihood ratios there. O(n) per candidate, O(n log n) with weights.
     """
     scores = np.asarray(scores, dtype=np.float64)
     n = scores.shape[-1]
@@ -143,27 +99,12 @@ def conformal_quantile(
 def kth_shifted(
     shifts: Array, scores: Sequence[Array], k: float, weights: Sequence[Array] | None = None
 ) -> Array:
-    """Return the k-th smallest of all shifts[f] + score, for each column of the shifts.
+    """Return the k-th smallest of all shifts[f] + score, (n,), for each column of shifts (K, n).
 
-    With weights, the least such sum up to which the scores weigh k or more.
+    The scores of each f ascend. With positive weights of the scores, it is the least such sum up to
+    which they weigh k or more. Infinite if there are fewer scores, or less weight, and NaN where a
+    shift is. Too large by the rounding of a few additions at most.
 
-    Parameters
-    ----------
-    shifts : (K, n) array
-    scores : sequence of K ascending arrays
-    k : float
-        From 1 on; above 0 with weights.
-    weights : sequence of K arrays, optional
-        Positive weights of the scores.
-
-    Returns
-    -------
-    (n,) float64
-        Infinite if there are fewer scores, or less weight, and NaN where a shift is. Too large by
-        the rounding of a few additions at most.
-
-    Notes
-    -----
     Bisection between the least and the largest shift plus the k-th score: O(K log n) a step, and
     no more steps than a float has bits. O(n K) if each f has one score.
     """
@@ -214,11 +155,11 @@ def warn_of_infinite(infinite: Sequence[float], n: int, confidence: float | None
             f"{n} calibration rows; use more rows, or clip=False"
         )
     else:
-        wanted = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
-        reason = f"{n} calibration rows are too few; needed are {wanted}"
-    shown = ", ".join(f"{share:g}" for share in infinite)
+        numbers = ", ".join(f"{rows} for {share:g}" for share, rows in needed)
+        reason = f"{n} calibration rows are too few; needed are {numbers}"
+    coverages = ", ".join(f"{share:g}" for share in infinite)
     warnings.warn(
-        f"intervals of coverage {shown} are infinite: {reason}",
+        f"intervals of coverage {coverages} are infinite: {reason}",
         UserWarning,
         stacklevel=callers_level(),
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +24,27 @@ CROSS_METHODS = ("cv+", "jackknife+")
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """What intervals cover whose base and conformal quantile come from other rows."""
+    """What intervals cover whose base and conformal quantile come from other rows.
+
+    Parameters
+    ----------
+    coverage : float
+        Share of the rows that they cover.
+    standard_error : float
+        Of the coverage, by the binomial distribution.
+    mean_width : float
+        Of the intervals.
+    thirds : tuple of three floats or None
+        Coverage by thirds of width, narrow first. None: ties leave this third no rows.
+    worst_of_five : float
+        Least coverage of five bins by width.
+    """
 
     coverage: float
-    standard_error: float  # binomial, of the coverage
+    standard_error: float
     mean_width: float
-    # Coverage by thirds of width, narrow first; None: ties leave this third no rows.
     thirds: tuple[float | None, float | None, float | None]
-    worst_of_five: float  # least coverage of five bins by width
+    worst_of_five: float
 
     def __post_init__(self) -> None:
         _check_proportions(self, "coverage", "worst_of_five")
@@ -43,33 +55,59 @@ class CrossCheck:
 
 @dataclass(frozen=True)
 class Level:
-    """One coverage, and what its intervals do on the calibration rows."""
+    """One coverage, and what its intervals do on the calibration rows.
 
-    coverage: float  # asked for
-    mean_width: float  # of the intervals of the calibration rows
-    realised: float  # share of the calibration rows that they cover
-    cross_check: CrossCheck | None  # None: too few rows for finite intervals
+    Parameters
+    ----------
+    coverage : float
+        That was asked for.
+    mean_width : float
+        Of the intervals of the calibration rows.
+    realised : float
+        Share of the calibration rows that they cover.
+    cross_check : CrossCheck or None
+        What intervals cover that other rows gave. None: too few rows for finite intervals.
+    """
+
+    coverage: float
+    mean_width: float
+    realised: float
+    cross_check: CrossCheck | None
 
     def __post_init__(self) -> None:
         one_share("coverage", self.coverage)
         _check_not_negative(self, "mean_width")
         _check_proportions(self, "realised")
 
-    @classmethod
-    def from_check(cls, coverage: float, check: CrossCheck | None) -> Self:
-        """Return a coverage of which nothing but the cross-check is known."""
-        if check is None:
-            return cls(coverage, np.inf, 1.0, None)
-        return cls(coverage, check.mean_width, check.coverage, check)
+
+def level_of_check(coverage: float, check: CrossCheck | None) -> Level:
+    """Return a coverage of which nothing but the cross-check is known."""
+    if check is None:
+        return Level(coverage, np.inf, 1.0, None)
+    return Level(coverage, check.mean_width, check.coverage, check)
 
 
 @dataclass(frozen=True)
 class FixedLevel(Level):
-    """A coverage whose intervals are one base, widened by the same number for all rows."""
+    """A coverage whose intervals are one base, widened by the same number for all rows.
+
+    Parameters
+    ----------
+    coverage, mean_width, realised : float
+        As of a `Level`.
+    cross_check : CrossCheck or None
+        As of a `Level`.
+    base : Base
+        The interval that is widened.
+    q_hat : float
+        Conformal quantile of the scores, by which both ends move outwards. Infinite: too few rows.
+    interval_score : float
+        Mean over the calibration rows.
+    """
 
     base: Base
-    q_hat: float  # conformal quantile of the scores; infinite: too few rows
-    interval_score: float  # mean over the calibration rows
+    q_hat: float
+    interval_score: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,18 +129,7 @@ def _check_not_negative(of: object, *names: str) -> None:
             raise ValueError(f"{name} must not be negative, got {getattr(of, name)}")
 
 
-class _Row(NamedTuple):
-    """Cells of one coverage; the names are the table's head."""
-
-    nominal: str
-    coverage: str  # of the calibration rows
-    cross_check: str  # coverage of rows that gave neither base nor conformal quantile
-    worst_of_five: str  # least coverage of five bins by width, in the cross-check
-    width: str
-    intervals: str
-
-
-_HEAD = _Row(*(name.replace("_", " ") for name in _Row._fields))
+_HEAD = ("nominal", "coverage", "cross check", "worst of five", "width", "intervals")
 
 
 class CalibrationResult(ABC):
@@ -131,23 +158,99 @@ class CalibrationResult(ABC):
         """The coverages that were calibrated, ascending."""
         return tuple(level.coverage for level in self.levels)
 
-    def position(self, coverage: float) -> int:
-        """Return the position of a coverage among those that were calibrated.
+    def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
+        """Return the positions of coverages among those that were calibrated.
+
+        Parameters
+        ----------
+        coverage : float or sequence of k floats
+            Some of `coverages`.
+
+        Returns
+        -------
+        () or (k,) intp
+            From 0 on.
 
         Raises
         ------
         ValueError
-            If it is not among them.
+            If one was not calibrated, or there are more dimensions.
         """
-        for position, known in enumerate(self.coverages):
-            if math.isclose(known, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
+        levels = shares("coverage", coverage)
+        if levels.ndim > 1 or levels.size == 0:
+            raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
+        at = [self._position(level) for level in levels.reshape(-1).tolist()]
+        return np.array(at, dtype=np.intp).reshape(levels.shape)
+
+    def has(self, coverage: float) -> bool:
+        """Whether a coverage was calibrated.
+
+        Parameters
+        ----------
+        coverage : float
+            Any number.
+
+        Returns
+        -------
+        bool
+            True if it is one of `coverages`.
+        """
+        return self._find(coverage) is not None
+
+    def level(self, coverage: float) -> Any:
+        """Return what is known of a coverage.
+
+        Parameters
+        ----------
+        coverage : float
+            One of `coverages`.
+
+        Returns
+        -------
+        FixedLevel or Level
+            The latter of a `CrossCalibration`.
+
+        Raises
+        ------
+        ValueError
+            If it was not calibrated.
+        """
+        return self.levels[self._position(coverage)]
+
+    def first(self, k: int) -> Self:
+        """Return the calibration of the lowest coverages.
+
+        Parameters
+        ----------
+        k : int
+            Number of them.
+
+        Returns
+        -------
+        Calibration or CrossCalibration
+            Of the same class.
+        """
+        part: Self = replace(cast("Any", self), **self._of_first(k))
+        return part
+
+    def _of_first(self, k: int) -> dict[str, Any]:
+        return {"levels": self.levels[:k]}
+
+    def _find(self, coverage: float) -> int | None:
+        for position, own in enumerate(self.coverages):
+            if math.isclose(own, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
+        return None
+
+    def _position(self, coverage: float) -> int:
+        if (position := self._find(coverage)) is not None:
+            return position
         if 0 < coverage < 1 and self.n < (needed := rows_needed(coverage)):
             raise ValueError(
                 f"coverage {coverage:g} needs {needed} calibration rows, and there are {self.n}; "
                 "ask for a lower one, or for kind='hdi', which is not calibrated"
             )
-        listed, wanted = (
+        listed, with_it = (
             ", ".join(f"{level:g}" for level in sorted(levels))
             for levels in (self.coverages, (*self.coverages, coverage))
         )
@@ -155,34 +258,8 @@ class CalibrationResult(ABC):
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
         raise ValueError(
             f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
-            f"calibrate({how}coverage=[{wanted}]), or use kind='hdi', which is not calibrated"
+            f"calibrate({how}coverage=[{with_it}]), or use kind='hdi', which is not calibrated"
         )
-
-    def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:
-        """Return the positions of a coverage, (), or of k of them, (k,).
-
-        Raises
-        ------
-        ValueError
-            If there are more dimensions, or as `position`.
-        """
-        levels = shares("coverage", coverage)
-        if levels.ndim > 1 or levels.size == 0:
-            raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-        at = [self.position(level) for level in levels.reshape(-1).tolist()]
-        return np.array(at, dtype=np.intp).reshape(levels.shape)
-
-    def has(self, coverage: float) -> bool:
-        """Whether a coverage was calibrated."""
-        try:
-            self.position(coverage)
-        except ValueError:
-            return False
-        return True
-
-    def level(self, coverage: float) -> Any:
-        """Return what is known of a coverage, or raise ValueError as `position`."""
-        return self.levels[self.position(coverage)]
 
     def __repr__(self) -> str:
         rows = self._rows()
@@ -207,20 +284,17 @@ class CalibrationResult(ABC):
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
 
-    def _rows(self) -> Sequence[_Row]:
-        return [_HEAD, *(_cells(level, self._describe(level)) for level in self.levels)]
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [_HEAD, *map(self._cells, self.levels)]
 
-
-def _cells(level: Level, intervals: str) -> _Row:
-    check = level.cross_check
-    return _Row(
-        nominal=f"{level.coverage:g}",
-        coverage=f"{level.realised:.3f}",
-        cross_check="-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}",
-        worst_of_five="-" if check is None else f"{check.worst_of_five:.3f}",
-        width=significant(level.mean_width),
-        intervals=intervals,
-    )
+    def _cells(self, level: Level) -> tuple[str, ...]:
+        checked, worst, check = "-", "-", level.cross_check
+        if check is not None:
+            checked = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+            worst = f"{check.worst_of_five:.3f}"
+        width = significant(level.mean_width)
+        nominal, realised = f"{level.coverage:g}", f"{level.realised:.3f}"
+        return nominal, realised, checked, worst, width, self._describe(level)
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,6 +308,7 @@ class Calibration(CalibrationResult):
     levels : tuple of FixedLevel
         Coverage ascends.
     postprocess : PostProcess
+        Clips and rounds the intervals.
     n : int
         Number of calibration rows.
     confidence : float, optional
@@ -291,10 +366,6 @@ class Calibration(CalibrationResult):
             "tie, before intervals are nested."
         )
 
-    def first(self, k: int) -> Self:
-        """Return the calibration of the k lowest coverages."""
-        return replace(self, levels=self.levels[:k])
-
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of any rows.
 
@@ -312,8 +383,7 @@ class Calibration(CalibrationResult):
         return nested(self.postprocess.widen(ends, [level.q_hat for level in self.levels]))
 
     def _describe(self, level: FixedLevel) -> str:
-        family, kind, share = level.base
-        return f"{family} {kind} {share:g}, q_hat {significant(level.q_hat)}"
+        return f"{level.base}, q_hat {significant(level.q_hat)}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -327,6 +397,7 @@ class CrossCalibration(CalibrationResult):
     scores : tuple of K (n_fold, k) arrays
         Conformity scores of the rows held out of each fold, ascending along the first axis.
     postprocess : PostProcess
+        Clips and rounds the intervals.
     grouped : bool, default=False
         Whether folds kept groups of rows together.
     method : {"cv+", "jackknife+"}, default="cv+"
@@ -398,14 +469,11 @@ class CrossCalibration(CalibrationResult):
         n, folds = self.n, len(self.scores)
         return min(2 * (1 - 1 / folds) / (n / folds + 1), (1 - folds / n) / (folds + 1))
 
-    def first(self, k: int) -> Self:
-        """Return the calibration of the k lowest coverages."""
-        return replace(
-            self,
-            levels=self.levels[:k],
-            scores=tuple(scores[:, :k] for scores in self.scores),
-            weights=self.weights and tuple(weights[:, :k] for weights in self.weights),
-        )
+    def _of_first(self, k: int) -> dict[str, Any]:
+        return super()._of_first(k) | {
+            "scores": tuple(scores[:, :k] for scores in self.scores),
+            "weights": self.weights and tuple(weights[:, :k] for weights in self.weights),
+        }
 
     def intervals(self, ends: Array) -> Array:
         """Return calibrated intervals of any rows.

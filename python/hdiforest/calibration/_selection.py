@@ -11,19 +11,18 @@ import numpy as np
 
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.typing import Array
-from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, hull, nested
 from hdiforest.calibration._quantiles import conformal_quantile
 from hdiforest.calibration._result import FixedLevel
 from hdiforest.metrics._intervals import coverage_score, interval_score, mean_width_score
 
 Objective = Literal["width", "interval_score"]
-OBJECTIVES = ("width", "interval_score")
+# What each objective makes least: a mean over the rows, by its name in a level.
+OBJECTIVES: dict[Objective, str] = {"width": "mean_width", "interval_score": "interval_score"}
 
 # With fewer rows the narrowest candidate covers too little: the selection fits their noise.
 MIN_ROWS_TO_SELECT = 500
-
-FIXED_KIND, FIXED_LEVEL = "equal_tailed", 0.8
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
 Rule = Callable[[Candidates, Sequence[float], PostProcess], list[FixedLevel]]
@@ -52,15 +51,14 @@ def narrowest_family(
     ties go to the first.
     """
     by_family: list[list[FixedLevel]] = []
-    for family in dict.fromkeys(base.family for base in candidates.bases):
-        members = candidates.select_family(family)
+    for members in candidates.families():
         levels: list[FixedLevel] = []
         for coverage in coverages:
             levels.append(narrowest(members, coverage, postprocess, objective=objective))
             inner = calibrated_intervals(members, levels, postprocess)[..., -1]
             members = replace(members, inner=inner)
         by_family.append(levels)
-    name = "mean_width" if objective == "width" else objective
+    name = OBJECTIVES[objective]
     losses = np.array([[getattr(level, name) for level in levels] for levels in by_family])
     totals = losses.sum(axis=0)
     counts = np.isfinite(totals) & (totals > 0)
@@ -74,23 +72,11 @@ def narrowest(
     *,
     objective: Objective = "width",
 ) -> FixedLevel:
-    """Select the base with the narrowest intervals once they are widened and post-processed.
+    """Select the base whose intervals, widened and post-processed, have the least objective.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    coverage : float
-        Above 0 and below 1.
-    postprocess : PostProcess
-    objective : {"width", "interval_score"}, default="width"
-        What is least in the weighted mean over the rows. Ties go to the larger level, then to the
-        first.
-
-    Notes
-    -----
-    If the candidates have inner intervals, width, score and conformal quantile are those of the
-    hulls with these: targets inside widen nothing. O(n m) time and memory for n rows and m
-    candidates.
+    Ties go to the larger level, then to the first. If the candidates have inner intervals, width,
+    score and conformal quantile are those of the hulls with these: targets inside widen nothing.
+    O(n m) time and memory for n rows and m candidates.
     """
     y, weights, inner = candidates.y, candidates.weights, candidates.inner
     scores = postprocess.scores(candidates.ends, y)
@@ -102,8 +88,7 @@ def narrowest(
     if inner is not None:
         intervals = hull(intervals, inner[..., np.newaxis])
     measures = _measure(candidates, intervals, [coverage] * len(q_hat))
-    losses = measures["mean_width" if objective == "width" else "interval_score"]
-    bases = candidates.bases
+    losses, bases = measures[OBJECTIVES[objective]], candidates.bases
     best = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
     return _level(coverage, bases[best], q_hat[best], measures, best)
 
@@ -111,10 +96,10 @@ def narrowest(
 def fixed(
     candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
 ) -> list[FixedLevel]:
-    """Widen the equal-tailed base at level 0.8, not a raw one, or the candidate nearest to that."""
+    """Widen the base like `FIXED_RAW` but not raw, or the candidate nearest to that."""
+    _, kind, level = FIXED_RAW
     base = min(
-        candidates.bases,
-        key=lambda b: (b.family == "raw", b.kind != FIXED_KIND, abs(b.level - FIXED_LEVEL)),
+        candidates.bases, key=lambda b: (b.family == "raw", b.kind != kind, abs(b.level - level))
     )
     return [widen_base(candidates, base, coverage, postprocess) for coverage in coverages]
 
@@ -127,23 +112,7 @@ def widen_base(
     *,
     confidence: float | None = None,
 ) -> FixedLevel:
-    """Widen a base that was selected before.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    base : Base
-    coverage : float
-        Above 0 and below 1.
-    postprocess : PostProcess
-    confidence : float, optional
-        See `conformal_quantile`.
-
-    Raises
-    ------
-    ValueError
-        If the base is not among the candidates.
-    """
+    """Widen a base that was selected before, or raise ValueError if it is no candidate."""
     ends = candidates.ends_of(base)[..., np.newaxis]
     scores = postprocess.scores(ends, candidates.y)
     q_hat = conformal_quantile(

@@ -28,7 +28,7 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
-    Level,
+    level_of_check,
 )
 from hdiforest.serving._schema import (
     ARRAY_FIELDS,
@@ -490,7 +490,7 @@ def _cross_calibration(
         raise ValueError(f"coverages must be above 0 and below 1, got {coverages}")
     ends = np.cumsum(facts["fold_sizes"])[:-1]
     return CrossCalibration(
-        levels=tuple(map(Level.from_check, coverages, checks)),
+        levels=tuple(map(level_of_check, coverages, checks)),
         scores=tuple(np.split(arrays["scores"], ends)),
         postprocess=postprocess,
         grouped=facts["grouped"],

@@ -8,7 +8,7 @@ import pytest
 
 PACKAGES = [
     *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
-    *("hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
+    *("hdiforest.calibration", "hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
 ]
 with suppress(ImportError):  # of skpro, or of what it needs
     PACKAGES.append(importlib.import_module("hdiforest.adapters.skpro").__name__)
@@ -17,9 +17,9 @@ EXEMPT = {"ES01", "SA01", "EX01"}
 
 
 def is_own(cls, member):
-    """Whether a class of ours has it, and not scikit-learn's, nor as a field of a named tuple."""
+    """Whether a class of ours has it, and not scikit-learn's, nor as a field of a record."""
     owner = next(base for base in cls.__mro__ if member in vars(base))
-    is_field = member in getattr(cls, "_fields", ())
+    is_field = member in (*getattr(cls, "_fields", ()), *getattr(cls, "__dataclass_fields__", ()))
     made = getattr(getattr(cls, member), "__module__", None) or owner.__module__
     return owner.__module__.startswith(("hdicore", "hdiforest")) and not (
         is_field or made.startswith("sklearn")
