@@ -73,7 +73,7 @@ def test_bases_quantiles_and_widths_are_known(
     postprocess = PostProcess.from_targets(y[train])
     level = narrowest(candidates, coverage, postprocess)
     assert level.base == Base(*base)
-    assert_allclose([level.q_hat, level.mean_width], [q_hat, width], atol=2e-6)
+    assert_allclose([level.q_hat, level.loss], [q_hat, width], atol=2e-6)
     fitted = model._fitted
     if level.base.family == "centred":
         object.__setattr__(fitted, "centred", source.centred_forest())

@@ -93,7 +93,7 @@ def test_each_objective_finds_what_it_is_named_for(objective):
 
     def loss(level):
         if objective == "width":
-            return level.mean_width
+            return level.loss
         base = candidates.ends_of(level.base)
         lower, upper = postprocess.apply(base[:, 0] - level.q_hat, base[:, 1] + level.q_hat)
         return interval_score(y, np.stack([lower, upper], axis=1), 0.9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +23,17 @@ from hdiforest.calibration._result import (
 from hdiforest.calibration._selection import (
     Objective,
     Rule,
+    Selected,
     calibrated_intervals,
     rule_for,
     widen_base,
-    with_measures,
 )
-from hdiforest.metrics._intervals import coverage_by_width, coverage_score, mean_width_score
+from hdiforest.metrics._intervals import (
+    coverage_by_width,
+    coverage_score,
+    interval_score,
+    mean_width_score,
+)
 
 _SEED = 0  # of the halves, so that a cross-check repeats
 _N_BINS = 5
@@ -100,7 +104,7 @@ def calibrate_split(
 
     def rule(
         rows: Candidates, coverages: Sequence[float], postprocess: PostProcess
-    ) -> list[FixedLevel]:
+    ) -> list[Selected]:
         pairs = zip(bases, coverages, strict=True)
         return [widen_base(rows, base, c, postprocess, confidence=confidence) for base, c in pairs]
 
@@ -170,23 +174,24 @@ def _calibrate(
     rule: Rule,
     confidence: float | None = None,
 ) -> Calibration:
-    levels = rule(candidates, coverages, postprocess)
+    selected = rule(candidates, coverages, postprocess)
     # Measured on the intervals as they are used, that is nested.
-    intervals = calibrated_intervals(candidates, levels, postprocess)
-    levels = with_measures(candidates, levels, intervals)
-    checks = cross_check(candidates, coverages, postprocess, rule)
-    n = len(candidates.y)
-    warn_of_infinite([each.coverage for each in levels if math.isinf(each.q_hat)], n, confidence)
-    return Calibration(
-        method,
-        tuple(
-            replace(level, cross_check=check) for level, check in zip(levels, checks, strict=True)
-        ),
-        postprocess,
-        n,
-        confidence,
-        candidates.weights is not None,
+    intervals = calibrated_intervals(candidates, selected, postprocess)
+    y, weights = candidates.y, candidates.weights
+    columns = zip(
+        coverages,
+        np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist(),
+        np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist(),
+        cross_check(candidates, coverages, postprocess, rule),
+        (each.base for each in selected),
+        (each.q_hat for each in selected),
+        np.asarray(interval_score(y, intervals, coverages, sample_weight=weights)).tolist(),
+        strict=True,
     )
+    levels = tuple(FixedLevel(*values) for values in columns)
+    infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
+    warn_of_infinite(infinite, len(y), confidence)
+    return Calibration(method, levels, postprocess, len(y), confidence, weights is not None)
 
 
 def cross_check(
@@ -206,8 +211,9 @@ def cross_check(
     halves = order[: n // 2], order[n // 2 :]
     intervals = np.empty((n, 2, len(coverages)))
     for held_out, rows in (halves, halves[::-1]):
-        levels = rule(candidates.rows(rows), coverages, postprocess)
-        intervals[held_out] = calibrated_intervals(candidates.rows(held_out), levels, postprocess)
+        selected = rule(candidates.rows(rows), coverages, postprocess)
+        held = candidates.rows(held_out)
+        intervals[held_out] = calibrated_intervals(held, selected, postprocess)
     return tuple(
         measure_cross_check(candidates.y, ends, candidates.weights)
         for ends in np.moveaxis(intervals, -1, 0)

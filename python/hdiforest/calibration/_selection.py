@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,18 +15,40 @@ from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, hull, nested
 from hdiforest.calibration._quantiles import conformal_quantile
-from hdiforest.calibration._result import FixedLevel
-from hdiforest.metrics._intervals import coverage_score, interval_score, mean_width_score
+from hdiforest.metrics._intervals import interval_score, mean_width_score
 
 Objective = Literal["width", "interval_score"]
-# What each objective makes least: a mean over the rows, by its name in a level.
-OBJECTIVES: dict[Objective, str] = {"width": "mean_width", "interval_score": "interval_score"}
 
 # With fewer rows the narrowest candidate covers too little: the selection fits their noise.
 MIN_ROWS_TO_SELECT = 500
 
+
+def _mean_width(candidates: Candidates, intervals: Array, coverage: float) -> Array:  # noqa: ARG001
+    return np.asarray(mean_width_score(intervals, sample_weight=candidates.weights))
+
+
+def _mean_score(candidates: Candidates, intervals: Array, coverage: float) -> Array:
+    coverages, weights = [coverage] * intervals.shape[-1], candidates.weights
+    return np.asarray(interval_score(candidates.y, intervals, coverages, sample_weight=weights))
+
+
+# What each objective makes least, (m,), for m candidates.
+OBJECTIVES: dict[Objective, Callable[[Candidates, Array, float], Array]] = {
+    "width": _mean_width,
+    "interval_score": _mean_score,
+}
+
+
+class Selected(NamedTuple):
+    """What makes the intervals of a coverage: a candidate, and how far it is widened."""
+
+    base: Base
+    q_hat: float  # conformal quantile
+    loss: float = math.nan  # the objective, where one was compared
+
+
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
-Rule = Callable[[Candidates, Sequence[float], PostProcess], list[FixedLevel]]
+Rule = Callable[[Candidates, Sequence[float], PostProcess], list[Selected]]
 
 
 def rule_for(n_rows: int, objective: Objective = "width") -> Rule:
@@ -42,7 +65,7 @@ def narrowest_family(
     postprocess: PostProcess,
     *,
     objective: Objective = "width",
-) -> list[FixedLevel]:
+) -> list[Selected]:
     """Select the `narrowest` base of each coverage, all of one family.
 
     Intervals of one family come from one merge of a row's leaves, and differ less from coverage to
@@ -50,16 +73,15 @@ def narrowest_family(
     whose objective, as a share of the sum over the families, is least in the sum over coverages;
     ties go to the first.
     """
-    by_family: list[list[FixedLevel]] = []
+    by_family: list[list[Selected]] = []
     for members in candidates.families():
-        levels: list[FixedLevel] = []
+        selected: list[Selected] = []
         for coverage in coverages:
-            levels.append(narrowest(members, coverage, postprocess, objective=objective))
-            inner = calibrated_intervals(members, levels, postprocess)[..., -1]
+            selected.append(narrowest(members, coverage, postprocess, objective=objective))
+            inner = calibrated_intervals(members, selected, postprocess)[..., -1]
             members = replace(members, inner=inner)
-        by_family.append(levels)
-    name = OBJECTIVES[objective]
-    losses = np.array([[getattr(level, name) for level in levels] for levels in by_family])
+        by_family.append(selected)
+    losses = np.array([[each.loss for each in selected] for selected in by_family])
     totals = losses.sum(axis=0)
     counts = np.isfinite(totals) & (totals > 0)
     return by_family[int(np.argmin((losses[:, counts] / totals[counts]).sum(axis=1)))]
@@ -71,12 +93,12 @@ def narrowest(
     postprocess: PostProcess,
     *,
     objective: Objective = "width",
-) -> FixedLevel:
+) -> Selected:
     """Select the base whose intervals, widened and post-processed, have the least objective.
 
-    Ties go to the larger level, then to the first. If the candidates have inner intervals, width,
-    score and conformal quantile are those of the hulls with these: targets inside widen nothing.
-    O(n m) time and memory for n rows and m candidates.
+    Ties go to the larger level, then to the first. If the candidates have inner intervals,
+    objective and conformal quantile are those of the hulls with these: targets inside widen
+    nothing. O(n m) time and memory for n rows and m candidates.
     """
     y, weights, inner = candidates.y, candidates.weights, candidates.inner
     scores = postprocess.scores(candidates.ends, y)
@@ -87,15 +109,14 @@ def narrowest(
     intervals = postprocess.widen(candidates.ends, q_hat)
     if inner is not None:
         intervals = hull(intervals, inner[..., np.newaxis])
-    measures = _measure(candidates, intervals, [coverage] * len(q_hat))
-    losses, bases = measures[OBJECTIVES[objective]], candidates.bases
+    losses, bases = OBJECTIVES[objective](candidates, intervals, coverage), candidates.bases
     best = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
-    return _level(coverage, bases[best], q_hat[best], measures, best)
+    return Selected(bases[best], float(q_hat[best]), float(losses[best]))
 
 
 def fixed(
     candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
-) -> list[FixedLevel]:
+) -> list[Selected]:
     """Widen the base like `FIXED_RAW` but not raw, or the candidate nearest to that."""
     _, kind, level = FIXED_RAW
     base = min(
@@ -111,51 +132,16 @@ def widen_base(
     postprocess: PostProcess,
     *,
     confidence: float | None = None,
-) -> FixedLevel:
+) -> Selected:
     """Widen a base that was selected before, or raise ValueError if it is no candidate."""
-    ends = candidates.ends_of(base)[..., np.newaxis]
-    scores = postprocess.scores(ends, candidates.y)
-    q_hat = conformal_quantile(
-        scores.T, coverage, weights=candidates.weights, confidence=confidence
-    )
-    measures = _measure(candidates, postprocess.widen(ends, q_hat), [coverage])
-    return _level(coverage, base, q_hat[0], measures, 0)
+    scores = postprocess.scores(candidates.ends_of(base), candidates.y)
+    q_hat = conformal_quantile(scores, coverage, weights=candidates.weights, confidence=confidence)
+    return Selected(base, float(q_hat))
 
 
 def calibrated_intervals(
-    candidates: Candidates, levels: Sequence[FixedLevel], postprocess: PostProcess
+    candidates: Candidates, selected: Sequence[Selected], postprocess: PostProcess
 ) -> Array:
     """Return the intervals (n, 2, k) of the candidates' rows for k ascending coverages."""
-    ends = np.stack([candidates.ends_of(level.base) for level in levels], axis=-1)
-    return nested(postprocess.widen(ends, [level.q_hat for level in levels]))
-
-
-def with_measures(
-    candidates: Candidates, levels: Sequence[FixedLevel], intervals: Array
-) -> list[FixedLevel]:
-    """Return the levels with what intervals (n, 2, k) of the rows measure."""
-    measures = _measure(candidates, intervals, [level.coverage for level in levels])
-    return [
-        _level(level.coverage, level.base, level.q_hat, measures, j)
-        for j, level in enumerate(levels)
-    ]
-
-
-def _measure(
-    candidates: Candidates, intervals: Array, coverages: Sequence[float]
-) -> dict[str, Array]:
-    y, weights = candidates.y, candidates.weights
-    return {
-        "mean_width": np.asarray(mean_width_score(intervals, sample_weight=weights)),
-        "interval_score": np.asarray(
-            interval_score(y, intervals, coverages, sample_weight=weights)
-        ),
-        "realised": np.asarray(coverage_score(y, intervals, sample_weight=weights)),
-    }
-
-
-def _level(
-    coverage: float, base: Base, q_hat: float, measures: dict[str, Array], column: int
-) -> FixedLevel:
-    numbers = {name: float(values[column]) for name, values in measures.items()}
-    return FixedLevel(coverage, cross_check=None, base=base, q_hat=float(q_hat), **numbers)
+    ends = np.stack([candidates.ends_of(each.base) for each in selected], axis=-1)
+    return nested(postprocess.widen(ends, [each.q_hat for each in selected]))
