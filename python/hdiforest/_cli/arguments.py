@@ -410,7 +410,7 @@ def _add_coverage(add: Any) -> None:
 
 
 def _add_calibrating(add: Any) -> None:
-    add("--objective", choices=OBJECTIVES, default="width", help="which of several calibrated "
+    add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
         "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
         "counts how far targets lie outside (default: width)")  # fmt: skip
     add("--boost", action="store_true",

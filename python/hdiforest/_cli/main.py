@@ -143,7 +143,7 @@ def _run_fit(options: Any) -> None:
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.boost and options.weights != "all":
         raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
-    _refuse_without_calibration(options, boost=False, objective="width")
+    _refuse_without_calibration(options, boost=False, objective="balanced")
     table = read_training_table(
         options.train,
         options.target,

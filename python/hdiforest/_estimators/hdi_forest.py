@@ -586,7 +586,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         method: Method | Literal["oob", "split", "cv+", "jackknife+"] | None = None,
         kinds: Sequence[BaseKind] | None = None,
         mean: Any = None,
-        objective: Objective = "width",
+        objective: Objective = "balanced",
         clip: bool = True,
         random_state: int | RandomState | None = None,
     ) -> Self:
@@ -616,7 +616,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
             six times, in five folds and on all training rows, as arrays without names. Needs
             ``weights="all"``.
-        objective : {"width", "interval_score"}, default="width"
+        objective : {"balanced", "width", "interval_score"}, default="balanced"
             What the choice among candidates minimises.
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 training rows.

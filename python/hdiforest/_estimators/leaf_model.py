@@ -31,6 +31,7 @@ from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration._bases import BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
 
@@ -336,11 +337,12 @@ class LeafModel(DistributionModel):
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
         self.calibration_ = calibrate_split(
-            np.repeat(ends, len(coverages), axis=2),
+            ends,
             targets,
             self._require_index().atoms(0),
             coverages,
-            bases=[interval] * len(coverages),
+            selected=[Selected(interval)] * len(coverages),
+            bases=[interval],
             confidence=how.confidence,
             clip=clip,
         )

@@ -53,7 +53,7 @@ class ForestSearchOOB(DistributionModel):
         ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
-    objective : {"width", "interval_score"}, default="width"
+    objective : {"balanced", "width", "interval_score"}, default="balanced"
         What is least in the mean over the training rows, both in the choice among forests and in
         the calibration of each. Widths are compared at equal coverage; the interval score also
         counts how far targets lie outside.
@@ -119,7 +119,7 @@ class ForestSearchOOB(DistributionModel):
         forests: Sequence[Any] | None = None,
         coverage: float = 0.9,
         *,
-        objective: Objective = "width",
+        objective: Objective = "balanced",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:

@@ -18,12 +18,19 @@ from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
 from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, BaseKind, candidate_bases
+from hdiforest.calibration._bases import (
+    DEFAULT_KINDS,
+    FIXED_RAW,
+    KINDS,
+    Base,
+    BaseKind,
+    candidate_bases,
+)
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._selection import OBJECTIVES, Objective
+from hdiforest.calibration._selection import OBJECTIVES, SLOPES, Objective, Selected
 
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -35,7 +42,7 @@ class Settings:
     coverages: tuple[float, ...]  # ascending
     kinds: Sequence[BaseKind]
     clip: bool = True
-    objective: Objective = "width"
+    objective: Objective = "balanced"
     mean: Any = None
     max_rows: int = OutOfBag.max_rows
     random_state: int | None = 0
@@ -44,6 +51,11 @@ class Settings:
 def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     """Return the kinds of intervals to choose among: for monotonic ones those whose ends are."""
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
+
+
+def _slopes(fitted: FittedForest, kinds: Sequence[BaseKind]) -> Sequence[float]:
+    """Return the slopes to choose among: monotonic ends must not depend on widths."""
+    return (0.0,) if fitted.weights == "monotonic" or "equal_tailed" not in kinds else SLOPES
 
 
 def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
@@ -91,6 +103,7 @@ def _calibrate_on(
         weights=_weights_of(source.rows, rows),
         clip=settings.clip,
         objective=settings.objective,
+        slopes=_slopes(fitted, settings.kinds),
     )
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = source.centred_forest() if needs_centred else None
@@ -166,7 +179,12 @@ def calibrate_by_split(
     _refuse_training_rows(X, y, rows.X, rows.y)
     fitted = calibrate_if_possible(fitted, settings, n_threads)
     selection = cast("Calibration | None", fitted.calibration)
-    bases = [FIXED_RAW] * len(settings.coverages) if selection is None else selection.bases
+    if selection is None:
+        selected = [Selected(FIXED_RAW)] * len(settings.coverages)
+        bases: tuple[Base, ...] = (FIXED_RAW,)
+    else:
+        bases = tuple(dict.fromkeys(selection.bases))
+        selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in selection.levels]
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -176,6 +194,7 @@ def calibrate_by_split(
         y,
         rows.y[rows.has_weight],
         settings.coverages,
+        selected=selected,
         bases=bases,
         confidence=confidence,
         clip=settings.clip,

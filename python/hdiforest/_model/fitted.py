@@ -16,7 +16,7 @@ from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration._bases import FIXED_RAW, Base, positions_by_family
+from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
@@ -251,17 +251,12 @@ def base_intervals(
     Those of one family are read at once. All but raw ones need `fitted.centred`. `mean`, an array
     (n,), is filled with the means of the rows, in the same pass as raw intervals.
     """
-    ends = np.empty((len(X), 2, len(bases)))
-    positions = positions_by_family(bases)
-    if mean is not None and "raw" not in positions:
+    if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-    for family, at in positions.items():
-        levels = [bases[j].level for j in at]
-        kinds = [cast("Kind", bases[j].kind) for j in at]
+
+    def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
         if family == "raw":
-            scorer = fitted.scorer
-            ends[..., at] = scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
-        else:
-            centred = cast("CentredForest", fitted.centred)
-            ends[..., at] = centred.intervals(X, levels, kinds, n_threads)
-    return ends
+            return fitted.scorer.intervals(X, levels, kinds, mean=mean, n_threads=n_threads)
+        return cast("CentredForest", fitted.centred).intervals(X, levels, kinds, n_threads)
+
+    return read_bases(bases, len(X), read)

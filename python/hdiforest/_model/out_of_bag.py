@@ -16,7 +16,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows
 from hdiforest._utils.typing import Array, Kind
-from hdiforest.calibration._bases import Base, positions_by_family
+from hdiforest.calibration._bases import Base, read_bases
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +91,13 @@ class OutOfBagCentres:
     def intervals(
         self,
         rows: NDArray[np.intp],
-        bases: Sequence[Base],
+        kinds: Sequence[Kind],
+        levels: Sequence[float],
         stacking: Stacking | None,
         n_threads: int,
     ) -> Array:
-        """Intervals of some training rows by k bases, none of which sees itself, (rows, 2, k)."""
-        kinds = list(dict.fromkeys(base.kind for base in bases))
-        levels = list(dict.fromkeys(base.level for base in bases))
+        """Intervals of some training rows, none of which sees itself, (rows, 2, k)."""
+        unique_kinds, unique_levels = list(dict.fromkeys(kinds)), list(dict.fromkeys(levels))
         index = LeafIndex(
             self.leaves,
             np.arange(len(self.leaves), dtype=np.float64),
@@ -115,15 +115,16 @@ class OutOfBagCentres:
             self.centres,
             self.leaf_weight,
             rows,
-            levels,
-            cast("list[Kind]", kinds),
+            unique_levels,
+            unique_kinds,
             draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
             scale=scale,
             offsets=offsets,
             n_threads=n_threads,
         )
-        of_bases = [ends[kinds.index(b.kind), ..., levels.index(b.level)] for b in bases]
-        return np.stack(of_bases, axis=-1)
+        pairs = zip(kinds, levels, strict=True)
+        columns = [ends[unique_kinds.index(k), ..., unique_levels.index(c)] for k, c in pairs]
+        return np.stack(columns, axis=-1)
 
 
 def _scale_and_offsets(stacking: Stacking | None) -> tuple[float, Array | None]:
@@ -226,18 +227,17 @@ class OutOfBagIntervals:
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
-        ends = np.empty((len(rows), 2, len(bases)))
-        for family, at in positions_by_family(bases).items():
-            members = [bases[j] for j in at]
-            if family == "raw":
-                ends[..., at] = self._raw_intervals(rows, members)
-            else:
-                ends[..., at] = self.centres.intervals(
-                    rows, members, self.stacking, self._n_threads
-                )
-        return ends
 
-    def _raw_intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
+        def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
+            if family == "raw":
+                return self._raw_intervals(rows, kinds, levels)
+            return self.centres.intervals(rows, kinds, levels, self.stacking, self._n_threads)
+
+        return read_bases(bases, len(rows), read)
+
+    def _raw_intervals(
+        self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
+    ) -> Array:
         weights, scorer = self._fitted.weights, self._fitted.scorer
         index: LeafIndex = scorer.index
         leaves_count_row = weights not in IN_BAG
@@ -253,8 +253,8 @@ class OutOfBagIntervals:
         leaves[cast("NDArray[np.unsignedinteger]", self.counts)[rows] > 0] = -1
         return index.intervals(
             leaves,
-            [base.level for base in bases],
-            [cast("Kind", base.kind) for base in bases],
+            levels,
+            kinds,
             leave_out=rows if leaves_count_row else None,
             n_threads=self._n_threads,
         )

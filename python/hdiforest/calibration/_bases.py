@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self
+from functools import cached_property
+from itertools import product
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,16 +16,18 @@ from hdiforest._utils.checks import (
     check_names,
     check_targets,
     check_weights,
+    check_whole_number,
     one_share,
 )
 from hdiforest._utils.typing import Array
 
 FAMILIES = ("raw", "centred", "stacked")
-BaseKind = Literal["hdi", "equal_tailed", "smoothed_hdi"]
-KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "smoothed_hdi")
+BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
+KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged", "smoothed_hdi")
 
 # Compared by default.
-DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
+DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
+_AVERAGED = ("hdi", "equal_tailed")
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)
 
 
@@ -34,18 +38,38 @@ class Base(NamedTuple):
     ----------
     family : {"raw", "centred", "stacked"}
         Which atoms the distribution has: targets, or residuals around a mean.
-    kind : {"hdi", "equal_tailed", "smoothed_hdi"}
-        Of the interval that is read from the distribution.
+    kind : {"hdi", "equal_tailed", "averaged", "smoothed_hdi"}
+        Of the interval that is read from the distribution. The ends of an "averaged" one are
+        midway between those of the HDI and of the equal-tailed interval.
     level : float
         The share of the distribution that the interval holds.
+    min_samples_leaf : int, default=1
+        That the trees are pruned to.
     """
 
     family: str
     kind: str
     level: float
+    min_samples_leaf: int = 1
 
     def __str__(self) -> str:
-        return f"{self.family} {self.kind} {self.level:g}"
+        pruned = f" leaf {self.min_samples_leaf}" if self.min_samples_leaf > 1 else ""
+        return f"{self.family} {self.kind} {self.level:g}{pruned}"
+
+    @property
+    def group(self) -> tuple[str, int]:
+        """What one merge of a row's leaves serves: the family, of trees of one size."""
+        return self.family, self.min_samples_leaf
+
+    @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """Kind and level of the intervals whose ends are averaged."""
+        kinds = _AVERAGED if self.kind == "averaged" else (self.kind,)
+        return tuple((kind, self.level) for kind in kinds)
+
+    def of_width(self) -> Base:
+        """Return the base of the same group whose width adaptive quantiles depend on."""
+        return self._replace(kind="equal_tailed", level=0.8)
 
 
 # Widened where nothing is selected and there are no centres.
@@ -57,25 +81,48 @@ def check_base(base: Base) -> None:
     check_choice("family", base.family, FAMILIES)
     check_choice("kind", base.kind, KINDS)
     one_share("level", base.level)
+    check_whole_number("min_samples_leaf", base.min_samples_leaf, 1)
 
 
 def candidate_bases(
     families: Sequence[str],
     kinds: Sequence[str] = DEFAULT_KINDS,
     levels: Sequence[float] = LEVELS,
+    leaf_sizes: Sequence[int] = (1,),
 ) -> tuple[Base, ...]:
     """Return all bases with these coordinates, or raise ValueError if there are no such."""
     check_names("families", families, FAMILIES)
     check_names("kinds", kinds, KINDS)
-    return tuple(Base(f, k, float(c)) for f in families for k in kinds for c in levels)
+    coordinates = product(leaf_sizes, families, kinds, levels)
+    return tuple(Base(f, kind, float(level), m) for m, f, kind, level in coordinates)
 
 
-def positions_by_family(bases: Iterable[Base]) -> dict[str, list[int]]:
-    """Return where the bases of each family are: one merge of a row's leaves serves them all."""
-    positions: dict[str, list[int]] = {}
+def positions_by_group(bases: Iterable[Base]) -> dict[tuple[str, int], list[int]]:
+    """Return where the bases of each group are."""
+    positions: dict[tuple[str, int], list[int]] = {}
     for j, base in enumerate(bases):
-        positions.setdefault(base.family, []).append(j)
+        positions.setdefault(base.group, []).append(j)
     return positions
+
+
+def read_bases(
+    bases: Sequence[Base],
+    n_rows: int,
+    read: Callable[[str, list[Any], list[float]], Array],
+) -> Array:
+    """Return the ends of bases, (n_rows, 2, m).
+
+    ``read(family, kinds, levels)`` returns the ends (n_rows, 2, p) of p intervals of a family; it
+    is called once for each family. The bases must be of trees of one size.
+    """
+    ends = np.empty((n_rows, 2, len(bases)))
+    for (family, _), at in positions_by_group(bases).items():
+        parts = list(dict.fromkeys(part for j in at for part in bases[j].parts))
+        of_parts = read(family, [kind for kind, _ in parts], [level for _, level in parts])
+        for j in at:
+            columns = [parts.index(part) for part in bases[j].parts]
+            ends[..., j] = of_parts[..., columns].mean(axis=-1)
+    return ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +133,8 @@ class Candidates:
     ends: Array  # (n, 2, m), in the unit of y; finite, lower <= upper
     y: Array  # (n,), finite
     weights: Array | None  # (n,), positive; None: all rows weigh alike
+    # (n,) that adaptive quantiles depend on; None: of several groups, or of none.
+    widths: Array | None = None
     # (n, 2); what the selected intervals will be joined with: those of the next lower coverage.
     inner: Array | None = None
 
@@ -113,16 +162,41 @@ class Candidates:
 
     def rows(self, rows: NDArray[np.intp]) -> Candidates:
         """Return the candidates of some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        inner = None if self.inner is None else self.inner[rows]
-        return Candidates(self.bases, self.ends[rows], self.y[rows], weights, inner)
+        weights, widths, inner = (
+            None if of_rows is None else of_rows[rows]
+            for of_rows in (self.weights, self.widths, self.inner)
+        )
+        return Candidates(self.bases, self.ends[rows], self.y[rows], weights, widths, inner)
 
-    def families(self) -> list[Candidates]:
-        """Return the candidates of each family."""
+    def groups(self) -> list[Candidates]:
+        """Return the candidates of each group."""
         return [
-            replace(self, bases=tuple(self.bases[j] for j in at), ends=self.ends[..., at])
-            for at in positions_by_family(self.bases).values()
+            replace(
+                self,
+                bases=tuple(self.bases[j] for j in at),
+                ends=self.ends[..., at],
+                widths=self.widths_of(self.bases[at[0]]),
+            )
+            for at in positions_by_group(self.bases).values()
         ]
+
+    def only(self, base: Base) -> Candidates:
+        """Return one of the candidates, with the widths of its group."""
+        ends = self.ends_of(base)[..., np.newaxis]
+        return replace(self, bases=(base,), ends=ends, widths=self.widths_of(base))
+
+    @cached_property
+    def units(self) -> Array:
+        """Mean half width of each base, (m,); 1 where all its intervals are points."""
+        means = (self.ends[:, 1] - self.ends[:, 0]).mean(axis=0) / 2
+        return np.where(means > 0, means, 1.0)
+
+    def widths_of(self, base: Base) -> Array | None:
+        """Return the widths (n,) that adaptive quantiles of a base's group depend on, if known."""
+        if base.of_width() not in self.bases:
+            return None
+        lower, upper = self.ends_of(base.of_width()).T
+        return np.asarray(upper - lower)
 
     def ends_of(self, base: Base) -> Array:
         """Return the ends of one base, (n, 2), or raise ValueError."""

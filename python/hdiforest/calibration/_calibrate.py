@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils.checks import checked_coverages, one_share
 from hdiforest._utils.typing import Array
@@ -21,10 +21,12 @@ from hdiforest.calibration._result import (
     level_of_check,
 )
 from hdiforest.calibration._selection import (
+    SLOPES,
     Objective,
     Rule,
     Selected,
     calibrated_intervals,
+    reselected,
     rule_for,
     widen_base,
 )
@@ -40,6 +42,25 @@ _N_BINS = 5
 _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
 
 
+def select_out_of_bag(
+    ends: ArrayLike,
+    y: ArrayLike,
+    y_train: ArrayLike,
+    coverages: float | Sequence[float],
+    *,
+    bases: Sequence[Base],
+    weights: ArrayLike | None = None,
+    clip: bool = True,
+    objective: Objective = "balanced",
+    slopes: Sequence[float] = SLOPES,
+) -> list[Selected]:
+    """Select a base and a slope for each coverage on some of the rows; see `calibrate_oob`."""
+    candidates = Candidates.checked(bases, ends, y, weights)
+    rule = rule_for(len(candidates.y), objective, slopes)
+    postprocess = PostProcess.from_targets(y_train, clip=clip)
+    return rule(candidates, checked_coverages(coverages), postprocess)
+
+
 def calibrate_oob(
     ends: ArrayLike,
     y: ArrayLike,
@@ -49,13 +70,17 @@ def calibrate_oob(
     bases: Sequence[Base],
     weights: ArrayLike | None = None,
     clip: bool = True,
-    objective: Objective = "width",
+    objective: Objective = "balanced",
+    slopes: Sequence[float] = SLOPES,
+    selected: Sequence[Selected] | None = None,
+    checked_rows: NDArray[np.intp] | None = None,
 ) -> Calibration:
     """Select and widen one of m bases for each coverage on training rows, each out of bag.
 
     The ends are (n, 2, m), and no row may have taken part in its own. The range and the lattice of
-    all training targets, `y_train`, are those of the intervals. Raises ValueError if shapes differ
-    or a value is out of range; warns of infinite intervals.
+    all training targets, `y_train`, are those of the intervals. What was `selected` before, on some
+    of the rows, is not selected again; the cross-check then is of the other rows, `checked_rows`.
+    Raises ValueError if shapes differ or a value is out of range; warns of infinite intervals.
 
     Notes
     -----
@@ -69,8 +94,11 @@ def calibrate_oob(
     """
     candidates = Candidates.checked(bases, ends, y, weights)
     postprocess = PostProcess.from_targets(y_train, clip=clip)
-    rule = rule_for(len(candidates.y), objective)
-    return _calibrate("oob", candidates, checked_coverages(coverages), postprocess, rule)
+    rule = rule_for(len(candidates.y), objective, slopes)
+    if selected is not None:
+        rule = reselected(selected)
+    shares = checked_coverages(coverages)
+    return _calibrate("oob", candidates, shares, postprocess, rule, checked_rows=checked_rows)
 
 
 def calibrate_split(
@@ -79,6 +107,7 @@ def calibrate_split(
     y_train: ArrayLike,
     coverages: float | Sequence[float],
     *,
+    selected: Sequence[Selected],
     bases: Sequence[Base],
     confidence: float | None = None,
     weights: ArrayLike | None = None,
@@ -86,7 +115,8 @@ def calibrate_split(
 ) -> Calibration:
     """Widen a base for each of k ascending coverages by rows that took no part in the fit.
 
-    The rows took no part in the selection of the bases either; their ends are (n, 2, k). With a
+    The rows took no part in the selection either, whose slopes and units are kept. Their ends are
+    those of `bases`, (n, 2, m), which hold all that was selected. With a
     confidence at least that share of all sets of such rows gives the coverage; without, all sets do
     so on average. Raises and warns as `calibrate_oob`, and refuses weights with a confidence.
 
@@ -99,14 +129,16 @@ def calibrate_split(
     if confidence is not None:
         one_share("confidence", confidence)
     shares = checked_coverages(coverages)
-    if len(shares) != len(bases) or list(shares) != np.ravel(coverages).tolist():
-        raise ValueError(f"coverages must be {len(bases)} that ascend, got {coverages!r}")
+    if len(shares) != len(selected) or list(shares) != np.ravel(coverages).tolist():
+        raise ValueError(f"coverages must be {len(selected)} that ascend, got {coverages!r}")
 
     def rule(
         rows: Candidates, coverages: Sequence[float], postprocess: PostProcess
     ) -> list[Selected]:
-        pairs = zip(bases, coverages, strict=True)
-        return [widen_base(rows, base, c, postprocess, confidence=confidence) for base, c in pairs]
+        return [
+            widen_base(rows, each, c, postprocess, confidence=confidence)
+            for each, c in zip(selected, coverages, strict=True)
+        ]
 
     postprocess = PostProcess.from_targets(y_train, clip=clip)
     return _calibrate("split", candidates, shares, postprocess, rule, confidence)
@@ -173,6 +205,7 @@ def _calibrate(
     postprocess: PostProcess,
     rule: Rule,
     confidence: float | None = None,
+    checked_rows: NDArray[np.intp] | None = None,
 ) -> Calibration:
     selected = rule(candidates, coverages, postprocess)
     # Measured on the intervals as they are used, that is nested.
@@ -182,9 +215,16 @@ def _calibrate(
         coverages,
         np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist(),
         np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist(),
-        cross_check(candidates, coverages, postprocess, rule),
+        cross_check(
+            candidates if checked_rows is None else candidates.rows(checked_rows),
+            coverages,
+            postprocess,
+            rule,
+        ),
         (each.base for each in selected),
         (each.q_hat for each in selected),
+        (each.slope for each in selected),
+        (each.unit for each in selected),
         np.asarray(interval_score(y, intervals, coverages, sample_weight=weights)).tolist(),
         strict=True,
     )

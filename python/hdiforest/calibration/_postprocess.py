@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,24 @@ from hdiforest._utils.typing import Array
 MIN_ROWS_TO_CLIP = 200
 _MAX_DEVIATION = 1e-3  # of a target from its lattice point, in steps
 _ROUNDING = 1e-6  # what rounding may add to it
+_ROUNDINGS = 4  # of the operations between a score and an end, relative to both
 _MAX_STEPS = 2.0**30  # deviations of doubles from a longer lattice are mostly rounding
+
+
+class Widening(Protocol):
+    """How far the base intervals of a coverage are widened; see `PostProcess.widen`."""
+
+    @property
+    def q_hat(self) -> float:
+        """Conformal quantile."""
+
+    @property
+    def slope(self) -> float:
+        """What a row's width adds to it, as a share."""
+
+    @property
+    def unit(self) -> float:
+        """What a quantile is relative to where it is negative."""
 
 
 class Lattice(NamedTuple):
@@ -114,10 +132,12 @@ class PostProcess:
             self._clip(low, high)
         return low.reshape(shape), high.reshape(shape)
 
-    def scores(self, ends: Array, y: Array) -> Array:
+    def scores(self, ends: Array, y: Array, units: ArrayLike | None = None) -> Array:
         """Return the conformity scores: what widens intervals enough to cover their targets (n,).
 
-        Of ends (n, 2) or (n, 2, m) the scores max(l - y, y - u), (n,) or (n, m): negative inside.
+        Of ends (n, 2) or (n, 2, m) the scores e = max(l - y, y - u), (n,) or (n, m), where that is
+        not negative. Inside an interval e / half width times the unit, as `widen` scales it, or e
+        without units.
         For a target off the lattice the distance to the farther of the lattice points around it;
         infinite outside the range that intervals are clipped to.
 
@@ -140,21 +160,43 @@ class PostProcess:
             low[outside], high[outside] = -np.inf, np.inf
         columns = (...,) + (np.newaxis,) * (ends.ndim - 2)
         scores: Array = np.maximum(ends[:, 0] - low[columns], high[columns] - ends[:, 1])
+        if units is not None:
+            half, inside = (ends[:, 1] - ends[:, 0]) / 2, scores < 0
+            np.divide(scores, half, out=scores, where=inside)
+            np.multiply(scores, units, out=scores, where=inside)
         return scores
 
-    def widen(self, ends: Array, q_hat: ArrayLike) -> Array:
-        """Move base intervals (n, 2, m) outwards by conformal quantiles (m,), and post-process.
+    def widen(self, ends: Array, q_hat: ArrayLike, units: ArrayLike | None = None) -> Array:
+        """Widen base intervals (n, 2, m) by conformal quantiles (m,) or (n, m), and post-process.
 
-        Negative quantiles move ends inwards; infinite ones give infinite intervals. An interval
-        contains its target whenever the target's score is at most the quantile: each end has an
-        allowance for the rounding of the two subtractions.
+        A quantile q >= 0 moves both ends outwards by q. A negative one scales the interval about
+        its middle by 1 + q / unit, so that narrow intervals are not emptied first; without units
+        it moves both ends inwards. Infinite ones give infinite intervals. An interval contains its
+        target whenever the target's score is at most the quantile: each end has an allowance for
+        rounding.
         """
         q = np.asarray(q_hat, dtype=np.float64)
+        steps = q
+        if units is not None and (q < 0).any():
+            half = (ends[:, 1] - ends[:, 0]) / 2
+            steps = np.where(q < 0, q * (half / np.asarray(units, dtype=np.float64)), q)
         # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
-        allowance = np.where(q == 0, 0, np.finfo(np.float64).eps)
-        lower = ends[:, 0] - q - allowance * (np.abs(ends[:, 0]) + np.abs(q))
-        upper = ends[:, 1] + q + allowance * (np.abs(ends[:, 1]) + np.abs(q))
+        allowance = np.where(q == 0, 0, _ROUNDINGS * np.finfo(np.float64).eps)
+        lower = ends[:, 0] - steps - allowance * (np.abs(ends[:, 0]) + np.abs(q))
+        upper = ends[:, 1] + steps + allowance * (np.abs(ends[:, 1]) + np.abs(q))
         return np.stack(self.apply(lower, upper), axis=1)
+
+    def intervals(
+        self, ends: Array, widenings: Sequence[Widening], widths: Array | None = None
+    ) -> Array:
+        """Widen base intervals (n, 2, k) for k ascending coverages, and nest them.
+
+        `widths` (n,) are what the quantiles of the rows depend on, if any slope is not 0.
+        """
+        q_hat = np.array([each.q_hat for each in widenings])
+        if widths is not None:
+            q_hat = q_hat + np.array([each.slope for each in widenings]) * widths[:, np.newaxis]
+        return nested(self.widen(ends, q_hat, np.array([each.unit for each in widenings])))
 
     def _clip(self, *all_ends: Array) -> None:
         for ends in all_ends if self.clip else ():

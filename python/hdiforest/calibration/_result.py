@@ -89,7 +89,7 @@ def level_of_check(coverage: float, check: CrossCheck | None) -> Level:
 
 @dataclass(frozen=True)
 class FixedLevel(Level):
-    """A coverage whose intervals are one base, widened by the same number for all rows.
+    """A coverage whose intervals are one base, widened by a conformal quantile.
 
     Parameters
     ----------
@@ -101,12 +101,19 @@ class FixedLevel(Level):
         The interval that is widened.
     q_hat : float
         Conformal quantile of the scores, by which both ends move outwards. Infinite: too few rows.
+    slope : float
+        The quantile of a row is ``q_hat + slope * w``, with w the width of its equal-tailed 0.8
+        interval of the same family.
+    unit : float
+        A row's quantile q < 0 scales its base interval by ``1 + q / unit``.
     interval_score : float
         Mean over the calibration rows.
     """
 
     base: Base
     q_hat: float
+    slope: float
+    unit: float
     interval_score: float
 
     def __post_init__(self) -> None:
@@ -115,6 +122,10 @@ class FixedLevel(Level):
         _check_not_negative(self, "interval_score")
         if not self.q_hat > -np.inf:
             raise ValueError(f"q_hat must be a number or infinite, got {self.q_hat}")
+        if not 0 <= self.slope < np.inf:
+            raise ValueError(f"slope must be finite and not negative, got {self.slope}")
+        if not 0 < self.unit < np.inf:
+            raise ValueError(f"unit must be finite and positive, got {self.unit}")
 
 
 def _check_proportions(of: object, *names: str) -> None:
@@ -336,8 +347,17 @@ class Calibration(CalibrationResult):
 
     @property
     def bases(self) -> tuple[Base, ...]:
-        """The base of each coverage; what `intervals` expects the ends of."""
-        return tuple(level.base for level in self.levels)
+        """The base of each coverage, and that whose width the quantiles depend on, if they do.
+
+        They are what `intervals` expects the ends of.
+        """
+        bases = tuple(level.base for level in self.levels)
+        return (*bases, bases[0].of_width()) if self.is_adaptive else bases
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether conformal quantiles differ from row to row."""
+        return any(level.slope for level in self.levels)
 
     @property
     def guarantee(self) -> str:
@@ -371,7 +391,7 @@ class Calibration(CalibrationResult):
 
         Parameters
         ----------
-        ends : (n, 2, k) array
+        ends : (n, 2, len(bases)) array
             Lower and upper ends by `bases`.
 
         Returns
@@ -380,10 +400,12 @@ class Calibration(CalibrationResult):
             Widened, post-processed, and nested: each coverage contains the lower ones. NaN where an
             end of this or of a lower coverage is.
         """
-        return nested(self.postprocess.widen(ends, [level.q_hat for level in self.levels]))
+        widths = ends[:, 1, -1] - ends[:, 0, -1] if self.is_adaptive else None
+        return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths)
 
     def _describe(self, level: FixedLevel) -> str:
-        return f"{level.base}, q_hat {significant(level.q_hat)}"
+        adaptive = f" + {level.slope:g} w" if level.slope else ""
+        return f"{level.base}, q_hat {significant(level.q_hat)}{adaptive}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

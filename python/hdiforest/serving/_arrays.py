@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from functools import cache, partial
+from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -435,6 +436,7 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "n": calibration.n,
         "families": [base.family for base in bases],
         "kinds": [base.kind for base in bases],
+        "min_samples_leaf": bases[0].min_samples_leaf,
     }
     arrays["level"] = np.array([base.level for base in bases])
     arrays |= {
@@ -511,7 +513,8 @@ def _fixed_calibration(
                 f"{name} must be a list of {len(checks)} names, got {reprlib.repr(facts[name])}"
             )
     confidence = facts["confidence"]
-    bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist())
+    leaf_sizes = repeat(facts["min_samples_leaf"])
+    bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist(), leaf_sizes)
     rows = zip(*(arrays[name].tolist() for name in LEVEL_FIELDS), strict=True)
     return Calibration(
         facts["method"],

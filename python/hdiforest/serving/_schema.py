@@ -187,6 +187,7 @@ FIXED_FACTS = _POSTPROCESS | {
     "n": Fact("a whole number in [1, 2**63)", _ROWS),
     "families": Fact("a list of names", _are(_is_name)),
     "kinds": Fact("a list of names", _are(_is_name)),
+    "min_samples_leaf": Fact("a whole number in [1, 2**63)", _ROWS),
 }
 
 
@@ -202,7 +203,7 @@ def _of_levels(*sizes: int | str) -> Array:
 
 
 # Numbers of a `FixedLevel` beside its base and its cross-check.
-LEVEL_FIELDS = ("coverage", "q_hat", "mean_width", "interval_score", "realised")
+LEVEL_FIELDS = ("coverage", "q_hat", "slope", "unit", "mean_width", "interval_score", "realised")
 
 
 _CROSS_CHECKS = {"coverage": _of_levels("n_levels"), "cross_check": _of_levels("n_levels", 7)}
