@@ -26,12 +26,25 @@ from hdiforest.calibration._bases import (
     BaseKind,
     candidate_bases,
 )
-from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
+from hdiforest.calibration._calibrate import (
+    calibrate_cross,
+    calibrate_oob,
+    calibrate_split,
+    select_out_of_bag,
+)
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._selection import OBJECTIVES, SLOPES, Objective, Selected
+from hdiforest.calibration._selection import (
+    MAX_ROWS_TO_SELECT,
+    MIN_ROWS_TO_SELECT,
+    OBJECTIVES,
+    SLOPES,
+    Objective,
+    Selected,
+)
 
+LEAF_SIZES = (1, 5, 15)
 DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -43,6 +56,8 @@ class Settings:
     kinds: Sequence[BaseKind]
     clip: bool = True
     objective: Objective = "balanced"
+    adaptive: bool = True
+    leaf_sizes: Sequence[int] = LEAF_SIZES
     mean: Any = None
     max_rows: int = OutOfBag.max_rows
     random_state: int | None = 0
@@ -53,9 +68,15 @@ def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
 
 
-def _slopes(fitted: FittedForest, kinds: Sequence[BaseKind]) -> Sequence[float]:
+def _slopes(fitted: FittedForest, settings: Settings) -> Sequence[float]:
     """Return the slopes to choose among: monotonic ends must not depend on widths."""
-    return (0.0,) if fitted.weights == "monotonic" or "equal_tailed" not in kinds else SLOPES
+    is_fixed = fitted.weights == "monotonic" or "equal_tailed" not in settings.kinds
+    return (0.0,) if is_fixed or not settings.adaptive else SLOPES
+
+
+def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
+    """Return the leaf sizes to choose among: bounds of monotonic leaves cannot be merged."""
+    return (1,) if fitted.weights == "monotonic" else settings.leaf_sizes
 
 
 def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
@@ -82,32 +103,56 @@ def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: in
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
-    return _calibrate_on(source, fitted, settings)
+    return _calibrate_on(source, settings)
 
 
-def _calibrate_on(
-    source: OutOfBagIntervals, fitted: FittedForest, settings: Settings
-) -> FittedForest:
-    """Return the forest with intervals selected and widened on the usable rows of a source."""
+def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest:
+    """Return the forest, pruned, with intervals selected and widened on the rows of a source.
+
+    All candidates are compared on some of the rows, and the selected one is widened on all.
+    """
     rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
-    bases = candidate_bases(source.families, settings.kinds)
-    ends = source.intervals(rows, bases)
+    compared = _draw_rows(rows, MAX_ROWS_TO_SELECT, settings.random_state)
+    sizes: Sequence[int] = (1,)
+    if len(rows) >= MIN_ROWS_TO_SELECT:
+        sizes = _leaf_sizes(source.fitted, settings)
+    sources = {m: source.pruned(m) for m in sizes}
+    bases = candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
+    ends = np.concatenate(
+        [
+            sources[m].intervals(compared, [b for b in bases if b.min_samples_leaf == m])
+            for m in sizes
+        ],
+        axis=-1,
+    )
+    options: dict[str, Any] = {"y_train": source.targets, "coverages": settings.coverages}
+    options |= {"clip": settings.clip, "objective": settings.objective}
+    options["slopes"] = _slopes(source.fitted, settings)
+    selected = None
+    if len(compared) < len(rows):
+        _, observed = _observed(source.rows, compared, ends)
+        selected = select_out_of_bag(**observed, **options, bases=bases)
+        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width())))
+        ends = sources[bases[0].min_samples_leaf].intervals(rows, bases)
+    rows, observed = _observed(source.rows, rows, ends)
+    others = None if selected is None else np.flatnonzero(~np.isin(rows, compared))
+    calibration = calibrate_oob(
+        **observed, **options, bases=bases, selected=selected, checked_rows=others
+    )
+    best = sources[calibration.bases[0].min_samples_leaf]
+    needs_centred = any(base.family != "raw" for base in calibration.bases)
+    centred = best.centred_forest() if needs_centred else None
+    return best.fitted.uncalibrated(calibration=calibration, centred=centred)
+
+
+def _observed(
+    training: TrainingRows, rows: NDArray[np.intp], ends: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], dict[str, Any]]:
+    """Return the rows with finite ends (n, 2, m), and their ends, targets and weights."""
     finite = np.isfinite(ends).all(axis=(1, 2))
     rows = rows[finite]
-    calibration = calibrate_oob(
-        ends[finite],
-        source.rows.y[rows],
-        source.targets,
-        settings.coverages,
-        bases=bases,
-        weights=_weights_of(source.rows, rows),
-        clip=settings.clip,
-        objective=settings.objective,
-        slopes=_slopes(fitted, settings.kinds),
-    )
-    needs_centred = any(base.family != "raw" for base in calibration.bases)
-    centred = source.centred_forest() if needs_centred else None
-    return fitted.uncalibrated(calibration=calibration, centred=centred)
+    weights = _weights_of(training, rows)
+    return rows, {"ends": ends[finite], "y": training.y[rows], "weights": weights}
 
 
 def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedForest:
@@ -149,7 +194,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with ignore_infinite_intervals():
-        return _calibrate_on(source, fitted, settings)
+        return _calibrate_on(source, settings)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex, Scorer
 from hdicore._core import _centred_oob_intervals
 from hdiforest._model.fitted import FittedForest
+from hdiforest._model.prune import leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows
 from hdiforest._utils.typing import Array, Kind
@@ -149,16 +150,33 @@ class OutOfBagIntervals:
         mean: object = None,
         random_state: int | None = None,
     ) -> None:
-        self._fitted = fitted
+        self.fitted = fitted
+        self.rows: TrainingRows = fitted.require_training_rows()
         self._n_threads = n_threads
         self._mean = mean
         self._random_state = random_state
-        self.rows: TrainingRows = fitted.require_training_rows()
+        self._grown = self  # of trees that are not pruned
+
+    def pruned(self, min_samples_leaf: int) -> OutOfBagIntervals:
+        """Return the same of trees with larger leaves; nothing is fitted or routed again."""
+        if min_samples_leaf == 1:
+            return self
+        forest = prune_to(
+            self.fitted, min_samples_leaf, self._leaf_sizes, self.leaves, self._n_threads
+        )
+        other = OutOfBagIntervals(forest.fitted, self._n_threads, self._mean, self._random_state)
+        other.leaves, other.counts = forest.leaves(self.leaves), self.counts
+        other._grown = self
+        return other
+
+    @cached_property
+    def _leaf_sizes(self) -> NDArray[np.int64]:
+        return leaf_sizes(self.fitted.scorer.forest, self.rows, self.leaves, self._n_threads)
 
     @cached_property
     def leaves(self) -> NDArray[np.int32]:
         """Leaves of the training rows, (n, n_trees)."""
-        return self._fitted.scorer.forest.leaves(self.rows.X, n_threads=self._n_threads)
+        return self.fitted.scorer.forest.leaves(self.rows.X, n_threads=self._n_threads)
 
     @cached_property
     def counts(self) -> NDArray[np.unsignedinteger] | None:
@@ -168,7 +186,7 @@ class OutOfBagIntervals:
     @property
     def families(self) -> tuple[str, ...]:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
-        if self._fitted.weights != "all":
+        if self.fitted.weights != "all":
             return ("raw",)
         return ("raw", "centred" if self._mean is None else "stacked")
 
@@ -209,17 +227,21 @@ class OutOfBagIntervals:
     @cached_property
     def centres(self) -> OutOfBagCentres:
         """Out-of-bag means of all training rows."""
-        return OutOfBagCentres.of(self.rows, self.leaves, self.counts, self._fitted.scorer.forest)
+        return OutOfBagCentres.of(self.rows, self.leaves, self.counts, self.fitted.scorer.forest)
 
     @cached_property
     def stacking(self) -> Stacking | None:
         """The other regressor's mean in the centres, if there is one."""
         if self._mean is None:
             return None
-        from hdiforest._model.stacking import stacked  # fits with scikit-learn
+        from hdiforest._model.stacking import best_share, stacked  # fit with scikit-learn
 
         centres, has_centre = self.centres.centres, self.centres.n_trees > 0
-        return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
+        if self._grown is self:
+            return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
+        of_grown = cast("Stacking", self._grown.stacking)
+        share = best_share(of_grown.out_of_fold, self.rows, centres, has_centre)
+        return replace(of_grown, share=share)
 
     def centred_forest(self) -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
@@ -238,7 +260,7 @@ class OutOfBagIntervals:
     def _raw_intervals(
         self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
-        weights, scorer = self._fitted.weights, self._fitted.scorer
+        weights, scorer = self.fitted.weights, self.fitted.scorer
         index: LeafIndex = scorer.index
         leaves_count_row = weights not in IN_BAG
         if leaves_count_row:

@@ -39,10 +39,6 @@ def stacked(
         Which rows have one.
     random_state : int or None
         Seed of the folds and of "boosting".
-
-    Notes
-    -----
-    `share` minimises the squared error of c + share (g - c) over the rows with a centre.
     """
     if isinstance(regressor, str):
         regressor = HistGradientBoostingRegressor(random_state=random_state)
@@ -56,11 +52,19 @@ def stacked(
     except (TypeError, ValueError) as failure:
         raise ValueError(f"the regressor given as mean cannot be fitted: {failure}") from failure
     out_of_fold = checked_means(predicted, len(rows.y))
+    share = best_share(out_of_fold, rows, centres, has_centre)
+    return Stacking(_as_arrays(fitted, X), share, out_of_fold)
+
+
+def best_share(
+    out_of_fold: Array, rows: TrainingRows, centres: Array, has_centre: NDArray[np.bool_]
+) -> float:
+    """Return the share of another mean g in c + share (g - c) with the least squared error."""
     step, error = (out_of_fold - centres)[has_centre], (rows.y - centres)[has_centre]
+    weights = rows.sample_weight
     row_weights = np.ones(len(step)) if weights is None else weights[has_centre]
     length = float(row_weights @ step**2)
-    share = float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
-    return Stacking(_as_arrays(fitted, X), share, out_of_fold)
+    return float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
 
 
 def check_mean(mean: Any, rows: TrainingRows | None) -> None:

@@ -30,6 +30,8 @@ OBJECTIVES: dict[Objective, tuple[float, float]] = {
 
 # With fewer rows the narrowest candidate covers too little: the selection fits their noise.
 MIN_ROWS_TO_SELECT = 500
+# With more rows candidates are compared on a part of them, which takes less time.
+MAX_ROWS_TO_SELECT = 2000
 
 # What the width of a row's interval adds to its quantile, as a share. Negative ones were tried:
 # narrow rows of low coverages then cover far too little. Larger ones gain nothing.
