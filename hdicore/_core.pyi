@@ -580,8 +580,7 @@ class LeafIndex:
 
         Notes
         -----
-        No row is routed. O(n_entries), but for leaves of fewer than 256 entries, which are sorted
-        by comparisons.
+        No row is routed. O(n_entries + n_trees * n_atoms).
         """
 
     def __hdicore_index__(self) -> CapsuleType: ...

@@ -109,7 +109,10 @@ def prune_tree(
     def size(node: int) -> int:
         return sum(sizes[leaf] for leaf in leaves_below(left, right, node))
 
-    new_left, new_right, nodes, new_leaves = [], [], [], []
+    new_left: list[int] = []
+    new_right: list[int] = []
+    nodes: list[int] = []
+    new_leaves: list[int] = []
     n_new_leaves = 0
     pending: list[tuple[int, int | None]] = [(0, None)]  # nodes, and for right ones their parents
     while pending:
