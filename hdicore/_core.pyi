@@ -267,6 +267,43 @@ class Forest:
             A root that is a leaf counts as its own parent.
         """
 
+    def prune(
+        self, leaf_sizes: ArrayLike, min_samples_leaf: int, *, n_threads: int = 0
+    ) -> tuple[Forest, NDArray[np.int32]]:
+        """Turn each node into a leaf if one of its children holds too few rows.
+
+        Parameters
+        ----------
+        leaf_sizes : (n_leaves.sum(),) int
+            Rows of each leaf, tree after tree; a node holds those of all leaves below it. To do
+            what `min_samples_leaf` does to a bootstrapped forest that is fitted, count the rows
+            that a tree drew, each once however often it was drawn.
+        min_samples_leaf : int
+            Rows that both children of a node must hold for it to stay a split; at least 1.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        forest : Forest
+            Equal to `from_trees` of the pruned trees, nodes numbered depth first. A tree of which
+            nothing is pruned keeps its node ids.
+        new_leaves : (n_leaves.sum(),) int32
+            The leaf that each leaf of this forest is part of in the other: what
+            `LeafIndex.merge_leaves` takes.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or of the wrong shape.
+
+        Notes
+        -----
+        O(n_nodes). Pruning to 5 and then to 15 is the same as pruning to 15. A split that divides
+        few rows from many goes with all that lies below it: a tree whose root is such a split
+        becomes one leaf.
+        """
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""
@@ -515,6 +552,35 @@ class LeafIndex:
         -------
         dict of arrays
             Row weights are not among them.
+        """
+
+    def merge_leaves(self, new_leaves: ArrayLike, *, n_threads: int = 0) -> LeafIndex:
+        """Make one leaf of neighbouring leaves: the index of the same rows in larger leaves.
+
+        Parameters
+        ----------
+        new_leaves : (n_leaves.sum(),) int
+            New number of each leaf, tree after tree. In each tree it begins with 0 and rises by 0
+            or 1 from leaf to leaf, as what `Forest.prune` returns.
+        n_threads : int, default=0
+            0 means all that this process may use.
+
+        Returns
+        -------
+        LeafIndex
+            Equal, in every bit, to the index built from rows in the new leaves; with
+            ``keep_row_weights`` if this one was built with it. Rows that ``max_samples_leaf`` left
+            out stay out.
+
+        Raises
+        ------
+        ValueError
+            If `new_leaves` is out of range or of the wrong shape; or if entries have units
+            (`arrays`), and it is not known what each row weighs, for want of ``keep_row_weights``.
+
+        Notes
+        -----
+        No row is routed. O(n_entries + n_trees * n_atoms).
         """
 
     def __hdicore_index__(self) -> CapsuleType: ...

@@ -69,6 +69,68 @@ def apply_tree(
     return np.array(found, dtype=np.int64)
 
 
+class PrunedTree(NamedTuple):
+    """A tree with larger leaves, its nodes numbered depth first."""
+
+    children_left: list[int]  # (n_nodes,) -1 at leaves
+    children_right: list[int]  # (n_nodes,)
+    nodes: list[int]  # (n_nodes,) of the tree it was made of
+    new_leaves: list[int]  # for each old leaf, from left to right, the new one it is part of
+
+
+def leaves_below(children_left: ArrayLike, children_right: ArrayLike, node: int) -> list[int]:
+    """Leaves of the subtree of a node, from left to right."""
+    left, right = np.asarray(children_left), np.asarray(children_right)
+    pending, found = [node], []
+    while pending:
+        node = pending.pop()
+        if left[node] == -1:
+            found.append(int(node))
+        else:
+            pending += [right[node], left[node]]
+    return found
+
+
+def prune_tree(
+    children_left: ArrayLike,
+    children_right: ArrayLike,
+    leaf_sizes: ArrayLike,
+    min_samples_leaf: int,
+) -> PrunedTree:
+    """Turn a node into a leaf if one of its children holds fewer than `min_samples_leaf` rows.
+
+    `leaf_sizes` (n_leaves,) says how many rows the leaves hold, from left to right. A node holds
+    those of all leaves below it.
+    """
+    left, right = np.asarray(children_left), np.asarray(children_right)
+    leaves = leaves_below(left, right, 0)
+    sizes = dict(zip(leaves, np.asarray(leaf_sizes).tolist(), strict=True))
+
+    def size(node: int) -> int:
+        return sum(sizes[leaf] for leaf in leaves_below(left, right, node))
+
+    new_left: list[int] = []
+    new_right: list[int] = []
+    nodes: list[int] = []
+    new_leaves: list[int] = []
+    n_new_leaves = 0
+    pending: list[tuple[int, int | None]] = [(0, None)]  # nodes, and for right ones their parents
+    while pending:
+        node, parent = pending.pop()
+        if parent is not None:
+            new_right[parent] = len(nodes)
+        nodes.append(int(node))
+        stays = left[node] != -1 and min(size(left[node]), size(right[node])) >= min_samples_leaf
+        new_left.append(len(nodes) if stays else -1)
+        new_right.append(-1)
+        if stays:
+            pending += [(right[node], len(nodes) - 1), (left[node], None)]
+        else:
+            new_leaves += [n_new_leaves] * len(leaves_below(left, right, node))
+            n_new_leaves += 1
+    return PrunedTree(new_left, new_right, nodes, new_leaves)
+
+
 def integer_weights(weights: ArrayLike, copies: int = 1) -> list[int]:
     """Scale weights by the power of two that brings their total to (2**50, 2**51], and round.
 

@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "bound_classes.hpp"
 #include "forest/forest.hpp"
+#include "forest/prune.hpp"
 #include "query.hpp"
 #include "registration.hpp"
 #include "scoring/route.hpp"
@@ -214,6 +215,25 @@ py::array_t<double> sums_below_parents(const BoundForest& self, const py::object
     return result;
 }
 
+py::tuple pruned(const BoundForest& self, const py::object& leaf_sizes,
+                 const py::object& min_samples_leaf, const py::object& n_threads) {
+    const auto sizes = integers<std::int64_t>(leaf_sizes, "leaf_sizes");
+    check_ndim(sizes, "leaf_sizes", 1);
+    constexpr std::int64_t max = std::int64_t{1} << 62;
+    const std::int64_t min_size = whole_number(min_samples_leaf, "min_samples_leaf", 1, max);
+    const unsigned threads = thread_count(n_threads);
+    const Forest& forest = validated(self.engine);
+    Interruption interruption(pending_signals());
+    const auto make = [&] {
+        const py::gil_scoped_release no_gil;
+        return prune(forest, span_of(sizes), min_size, threads, interruption);
+    };
+    PrunedForest found = make();
+    const py::array_t<leaf_t> new_leaves(static_cast<py::ssize_t>(found.new_leaves.size()),
+                                         found.new_leaves.data());
+    return py::make_tuple(BoundForest{engine_of(std::move(found.forest))}, new_leaves);
+}
+
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
     const Forest& forest = self.current();
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
@@ -238,6 +258,7 @@ void register_forest(py::module_& module) {
                          const py::object& out) { return route(self, X, false, n_threads, out); });
     Stub::leaves_of_trees(cls, &leaves_of_trees);
     Stub::sums_below_parents(cls, &sums_below_parents);
+    Stub::prune(cls, &pruned);
     Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });
     Stub::n_features(cls, [](const BoundForest& f) { return f.current().n_features(); });
     Stub::n_leaves(cls, &leaves_per_tree);

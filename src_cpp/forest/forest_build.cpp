@@ -1,7 +1,6 @@
 // forest/forest_build.cpp: checks decision trees as scikit-learn stores them, and lays them out
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/parallel.hpp"
 #include "forest/forest.hpp"
 #include "forest/forest_checks.hpp"
+#include "forest/tree_layout.hpp"
 
 namespace hdicore {
 namespace {
@@ -27,24 +27,14 @@ float float_at_most(double t) noexcept {
     return static_cast<double>(nearest) > t ? std::nextafterf(nearest, -infinity) : nearest;
 }
 
-// Four whole levels, and four cache lines of narrow nodes.
-constexpr std::size_t pairs_of_run = 15;
-
-// A node of a tree to visit, and where it goes in the new layout.
-struct Visit {
-    std::size_t old;
-    std::uint32_t now;
-};
-
 // Scratch memory of one thread, for trees of up to n nodes.
 template <class Node>
 struct TreeWalk {
     explicit TreeWalk(std::size_t n)
-        : pending(std::make_unique_for_overwrite<Visit[]>(n / 2 + 2)),
+        : pending(std::make_unique_for_overwrite<Visit[]>(max_pending(n))),
           nodes(std::make_unique_for_overwrite<Node[]>(n)) {
         reached.reserve(n);
     }
-    // Each split visited, of which there are less than n / 2, adds one.
     std::unique_ptr<Visit[]> pending;
     std::unique_ptr<Node[]> nodes;  // (n_nodes,)
     std::vector<bool> reached;      // (n_nodes,)
@@ -110,33 +100,6 @@ void read_tree(const TreeColumns& in, std::size_t t, std::size_t n_features, Tre
     }
 }
 
-// Moves a tree from walk.nodes to `nodes`, in the order described at NarrowNode.
-template <class Node>
-void cut_into_runs(const TreeWalk<Node>& walk, Node* nodes) {
-    std::uint32_t placed = 1;
-    Visit* top = walk.pending.get();
-    *top++ = {0, 0};
-    while (top != walk.pending.get()) {
-        std::array<Visit, 2 * pairs_of_run + 1> run;
-        run[0] = *--top;
-        std::size_t next = 0;
-        std::size_t end = 1;
-        while (next < end && end < run.size()) {
-            const auto [old, now] = run[next++];
-            const Node node = walk.nodes[old];
-            if (node.left() == old) {
-                nodes[now] = Node::at_leaf(now, node.leaf());
-                continue;
-            }
-            nodes[now] = Node::inner(node.key, node.feature(), placed, node.nan_left());
-            run[end++] = {node.left(), placed};
-            run[end++] = {node.left() + 1, placed + 1};
-            placed += 2;
-        }
-        while (end > next) *top++ = run[--end];
-    }
-}
-
 void check_same_length(std::size_t size, std::size_t n_nodes, const char* name) {
     if (size != n_nodes) {
         throw std::invalid_argument(std::string(name) + " must have as many elements as " +
@@ -150,11 +113,6 @@ std::size_t largest_tree(std::span<const TreeColumns> trees) noexcept {
     std::size_t largest = 0;
     for (const TreeColumns& tree : trees) largest = std::max(largest, tree.n_nodes);
     return largest;
-}
-
-template <class Node>
-bool fits(std::span<const TreeColumns> trees, std::size_t n_features) noexcept {
-    return largest_tree(trees) < Node::max_nodes && n_features <= Node::max_features;
 }
 
 template <class T>
@@ -199,8 +157,9 @@ Forest::Forest(const TreeArrays& trees, unsigned n_threads, Interruption& interr
 Forest::Forest(std::span<const TreeColumns> trees, std::int64_t n_features, unsigned n_threads,
                Interruption& interruption)
     : tree_offsets_(offsets_of(trees)), n_features_(checked_n_features(n_features)) {
-    fits<NarrowNode>(trees, n_features_) ? lay_out<NarrowNode>(trees, n_threads, interruption)
-                                         : lay_out<WideNode>(trees, n_threads, interruption);
+    do_fit<NarrowNode>(largest_tree(trees), n_features_)
+        ? lay_out<NarrowNode>(trees, n_threads, interruption)
+        : lay_out<WideNode>(trees, n_threads, interruption);
 }
 
 template <class Node>
@@ -215,7 +174,8 @@ void Forest::lay_out(std::span<const TreeColumns> trees, unsigned n_threads,
         return [&, walk](std::size_t t) {
             read_tree(trees[t], t, n_features_, *walk, leaf_nodes.data() + first_leaf[t],
                       interruption);
-            cut_into_runs(*walk, nodes.data() + tree_offsets_[t]);
+            cut_into_runs([&](std::size_t old) { return walk->nodes[old]; }, walk->pending.get(),
+                          nodes.data() + tree_offsets_[t]);
         };
     };
     parallel_for(n_trees(), n_threads, make_worker, interruption);

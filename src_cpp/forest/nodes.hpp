@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 
@@ -64,6 +65,12 @@ struct WideNode {
     friend bool operator==(const WideNode&, const WideNode&) = default;
 };
 static_assert(sizeof(WideNode) == 16);
+
+// Whether trees of up to so many nodes may be laid out as such nodes.
+template <class Node>
+bool do_fit(std::size_t n_nodes, std::size_t n_features) noexcept {
+    return n_nodes < Node::max_nodes && n_features <= Node::max_features;
+}
 
 using Nodes = std::variant<Array<NarrowNode>, Array<WideNode>>;
 

@@ -32,6 +32,9 @@ class LeafIndex : public LeafTable {
     // From a builder that wants no more trees.
     explicit LeafIndex(LeafIndexBuilder builder);
 
+    // From arrays that are known to be those of an index.
+    LeafIndex(BuiltArrays built, unsigned n_threads, Interruption& interruption);
+
     // The arrays are not copied. Throws std::invalid_argument unless they are those of an index, in
     // errors that begin with `source`, if it is not empty. If they are checked lazily, these are
     // sizes, offsets and atoms, O(n_outputs * n_trees + n_atoms), and each query checks the leaves
@@ -52,8 +55,6 @@ class LeafIndex : public LeafTable {
     ScratchCache& scratch_cache() const noexcept { return *scratch_cache_; }
 
   private:
-    LeafIndex(BuiltArrays built, unsigned n_threads, Interruption& interruption);
-
     DerivedTables tables_;
     std::optional<RowWeights> row_weights_;
     Checks checks_ = Checks::now;

@@ -3,27 +3,12 @@
 #include "index/leaf_statistics.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 
-#include "base/fixed_point.hpp"
 #include "index/uniform_units.hpp"
 
 namespace hdicore {
-namespace {
-
-// Whether the lightest row's share of `total` is less than one unit of narrow_shift.
-bool lacks_a_unit(std::span<const count_t> row_weights, count_t total) noexcept {
-    count_t lightest = total;
-    for (const count_t weight : row_weights) {
-        if (weight > 0) lightest = std::min(lightest, weight);
-    }
-    return total > 0 && floor_units(lightest, total, narrow_shift) == 0;
-}
-
-}  // namespace
-
 LeafStatistics::LeafStatistics(const TrainingRows& rows) : rows_(rows), trees_(rows.n_trees) {
     for (TreeStatistics& tree : trees_) tree.n_distinct.assign(rows.n_outputs(), 0);
 }
@@ -46,10 +31,11 @@ void LeafStatistics::take(std::size_t tree, count_t n_counted, const PlacementCo
 void LeafStatistics::add_up(const TreeBlock& block) {
     for (std::size_t t = block.first; t < block.first + block.n_trees(); ++t) {
         const TreeStatistics& tree = trees_[t];
-        n_counted_ += tree.n_counted * rows_.n_outputs();
-        n_distinct_ = std::accumulate(tree.n_distinct.begin(), tree.n_distinct.end(), n_distinct_);
-        max_counted_ = std::max(max_counted_, tree.max_counted);
-        max_weight_ = std::max(max_weight_, tree.max_weight);
+        totals_.n_counted += tree.n_counted * rows_.n_outputs();
+        totals_.n_distinct =
+            std::accumulate(tree.n_distinct.begin(), tree.n_distinct.end(), totals_.n_distinct);
+        totals_.max_counted = std::max(totals_.max_counted, tree.max_counted);
+        totals_.max_weight = std::max(totals_.max_weight, tree.max_weight);
     }
 }
 
@@ -58,26 +44,16 @@ bool LeafStatistics::may_place(const std::vector<ColumnTotals>& block) const noe
         return tree.n_counted <= 2 * rows_.n_rows() &&
                tree.n_counted <= std::numeric_limits<std::uint32_t>::max();
     });
-    return few_enough && n_counted_ <= 2 * n_distinct_ && max_counted_ <= max_uniform_leaf &&
-           !needs_wide_units();
-}
-
-bool LeafStatistics::needs_wide_units() const noexcept {
-    return max_counted_ >= ((count_t{1} << 26) + rows_.n_trees - 1) / rows_.n_trees;
+    return few_enough && totals_.n_counted <= 2 * totals_.n_distinct &&
+           totals_.max_counted <= max_uniform_leaf && !totals_.need_wide_units(rows_.n_trees);
 }
 
 StorageFormat LeafStatistics::format(const BuildContext& context) const {
-    StorageFormat format;
-    format.pool = rows_.pooled ? std::bit_ceil(std::max<count_t>(max_weight_, 1)) : 0;
-    format.wide_units =
-        needs_wide_units() || lacks_a_unit(context.row_weights, std::max(max_weight_, format.pool));
-    format.has_ties = n_counted_ > n_distinct_;
-    // Where many rows of a leaf share a target, merging them saves more than units cost.
-    format.uniform = context.row_weights.empty() && !context.keep_row_weights &&
-                     !format.wide_units && !rows_.pooled && max_counted_ <= max_uniform_leaf &&
-                     n_counted_ <= 2 * n_distinct_;
-    format.short_copies = max_counted_ <= std::numeric_limits<std::uint8_t>::max();
-    return format;
+    return choose_format(totals_, {.n_trees = rows_.n_trees,
+                                   .max_atoms = context.max_atoms,
+                                   .row_weights = context.row_weights,
+                                   .keep_row_weights = context.keep_row_weights,
+                                   .pooled = rows_.pooled});
 }
 
 }  // namespace hdicore

@@ -7,20 +7,10 @@
 
 #include "base/types.hpp"
 #include "index/build_context.hpp"
+#include "index/storage_format.hpp"
 #include "index/tree_entries.hpp"
 
 namespace hdicore {
-
-// Which arrays an index has, and of which width.
-struct StorageFormat {
-    count_t pool = 0;      // what units are shares of; 0: of the total of each leaf
-    bool uniform = false;  // rows of a leaf weigh alike, so that there are no units
-    bool wide_units = false;
-    bool has_ties = false;  // rows of a leaf share a target
-    bool short_copies = false;
-
-    bool has_copies() const noexcept { return has_ties && !uniform; }
-};
 
 // The leaves of the trees measured so far.
 class LeafStatistics {
@@ -45,14 +35,9 @@ class LeafStatistics {
     }
 
   private:
-    bool needs_wide_units() const noexcept;
-
     const TrainingRows& rows_;
     std::vector<TreeStatistics> trees_;  // (n_trees,)
-    count_t n_counted_ = 0;              // of all outputs
-    count_t n_distinct_ = 0;
-    count_t max_counted_ = 0;
-    count_t max_weight_ = 0;
+    LeafTotals totals_;
 };
 
 }  // namespace hdicore

@@ -42,8 +42,8 @@ void LeafStorage::place(const BuildContext& context, const TreeBlock& block,
     const std::size_t n_placed = tree_begin_.size() - 1;
     const double share = static_cast<double>(n_placed) / static_cast<double>(context.rows.n_trees);
     const bool is_short = context.has_short_ranks();
-    is_short ? extend(short_ranks_, n_entries, share, context.interruption)
-             : extend(ranks_, n_entries, share, context.interruption);
+    is_short ? extend(entries_.short_ranks, n_entries, share, context.interruption)
+             : extend(entries_.ranks, n_entries, share, context.interruption);
     leaf_begin_.resize(context.n_leaves() + n_placed);
     context.in_parallel(block.n_trees(), block, true, [&](TreeEntries& entries, std::size_t k) {
         const std::size_t t = block.first + k;
@@ -52,15 +52,15 @@ void LeafStorage::place(const BuildContext& context, const TreeBlock& block,
         const offset_t at = tree_begin_[t];
         const count_t n = totals[k].n_counted;
         statistics.take(t, n,
-                        is_short ? entries.place(column, order, n, short_ranks_.data() + at)
-                                 : entries.place(column, order, n, ranks_.data() + at));
+                        is_short ? entries.place(column, order, n, entries_.short_ranks.data() + at)
+                                 : entries.place(column, order, n, entries_.ranks.data() + at));
         store_leaf_begin(context, entries, 0, t);
     });
 }
 
 void LeafStorage::clear() {
-    release(short_ranks_);
-    release(ranks_);
+    release(entries_.short_ranks);
+    release(entries_.ranks);
     release(leaf_begin_);
     tree_begin_.assign(1, 0);
 }
@@ -75,17 +75,8 @@ void LeafStorage::allocate(const BuildContext& context, const StorageFormat& for
             tree_begin_[block] + static_cast<offset_t>(statistics.n_entries(
                                      block / n_trees, block % n_trees, format.uniform));
     }
-    const auto n_entries = static_cast<std::size_t>(tree_begin_.back());
     leaf_begin_.resize(n_outputs * (context.n_leaves() + n_trees));
-    const auto grow = [&](auto& values) {
-        grow_in_pieces(values, n_entries, context.interruption);
-    };
-    context.has_short_ranks() ? grow(short_ranks_) : grow(ranks_);
-    if (format.wide_units) grow(wide_units_);
-    if (!format.wide_units && !format.uniform) grow(narrow_units_);
-    if (format.has_copies() && format.short_copies) grow(short_copies_);
-    if (format.has_copies() && !format.short_copies) grow(copies_);
-    if (context.keep_row_weights) grow(entry_weights_);
+    entries_.allocate(static_cast<std::size_t>(tree_begin_.back()), format, context.interruption);
 }
 
 void LeafStorage::fill(const BuildContext& context, const TreeBlock& block,
@@ -101,32 +92,17 @@ void LeafStorage::fill(const BuildContext& context, const TreeBlock& block,
         const offset_t at = tree_begin_[o * n_trees + t];
         const auto n_entries = static_cast<std::size_t>(tree_begin_[o * n_trees + t + 1] - at);
         if (format.uniform && context.has_short_ranks()) {
-            entries.place(column, order, n_entries, short_ranks_.data() + at);
+            entries.place(column, order, n_entries, entries_.short_ranks.data() + at);
         } else if (format.uniform) {
-            entries.place(column, order, n_entries, ranks_.data() + at);
+            entries.place(column, order, n_entries, entries_.ranks.data() + at);
         } else {
-            const int shift = format.wide_units ? wide_shift : narrow_shift;
-            entries.group(column, order, shift, format.pool);
+            entries.group(column, order, format.shift(), format.pool);
             if (entries.ranks.size() != n_entries) refuse_changed_rows();
-            store(entries, at);
+            entries_.store(entries.columns(), at);
         }
         store_leaf_begin(context, entries, o, t);
     };
     context.in_parallel(n_tasks, block, format.uniform, fill_tree);
-}
-
-// Copies the entries of one tree to the arrays that there are.
-void LeafStorage::store(const TreeEntries& entries, offset_t at) {
-    const auto copy = [at](const auto& from, auto& to) {
-        if (!to.empty()) std::copy(from.begin(), from.end(), to.begin() + at);
-    };
-    copy(entries.ranks, short_ranks_);
-    copy(entries.ranks, ranks_);
-    copy(entries.units, narrow_units_);
-    copy(entries.units, wide_units_);
-    copy(entries.copies(), short_copies_);
-    copy(entries.copies(), copies_);
-    copy(entries.weights, entry_weights_);
 }
 
 void LeafStorage::store_leaf_begin(const BuildContext& context, const TreeEntries& entries,
@@ -148,7 +124,7 @@ RowWeights LeafStorage::take_row_weights(BuildContext& context, const StorageFor
         }
     }
     if (context.row_weights.empty()) context.row_weights.assign(n_rows, 1);
-    return {array_of(entry_weights_, context.interruption), array_of(ranks, context.interruption),
+    return {array_of(entries_.weights, context.interruption), array_of(ranks, context.interruption),
             array_of(context.row_weights, context.interruption), format.pool};
 }
 
@@ -161,13 +137,7 @@ LeafIndexArrays LeafStorage::take_arrays(BuildContext& context, const StorageFor
     arrays.atoms = take(context.atoms);
     arrays.tree_begin = take(tree_begin_);
     arrays.leaf_begin = take(leaf_begin_);
-    const bool is_short = context.has_short_ranks();
-    if (is_short) arrays.ranks = take(short_ranks_);
-    if (!is_short) arrays.ranks = take(ranks_);
-    if (format.wide_units) arrays.units = take(wide_units_);
-    if (!format.wide_units && !format.uniform) arrays.units = take(narrow_units_);
-    if (format.has_copies() && format.short_copies) arrays.copies = take(short_copies_);
-    if (format.has_copies() && !format.short_copies) arrays.copies = take(copies_);
+    entries_.move_to(arrays, format, context.interruption);
     arrays.pooled = context.rows.pooled;
     return arrays;
 }

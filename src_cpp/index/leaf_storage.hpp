@@ -33,20 +33,12 @@ class LeafStorage {
     RowWeights take_row_weights(BuildContext& context, const StorageFormat& format);
 
   private:
-    void store(const TreeEntries& entries, offset_t at);
     void store_leaf_begin(const BuildContext& context, const TreeEntries& entries,
                           std::size_t output, std::size_t tree);
 
     std::vector<offset_t> tree_begin_{0};
     std::vector<std::uint32_t> leaf_begin_;
-    // Of each pair the one that fits is filled, or none.
-    std::vector<std::uint16_t> short_ranks_;
-    std::vector<rank_t> ranks_;
-    std::vector<std::uint32_t> narrow_units_;
-    std::vector<std::uint64_t> wide_units_;
-    std::vector<std::uint8_t> short_copies_;
-    std::vector<std::uint32_t> copies_;
-    std::vector<count_t> entry_weights_;
+    EntryArrays entries_;
 };
 
 }  // namespace hdicore

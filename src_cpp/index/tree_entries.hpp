@@ -13,6 +13,7 @@
 
 #include "base/interruption.hpp"
 #include "base/types.hpp"
+#include "index/storage_format.hpp"
 #include "index/training_rows.hpp"
 
 namespace hdicore {
@@ -52,9 +53,9 @@ class TreeEntries {
     // or of each leaf's total if it is 0.
     void group(const TreeColumn& column, const TargetOrder& order, int shift, count_t pool);
 
-    // (n_entries,) rows behind each entry, as often as they count.
-    std::span<const count_t> copies() const noexcept {
-        return row_weights_.empty() ? weights : copies_;
+    // What was grouped last.
+    EntryColumns columns() const noexcept {
+        return {ranks, units, row_weights_.empty() ? weights : copies_, weights};
     }
 
     // Groups rows of equal weight: each row is an entry as often as it counts, so that entries need

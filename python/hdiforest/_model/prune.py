@@ -1,0 +1,121 @@
+"""Larger leaves from the trees of a fitted forest, without a new fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdicore import Forest, LeafIndex, Scorer
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.training_rows import TrainingRows
+from hdiforest._utils.checks import check_whole_number
+
+Leaves = NDArray[np.int32]  # (n, n_trees)
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedForest:
+    """A forest with larger leaves, and where the leaves of the old one went."""
+
+    fitted: FittedForest
+    new_leaves: NDArray[np.int32]  # (n_leaves.sum(),) of the old forest, tree after tree
+    first_leaf: NDArray[np.int64]  # (n_trees,) of each tree among these
+
+    def leaves(self, before: Leaves) -> Leaves:
+        """Return the new leaves of rows that lay in leaves of the old forest, (n, n_trees)."""
+        found: Leaves = self.new_leaves[before + self.first_leaf]
+        return found
+
+
+def leaf_sizes(
+    forest: Forest, rows: TrainingRows, leaves: Leaves | None = None, n_threads: int = 0
+) -> NDArray[np.int64]:
+    """Count the rows of each leaf that its tree drew, (n_leaves.sum(),).
+
+    A row counts once, however often it was drawn, if it has a weight: so do `n_node_samples` and
+    `min_samples_leaf` of scikit-learn. The rows are routed, unless their `leaves` (n, n_trees) are
+    given.
+    """
+    sizes = []
+    for block in rows.blocks(forest, leaves, n_threads):
+        drawn = rows.drawn(block) > 0
+        n_leaves = forest.n_leaves[block.first :]
+        sizes += [
+            np.bincount(leaf[is_drawn], minlength=n)
+            for leaf, is_drawn, n in zip(block.leaves.T, drawn.T, n_leaves, strict=False)
+        ]
+    return np.concatenate(sizes, dtype=np.int64)
+
+
+def check_prunable(fitted: FittedForest) -> TrainingRows:
+    """Return the training rows of a forest.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be pruned: it was saved without training rows, or moves their targets within
+        bounds that its trees set.
+    """
+    if fitted.weights == "monotonic":
+        raise ValueError(
+            "pruning needs weights='all', 'inbag' or 'oob', got 'monotonic': larger leaves have "
+            "other bounds, which the model does not know; fit the forest with a larger "
+            "min_samples_leaf"
+        )
+    return fitted.require_training_rows()
+
+
+def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> FittedForest:
+    """Return a smaller forest: a node is a leaf if one of its children holds too few drawn rows.
+
+    Leaves then hold at least `min_samples_leaf` rows that their tree drew, unless a tree drew fewer
+    and is one leaf. The forest answers in every bit as one of the pruned scikit-learn trees, and
+    has no calibration.
+
+    Raises
+    ------
+    ValueError
+        If `min_samples_leaf` is no whole number from 1 on, or as `check_prunable`.
+    """
+    rows = check_prunable(fitted)
+    sizes = leaf_sizes(fitted.scorer.forest, rows, n_threads=n_threads)
+    return prune_to(fitted, min_samples_leaf, sizes, n_threads=n_threads).fitted
+
+
+def prune_to(
+    fitted: FittedForest,
+    min_samples_leaf: int,
+    sizes: NDArray[np.int64],
+    leaves: Leaves | None = None,
+    n_threads: int = 0,
+) -> PrunedForest:
+    """Do as `prune`, where `sizes` of leaves are known, and perhaps the `leaves` of all rows.
+
+    Several forests can share both. O(nodes + entries of the index); training rows are routed only
+    if their leaves are not given and the index does not know what each row weighs.
+    """
+    check_whole_number("min_samples_leaf", min_samples_leaf)
+    rows, before = check_prunable(fitted), fitted.scorer
+    most = int(sizes.sum())  # above which every tree is one leaf
+    forest, new_leaves = before.forest.prune(
+        sizes, min(int(min_samples_leaf), most + 1), n_threads=n_threads
+    )
+    first_leaf = np.cumsum(before.forest.n_leaves) - before.forest.n_leaves
+    pruned = PrunedForest(fitted, new_leaves, first_leaf)
+    if _has_units(before.index):
+        own = None if leaves is None else pruned.leaves(leaves)
+        index = rows.index(forest, own, fitted.weights, n_threads=n_threads)
+    else:
+        index = before.index.merge_leaves(new_leaves, n_threads=n_threads)
+    is_whole = forest.n_leaves.sum() == before.forest.n_leaves.sum()
+    smaller = fitted.uncalibrated(
+        scorer=Scorer(forest, index), matches_forest=fitted.matches_forest and bool(is_whole)
+    )
+    return replace(pruned, fitted=smaller)
+
+
+def _has_units(index: LeafIndex) -> bool:
+    """Whether rows of a leaf may differ in weight, which an index keeps of their sums alone."""
+    return "units" in index.arrays()
