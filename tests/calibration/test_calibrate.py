@@ -12,19 +12,23 @@ from hypothesis import strategies as st
 from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._selection import Selected
 
-from .twin import BASES, by_base, made
+from .twin import BASES, made
 
 RAW_HDI = Base("raw", "hdi", 0.8)
 FIXED = Base("centred", "equal_tailed", 0.8)
+AT_FIXED = BASES.index(FIXED)
 
 
-def test_a_crossed_interval_is_its_midpoint():
-    """Half the rows have exact bases: the pad is -5, which crosses the narrow ones."""
+def test_intervals_that_are_exact_in_the_middle_become_their_midpoints():
+    """The quantile is minus the mean half width, 4.25, which scales all intervals to nothing."""
     y = np.zeros(8)
     ends = np.array([[-5.0, 5.0]] * 6 + [[-1.0, 3.0]] * 2)
-    found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, bases=[RAW_HDI])
-    assert found.levels[0].q_hat == -5
+    options = {"selected": [Selected(RAW_HDI)], "bases": [RAW_HDI]}
+    found = calibrate_split(ends[..., None], y, np.linspace(-9, 9, 50), 0.5, **options)
+    level = found.levels[0]
+    assert level.q_hat == -level.unit == -4.25
     np.testing.assert_allclose(
         found.intervals(ends[..., None])[..., 0], [[0, 0]] * 6 + [[1, 1]] * 2, atol=1e-14
     )
@@ -63,6 +67,7 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
                 y[others],
                 TRAINING[training],
                 coverage,
+                selected=[Selected(RAW_HDI)],
                 bases=[RAW_HDI],
                 weights=weights[others] if weighted else None,
             )
@@ -75,15 +80,15 @@ def test_split_keeps_its_promise_through_clipping_snapping_and_ties(
 def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
     ends, y = made(n)
     if not expected:
-        found = calibrate_oob(by_base(ends), y, y, 0.9, bases=BASES)
+        found = calibrate_oob(ends, y, y, 0.9, bases=BASES)
         assert math.isfinite(found.levels[0].q_hat)
         return
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(UserWarning, match=message) as warned:
-        found = calibrate_oob(by_base(ends), y, y, (0.5, 0.9, 0.95), bases=BASES)
+        found = calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
     assert len(warned) == 1
     assert warned[0].filename == __file__
-    intervals = found.intervals(np.zeros((4, 2, 3)))
+    intervals = found.intervals(np.zeros((4, 2, len(found.bases))))
     assert np.isfinite(intervals[..., 0]).all()
     np.testing.assert_array_equal(intervals[..., 1:], [[[-np.inf] * 2, [np.inf] * 2]] * 4)
     assert found.level(0.9).cross_check is None
@@ -93,15 +98,17 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
 def made_split(n):
     """Arguments of calibrate_split, and the ends by one base."""
     ends, y = made(n)
-    return ends[1, 1, :, :, 1:2], y
+    return ends[..., [AT_FIXED]], y
 
 
 def test_too_few_rows_for_a_confidence():
     ends, y = made_split(28)
-    found = calibrate_split(ends, y, y, 0.9, bases=[FIXED])
+    found = calibrate_split(ends, y, y, 0.9, selected=[Selected(FIXED)], bases=[FIXED])
     assert math.isfinite(found.levels[0].q_hat)
     with pytest.warns(UserWarning, match="28 .* too few; needed are 29 for 0.9$"):
-        found = calibrate_split(ends, y, y, 0.9, bases=[FIXED], confidence=0.95)
+        found = calibrate_split(
+            ends, y, y, 0.9, selected=[Selected(FIXED)], bases=[FIXED], confidence=0.95
+        )
     assert math.isinf(found.levels[0].q_hat)
 
 
@@ -110,42 +117,46 @@ def test_targets_outside_the_training_range_are_named_where_they_make_pads_infin
     far = np.append(y[:-9], np.full(9, 1e6))
     training = np.linspace(y.min(), y.max(), 300)
     with pytest.warns(UserWarning, match="0.9 are infinite: targets outside the range"):
-        calibrate_split(ends, far, training, 0.9, bases=[FIXED])
-    found = calibrate_split(ends, far, training, 0.9, bases=[FIXED], clip=False)
+        calibrate_split(ends, far, training, 0.9, selected=[Selected(FIXED)], bases=[FIXED])
+    found = calibrate_split(
+        ends, far, training, 0.9, selected=[Selected(FIXED)], bases=[FIXED], clip=False
+    )
     assert 1e5 < found.levels[0].q_hat < math.inf
 
 
 def test_weights_move_the_conformal_quantile():
     ends, y = made(200)
-    plain = calibrate_oob(by_base(ends), y, y, 0.8, bases=BASES).levels[0]
-    equal = calibrate_oob(by_base(ends), y, y, 0.8, weights=np.full(200, 2.0), bases=BASES)
+    plain = calibrate_oob(ends, y, y, 0.8, bases=BASES).levels[0]
+    equal = calibrate_oob(ends, y, y, 0.8, weights=np.full(200, 2.0), bases=BASES)
     assert equal.levels[0] == plain
     assert equal.weighted
-    missed = np.abs(y - ends[1, 1, :, :, 1].mean(axis=1))
-    heavy = calibrate_oob(by_base(ends), y, y, 0.8, weights=1 + missed, bases=BASES).levels[0]
+    missed = np.abs(y - ends[..., AT_FIXED].mean(axis=1))
+    heavy = calibrate_oob(ends, y, y, 0.8, weights=1 + missed, bases=BASES).levels[0]
     assert heavy.q_hat > plain.q_hat
 
 
 def test_all_default_candidates_are_compared():
-    ends, y = made(700, names=(FAMILIES, DEFAULT_KINDS, LEVELS))
-    found = calibrate_oob(by_base(ends), y, y, (0.99, 0.5), bases=candidate_bases(FAMILIES))
+    bases = candidate_bases(FAMILIES, leaf_sizes=(1, 5))
+    assert len(bases) == 2 * len(FAMILIES) * len(DEFAULT_KINDS) * len(LEVELS)
+    ends, y = made(700, bases=bases)
+    found = calibrate_oob(ends, y, y, (0.99, 0.5), bases=bases)
     assert found.coverages == (0.5, 0.99)
-    assert all(level.base.level in LEVELS for level in found.levels)
+    assert set(found.bases) <= set(bases)
 
 
 def arguments(**changed):
     ends, y = made(30)
-    whole = {"ends": by_base(ends), "y": y, "y_train": y, "coverages": 0.5, "bases": BASES}
+    whole = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": BASES}
     return whole | changed
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"ends": np.zeros((29, 2, 12))}, "ends must have shape .*30, 2, 12.*got .*29"),
-        ({"ends": np.zeros((30, 2, 13))}, r"ends must .*\(30, 2, 12\), got .*13"),
-        ({"ends": np.full((30, 2, 12), np.nan)}, "ends must be finite"),
-        ({"ends": -np.cumsum(np.ones((30, 2, 12)), axis=1)}, "lower <= upper"),
+        ({"ends": np.zeros((29, 2, 18))}, "ends must have shape .*30, 2, 18.*got .*29"),
+        ({"ends": np.zeros((30, 2, 19))}, r"ends must .*\(30, 2, 18\), got .*13"),
+        ({"ends": np.full((30, 2, 18), np.nan)}, "ends must be finite"),
+        ({"ends": -np.cumsum(np.ones((30, 2, 18)), axis=1)}, "lower <= upper"),
         ({"y": np.full(30, np.nan)}, "y must be finite"),
         ({"y": []}, "y must have shape"),
         ({"y_train": [[1.0]]}, "y_train must have shape"),
@@ -156,10 +167,13 @@ def arguments(**changed):
         ({"coverages": "high"}, "coverage must be a number or a list of numbers, got 'high'"),
         ({"coverages": None}, "coverage must be a number or a list of numbers, got None"),
         ({"coverages": math.nan}, "coverage must be above 0"),
-        ({"bases": [FIXED] * 11 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
+        ({"bases": [FIXED] * 17 + [FIXED._replace(level=1.0)]}, "level must be above 0 and below"),
         ({"weights": np.ones(3)}, "weights must have shape"),
         ({"weights": np.zeros(30)}, "weights must be finite and positive"),
-        ({"objective": "speed"}, "objective must be 'width' or 'interval_score', got 'speed'"),
+        (
+            {"objective": "speed"},
+            "objective must be 'balanced', 'width' or 'interval_score'.*'speed'",
+        ),
     ],
 )
 def test_refused_arguments(changed, message):
@@ -171,7 +185,7 @@ def test_refused_arguments(changed, message):
 def test_refused_names_of_candidates():
     with pytest.raises(ValueError, match="families must be some of raw, centred, stacked"):
         candidate_bases(("raw", "boosted"))
-    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed, smoothed_hdi"):
+    with pytest.raises(ValueError, match="kinds must be some of hdi, equal_tailed, averaged"):
         candidate_bases(("raw",), ("hdi", "hdi"))
 
 
@@ -179,10 +193,12 @@ def test_refused_names_of_candidates():
     ("changed", "message"),
     [
         ({"coverages": (0.5, 0.7)}, r"coverages must be 1 that ascend, got \(0.5, 0.7\)"),
-        ({"ends": np.zeros((30, 2, 2)), "bases": [FIXED] * 2, "coverages": (0.7, 0.5)}, "ascend"),
+        ({"selected": [Selected(FIXED)] * 2, "coverages": (0.7, 0.5)}, "must be 2 that ascend"),
+        ({"selected": [Selected(RAW_HDI)]}, "ends must hold the base raw hdi 0.8"),
         ({"bases": []}, r"ends must have shape \(n, 2, n_bases\) = \(30, 2, 0\)"),
         ({"bases": [Base("boosted", "hdi", 0.8)]}, "family must be 'raw', 'centred' or 'stacked'"),
-        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed' or 'smooth"),
+        ({"bases": [Base("raw", "lower", 0.8)]}, "kind must be 'hdi', 'equal_tailed', 'aver"),
+        ({"bases": [FIXED._replace(min_samples_leaf=0)]}, "min_samples_leaf must be .* got 0"),
         ({"bases": [Base("raw", "hdi", 80)]}, "level must be above 0 and below 1, got 80"),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
         ({"confidence": "a"}, "confidence must be one number above 0 and below 1"),
@@ -191,7 +207,8 @@ def test_refused_names_of_candidates():
 )
 def test_refused_arguments_of_split(changed, message):
     ends, y = made_split(30)
-    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5, "bases": [FIXED]} | changed
+    given = {"ends": ends, "y": y, "y_train": y, "coverages": 0.5}
+    given |= {"bases": [FIXED], "selected": [Selected(FIXED)]} | changed
     with pytest.raises(ValueError, match=message):
         calibrate_split(**given)
 

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import FAMILIES, LEVELS, candidate_bases
+from hdiforest.calibration._bases import FAMILIES, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
+from hdiforest.calibration._selection import Selected
 from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
-
-from .twin import by_base
 
 BASES = candidate_bases(FAMILIES[:2])
 
@@ -26,9 +25,9 @@ def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
     rng = np.random.default_rng(1)
     y = rng.normal(size=n)
     y = np.round(y) if lattice else y
-    half = np.broadcast_to(np.array(LEVELS), (2, 2, n, 9))
-    centre = 0.3 * rng.normal(size=(2, 2, n, 9))
-    ends = by_base(np.stack([centre - half, centre + half], axis=3))
+    half = np.array([base.level for base in BASES])
+    centre = 0.3 * rng.normal(size=(n, len(BASES)))
+    ends = np.stack([centre - half, centre + half], axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return calibrate_oob(ends, y, y, coverages, bases=BASES), (ends, y, y, coverages)
@@ -40,8 +39,8 @@ RECORD, ARGUMENTS = made()
 def split(**options):
     """The same rows and bases as of RECORD, widened as by new ones."""
     ends, y, y_train, coverages = ARGUMENTS
-    ends = ends[..., [BASES.index(base) for base in RECORD.bases]]
-    return calibrate_split(ends, y, y_train, coverages, bases=RECORD.bases, **options)
+    selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in RECORD.levels]
+    return calibrate_split(ends, y, y_train, coverages, selected=selected, bases=BASES, **options)
 
 
 def test_a_coverage_is_looked_up_and_others_are_refused():

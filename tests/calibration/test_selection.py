@@ -1,4 +1,4 @@
-"""Selection of the base, cross-check and intervals against slow twins; and the exact promise."""
+"""Selection of base and slope, cross-check and intervals against slow twins."""
 
 import math
 import warnings
@@ -9,51 +9,77 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration._bases import Base, Candidates, candidate_bases
-from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split, select_out_of_bag
 from hdiforest.calibration._postprocess import PostProcess, nested
-from hdiforest.calibration._selection import fixed, narrowest, rule_for
+from hdiforest.calibration._selection import (
+    OBJECTIVES,
+    SLOPES,
+    Selected,
+    best,
+    best_group,
+    fixed,
+    rule_for,
+)
 from hdiforest.metrics import interval_score
 
 from . import twin
-from .twin import BASES, NAMES, by_base, made
+from .twin import BASES, made
+
+COVERAGES = (0.5, 0.9)
+ONE_WIDTH = (0.0,)  # no slope to choose
+
+
+def best_of(candidates, coverage, postprocess, objective="width", slopes=ONE_WIDTH):
+    """The best of candidates of one group."""
+    scores = postprocess.scores(candidates.ends, candidates.y, candidates.units)
+    return best(candidates, scores, coverage, postprocess, objective, slopes)
+
+
+def check_equal(found, choices):
+    """Bases and slopes are those of the twin, quantiles and units up to rounding."""
+    assert [(level.base, level.slope) for level in found] == [
+        (choice.base, choice.slope) for choice in choices
+    ]
+    q_hat, units = (
+        np.array([getattr(level, name) for level in found]) for name in ("q_hat", "unit")
+    )
+    np.testing.assert_allclose(q_hat, [choice.q for choice in choices], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(units, [choice.unit for choice in choices], rtol=1e-12)
+
+
+def ends_for(calibration, ends, bases=BASES):
+    """What `Calibration.intervals` expects."""
+    return ends[..., [bases.index(base) for base in calibration.bases]]
 
 
 @pytest.mark.parametrize("n", [60, 501])
 @pytest.mark.parametrize("lattice", [False, True])
-@pytest.mark.parametrize("objective", ["width", "interval_score"])
+@pytest.mark.parametrize("objective", ["balanced", "width", "interval_score"])
 def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, objective):
-    ends, y = made(n, lattice=lattice)
-    coverages = (0.5, 0.9, 0.95)
-    found = calibrate_oob(by_base(ends), y, y, coverages, objective=objective, bases=BASES)
+    ends, y = made(n, seed=1, lattice=lattice)
+    known = y.tolist()
+    found = calibrate_oob(ends, y, y, COVERAGES, objective=objective, bases=BASES)
 
-    def expected(rows, to, n_rule):
-        part, known = ends[:, :, rows], y.tolist()
-        options = (coverages, NAMES, objective, n_rule)
-        choices = twin.choose_all(part, y[rows].tolist(), known, *options)
-        return choices, twin.intervals(ends[:, :, to], y.tolist(), NAMES, choices)
+    def expected(rows, to):
+        options = (COVERAGES, objective, SLOPES, n)
+        choices = twin.choose_all(ends[rows], BASES, y[rows].tolist(), known, *options)
+        return choices, twin.intervals(ends[to], BASES, known, choices)
 
     everything = np.arange(n)
-    choices, intervals = expected(everything, everything, n)
+    choices, intervals = expected(everything, everything)
+    check_equal(found.levels, choices)
     lower, upper = np.moveaxis(intervals, 1, 0)
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
-    assert [(*level.base, level.q_hat) for level in found.levels] == choices
     widths = (upper - lower).mean(axis=0)
     assert [level.mean_width for level in found.levels] == pytest.approx(widths)
     assert [level.realised for level in found.levels] == list(inside.mean(axis=0))
-    base = np.stack(
-        [
-            ends[NAMES[0].index(f), NAMES[1].index(k), :, :, NAMES[2].index(c)]
-            for f, k, c in found.bases
-        ],
-        axis=-1,
-    )
-    np.testing.assert_allclose(found.intervals(base), intervals, atol=1e-9)
+    np.testing.assert_allclose(found.intervals(ends_for(found, ends)), intervals, atol=1e-9)
 
     order = np.random.default_rng(0).permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     crossed = np.empty_like(intervals)
-    crossed[second] = expected(first, second, n)[1]
-    crossed[first] = expected(second, first, n)[1]
+    crossed[second] = expected(first, second)[1]
+    crossed[first] = expected(second, first)[1]
     lower, upper = np.moveaxis(crossed, 1, 0)
     inside = (lower <= y[:, None] + 1e-9) & (y[:, None] <= upper + 1e-9)
     for j, level in enumerate(found.levels):
@@ -75,29 +101,39 @@ def test_choices_intervals_and_cross_checks_equal_their_twins(n, lattice, object
             assert check.worst_of_five == pytest.approx(min(bins), abs=10 / len(wide))
     assert found.method == "oob"
     assert found.n == n
-    assert found.coverages == coverages
+    assert found.coverages == COVERAGES
 
 
-@pytest.mark.parametrize("objective", ["width", "interval_score"])
+def scores_of(selected, candidates, coverage, postprocess):
+    """Mean width and mean interval score of what was selected."""
+    candidate = candidates.only(selected.base)
+    shifts = selected.slope * candidate.widths[:, None]
+    found = postprocess.widen(candidate.ends, selected.q_hat + shifts, [selected.unit])
+    width = (found[:, 1] - found[:, 0]).mean()
+    return width, interval_score(candidates.y, found, [coverage])[0]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_each_objective_finds_what_it_is_named_for(objective):
     ends, y = made(900, seed=3)
-    candidates = Candidates.checked(BASES, by_base(ends), y)
+    candidates = Candidates.checked(BASES, ends, y).groups()[0]
     postprocess = PostProcess.from_targets(y)
-    chosen = narrowest(candidates, 0.9, postprocess, objective=objective)
+
+    def loss(selected):
+        width, score = scores_of(selected, candidates, 0.9, postprocess)
+        return {
+            "width": width,
+            "interval_score": score,
+            "balanced": width * score**1.5,
+        }[objective]
+
+    chosen = best_of(candidates, 0.9, postprocess, objective, SLOPES)
+    assert math.exp(chosen.loss) == pytest.approx(loss(chosen))
     others = [
-        narrowest(
-            Candidates.checked([base], candidates.ends_of(base)[..., None], y), 0.9, postprocess
-        )
-        for base in BASES
+        best_of(candidates.only(base), 0.9, postprocess, objective, (slope,))
+        for base in candidates.bases
+        for slope in SLOPES
     ]
-
-    def loss(level):
-        if objective == "width":
-            return level.loss
-        base = candidates.ends_of(level.base)
-        lower, upper = postprocess.apply(base[:, 0] - level.q_hat, base[:, 1] + level.q_hat)
-        return interval_score(y, np.stack([lower, upper], axis=1), 0.9)
-
     assert loss(chosen) == pytest.approx(min(map(loss, others)))
 
 
@@ -107,11 +143,11 @@ def test_the_score_and_the_width_may_choose_differently():
     y[:40] = 100
     narrow = np.tile([-1.0, 1.0], (n, 1))
     wide = np.where((y == 100)[:, None], [0.0, 101.0], [-2.0, 2.0])
-    ends = np.stack([narrow, wide])[:, None, :, :, None]
+    ends = np.stack([narrow, wide], axis=-1)
     bases = candidate_bases(("raw", "centred"), ("hdi",), (0.8,))
     smooth = np.linspace(-200, 200, n)  # training targets without a lattice
     chosen = [
-        calibrate_oob(by_base(ends), y, smooth, 0.9, objective=objective, bases=bases)
+        calibrate_oob(ends, y, smooth, 0.9, objective=objective, bases=bases, slopes=ONE_WIDTH)
         .bases[0]
         .family
         for objective in ("width", "interval_score")
@@ -121,33 +157,59 @@ def test_the_score_and_the_width_may_choose_differently():
 
 def test_ties_go_to_the_larger_level_and_then_to_the_first():
     ends, y = made(600)
-    same = np.broadcast_to(ends[:1, :1, :, :, 1:2], ends.shape)
     postprocess = PostProcess.from_targets(y)
     for levels in [(0.3, 0.8, 0.94), (0.94, 0.3, 0.8)]:
-        candidates = Candidates.checked(candidate_bases(*NAMES[:2], levels), by_base(same), y)
-        assert narrowest(candidates, 0.9, postprocess).base == Base("raw", "hdi", 0.94)
+        bases = candidate_bases(("raw", "centred"), ("hdi", "equal_tailed"), levels, (1, 5))
+        same = np.repeat(ends[..., :1], len(bases), axis=2)
+        candidates = Candidates.checked(bases, same, y)
+        (selected,) = best_group(candidates, [0.9], postprocess, slopes=ONE_WIDTH)
+        assert selected.base == Base("raw", "hdi", 0.94)
+
+
+def test_ties_of_slopes_go_to_the_first():
+    """All rows are equally wide, so that a slope only moves the quantile."""
+    y = np.random.default_rng(0).normal(size=600)
+    bases = candidate_bases(("raw",), ("equal_tailed",), (0.8,))
+    ends = np.tile([[[-1.0], [1.0]]], (600, 1, 1))
+    candidates = Candidates.checked(bases, ends, y).only(bases[0])
+    for slopes in [(0.0, 0.125, 0.25), (0.25, 0.0)]:
+        selected = best_of(candidates, 0.9, PostProcess.from_targets(y), slopes=slopes)
+        assert selected.slope == slopes[0]
 
 
 def test_below_500_rows_there_is_no_choice():
-    for n, rule in [(499, "fixed"), (500, "narrowest_family")]:
+    for n, rule in [(499, "fixed"), (500, "best_group")]:
         assert getattr(rule_for(n), "func", rule_for(n)).__name__ == rule
-    ends, y = made(499)
-    found = calibrate_oob(by_base(ends), y, y, (0.5, 0.9), bases=BASES)
-    assert found.bases == (Base("centred", "equal_tailed", 0.8),) * 2
+    ends, y = made(500, seed=1)
+    found = calibrate_oob(ends[:499], y[:499], y, COVERAGES, bases=BASES)
+    assert {(level.base, level.slope) for level in found.levels} == {
+        (Base("centred", "equal_tailed", 0.8), 0.0)
+    }
+    assert not found.is_adaptive
+    found = calibrate_oob(ends, y, y, COVERAGES, bases=BASES)
+    assert found.is_adaptive
 
 
-def test_all_coverages_have_one_family():
+@pytest.mark.parametrize(
+    "two",
+    [
+        candidate_bases(("raw", "centred"), ("hdi",), (0.5,)),
+        candidate_bases(("raw",), ("hdi",), (0.5,), (1, 15)),
+    ],
+)
+def test_all_coverages_have_one_group(two):
     """Six in ten raw intervals are nearly exact, the others far off; centred ones are all near."""
     n, rng = 1000, np.random.default_rng(0)
     y, noise = rng.normal(size=n), rng.normal(size=n)
-    raw = y + noise * np.where(np.arange(n) % 10 < 6, 0.01, 3)
+    raw = y + noise * np.where(np.arange(n) % 10 < 6, 0.1, 3)
     centred = y + 0.5 * noise
-    ends = np.stack([np.stack([m, m], axis=1)[None, :, :, None] for m in (raw, centred)])
-    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.5,))
-    found = calibrate_oob(by_base(ends), y, y, (0.5, 0.8, 0.9), bases=bases)
-    assert {base.family for base in found.bases} == {"centred"}
-    alone = calibrate_oob(by_base(ends), y, y, 0.5, bases=bases)
-    assert alone.bases[0].family == "raw"
+    ends = np.stack([np.stack([m, m], axis=1) for m in (raw, centred)], axis=-1)
+    bases = two
+    options = {"bases": bases, "objective": "width", "slopes": ONE_WIDTH}
+    found = calibrate_oob(ends, y, y, (0.5, 0.8, 0.9), **options)
+    assert set(found.bases) == {bases[1]}
+    alone = calibrate_oob(ends, y, y, 0.5, **options)
+    assert alone.bases[0] == bases[0]
     assert alone.levels[0].mean_width < found.levels[0].mean_width
 
 
@@ -160,59 +222,63 @@ def test_all_coverages_have_one_family():
     ],
 )
 def test_without_the_fixed_base_the_nearest_candidate_serves(families, kinds, levels, expected):
-    ends, y = made(50, names=(families, kinds, levels))
-    candidates = Candidates.checked(candidate_bases(families, kinds, levels), by_base(ends), y)
-    (level,) = fixed(candidates, [0.9], PostProcess.from_targets(y))
-    assert level.base == expected
+    bases = candidate_bases(families, kinds, levels, (5, 1, 15))
+    ends, y = made(50, bases=bases)
+    (selected,) = fixed(Candidates.checked(bases, ends, y), [0.9], PostProcess.from_targets(y))
+    assert selected.base == Base(*expected)
+    assert selected.slope == 0
 
 
 def test_negative_pads_narrow_the_intervals():
     ends, y = made(600)
     wide = ends + np.array([-50.0, 50.0])[:, None]
-    found = calibrate_oob(by_base(wide), y, y, 0.9, clip=False, bases=BASES).levels[0]
-    assert found.q_hat < 0
+    options = {"clip": False, "bases": BASES, "slopes": ONE_WIDTH}
+    found = calibrate_oob(wide, y, y, 0.9, **options).levels[0]
+    assert -found.unit < found.q_hat < 0
     assert 0.9 <= found.realised <= 0.9 + 2 / 600
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
-@settings(max_examples=30)
-def test_calibrated_intervals_are_nested(seed, n):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_calibrated_intervals_are_nested(seed, n, adaptive):
+    """Whatever the coverages were given: other bases and slopes, of one group."""
     ends, y = made(n, seed=seed, lattice=bool(seed % 2))
     rng = np.random.default_rng(seed)
-    families, kinds, levels = NAMES
+    slopes = rng.choice(SLOPES, 3) if adaptive else np.zeros(3)
+    own = [BASES[j] for j in rng.choice(6 if adaptive else len(BASES), 3)]
+    selected = [Selected(base, slope=float(b)) for base, b in zip(own, slopes, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        oob = calibrate_oob(by_base(ends), y, y, (0.8, 0.3, 0.95), bases=BASES)
-        mixed = [
-            Base(str(rng.choice(families)), str(rng.choice(kinds)), float(rng.choice(levels)))
-            for _ in oob.levels
-        ]
-        candidates = Candidates.checked(BASES, by_base(ends), y)
-        base = np.stack([candidates.ends_of(chosen) for chosen in mixed], axis=-1)
-        found = calibrate_split(base, y, y, oob.coverages, bases=mixed)
-    intervals = found.intervals(base)
-    np.testing.assert_array_equal(intervals, nested(intervals))
-    assert found.bases == tuple(mixed)
+        found = calibrate_split(ends, y, y, (0.3, 0.8, 0.95), selected=selected, bases=BASES)
+        again = calibrate_oob(ends, y, y, (0.8, 0.3, 0.95), bases=BASES, selected=selected)
+    for calibration in (found, again):
+        intervals = calibration.intervals(ends_for(calibration, ends))
+        np.testing.assert_array_equal(intervals, nested(intervals))
+        assert tuple(level.base for level in calibration.levels) == tuple(own)
+        assert [level.slope for level in calibration.levels] == list(slopes)
+        assert calibration.is_adaptive == (slopes > 0).any()
 
 
 def test_one_row_and_half_rows_have_no_cross_check():
     ends, y = made(1)
-    found = calibrate_oob(by_base(ends), y, y, 0.5, bases=BASES)
+    found = calibrate_oob(ends, y, y, 0.5, bases=BASES)
     assert found.levels[0].cross_check is None
     ends, y = made(30)
     assert (
-        calibrate_oob(by_base(ends), y, y, 0.95, bases=BASES).levels[0].cross_check is None
+        calibrate_oob(ends, y, y, 0.95, bases=BASES).levels[0].cross_check is None
     )  # 15 of 19 needed
 
 
-def test_nesting_across_families_costs_no_coverage():
-    """The families are independent here, so that their hulls would cover much more than asked."""
-    ends, y = made(2000, seed=5)
+def test_nesting_of_several_bases_costs_no_coverage():
+    """The kinds are independent here, so that their hulls would cover much more than asked."""
+    ends, y = made(2000, seed=6)
     coverages = (0.5, 0.8, 0.9, 0.95)
-    found = calibrate_oob(by_base(ends), y, y, coverages, bases=BASES)
-    alone = [calibrate_oob(by_base(ends), y, y, c, bases=BASES).levels[0] for c in coverages]
-    assert (found.bases[0], found.levels[0].q_hat) == (alone[0].base, alone[0].q_hat)
-    assert len(set(found.bases)) > 1
+    found = calibrate_oob(ends, y, y, coverages, bases=BASES, objective="width")
+    group = [j for j, base in enumerate(BASES) if base.group == found.bases[0].group]
+    own = [BASES[j] for j in group]
+    alone = calibrate_oob(ends[..., group], y, y, 0.5, bases=own, objective="width").levels[0]
+    assert (found.levels[0].base, found.levels[0].q_hat) == (alone.base, alone.q_hat)
+    assert len({level.base for level in found.levels}) > 1
     for level in found.levels:
         assert level.coverage <= level.realised <= level.coverage + 2 / 2000
 
@@ -221,8 +287,74 @@ def test_a_lower_coverage_that_holds_enough_is_only_repeated():
     """Every target is an end of its interval, so that no pad covers half of them."""
     n = 1000
     y = np.tile([0.0, 1.0], n // 2)
-    ends = np.broadcast_to(np.array([0.0, 1.0])[:, None], (2, 2, n, 2, 3))
-    found = calibrate_oob(by_base(ends), y, np.linspace(-1, 2, n), (0.3, 0.9), bases=BASES)
+    ends = np.repeat(np.tile([[[0.0], [1.0]]], (n, 1, 1)), len(BASES), axis=2)
+    found = calibrate_oob(ends, y, np.linspace(-1, 2, n), (0.3, 0.9), bases=BASES)
     assert [level.realised for level in found.levels] == [1, 1]
-    intervals = found.intervals(np.stack([ends[0, 0, ..., 0]] * 2, axis=-1))
-    np.testing.assert_array_equal(intervals, ends[0, 0, ..., :2])
+    intervals = found.intervals(ends_for(found, ends))
+    np.testing.assert_array_equal(intervals, ends[..., :2])
+
+
+@pytest.mark.parametrize("objective", ["balanced", "width"])
+def test_groups_are_compared_where_all_are_finite(objective):
+    """Raw intervals are points at the lower coverage, and wider at the higher one.
+
+    Were the logarithm of zero counted, they would be best.
+    """
+    n, rng = 1000, np.random.default_rng(0)
+    y = rng.normal(size=n)
+    near = np.arange(n) % 10 < 6
+    raw = np.where(near, y, y + 20 * rng.choice([-1, 1], n))
+    centred = y + 0.1 * rng.normal(size=n)
+    ends = np.stack([np.stack([m, m], axis=1) for m in (raw, centred)], axis=-1)
+    bases = candidate_bases(("raw", "centred"), ("hdi",), (0.5,))
+    options = {"bases": bases, "slopes": ONE_WIDTH, "objective": objective, "clip": False}
+    found = calibrate_oob(ends, y, y, (0.5, 0.9), **options)
+    assert [level.base for level in found.levels] == [bases[1]] * 2
+    alone = calibrate_oob(ends, y, y, 0.5, **options).levels[0]
+    assert (alone.base, alone.mean_width) == (bases[0], 0)
+
+
+def quantiles(levels):
+    return [(level.base, level.slope, level.q_hat, level.unit) for level in levels]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("lattice", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_was_selected_gets_the_same_quantiles_on_the_same_rows(objective, lattice, weighted):
+    ends, y = made(800, seed=1, lattice=lattice)
+    options = {"bases": BASES, "objective": objective}
+    options["weights"] = np.arange(800) % 3 + 1.0 if weighted else None
+    selected = select_out_of_bag(ends, y, y, COVERAGES, **options)
+    whole = calibrate_oob(ends, y, y, COVERAGES, **options)
+    again = calibrate_oob(ends, y, y, COVERAGES, **options, selected=selected)
+    assert quantiles(again.levels) == quantiles(whole.levels) == quantiles(selected)
+    assert [level.realised for level in again.levels] == [level.realised for level in whole.levels]
+
+
+def test_quantiles_of_more_rows_equal_their_twin():
+    """Selected on 600 rows, widened by 900, and checked on the other 300."""
+    ends, y = made(900, seed=1)
+    part, others = np.arange(600), np.arange(600, 900)
+    known = y.tolist()
+    selected = select_out_of_bag(ends[part], y[part], y, COVERAGES, bases=BASES)
+    choices = twin.choose_all(ends[part], BASES, y[part].tolist(), known, COVERAGES)
+    check_equal(selected, choices)
+    found = calibrate_oob(
+        ends, y, y, COVERAGES, bases=BASES, selected=selected, checked_rows=others
+    )
+    check_equal(found.levels, twin.requantiled(ends, BASES, known, known, COVERAGES, choices))
+    order = others[np.random.default_rng(0).permutation(300)]
+    inside = []
+    for rows, to in [(order[:150], order[150:]), (order[150:], order[:150])]:
+        again = twin.requantiled(ends[rows], BASES, y[rows].tolist(), known, COVERAGES, choices)
+        lower, upper = np.moveaxis(twin.intervals(ends[to], BASES, known, again), 1, 0)
+        inside.append((lower - 1e-9 <= y[to, None]) & (y[to, None] <= upper + 1e-9))
+    shares = [level.cross_check.coverage for level in found.levels]
+    assert shares == pytest.approx(np.concatenate(inside).mean(axis=0))
+
+
+def test_what_was_selected_must_be_among_the_bases():
+    ends, y = made(30)
+    with pytest.raises(ValueError, match="ends must hold the base raw hdi 0.94"):
+        calibrate_oob(ends, y, y, 0.5, bases=BASES, selected=[Selected(Base("raw", "hdi", 0.94))])

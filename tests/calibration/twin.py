@@ -3,19 +3,28 @@
 import math
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from hdiforest.calibration._bases import candidate_bases
+from hdiforest.calibration._bases import Base, candidate_bases
 
-NAMES = (("raw", "centred"), ("hdi", "equal_tailed"), (0.3, 0.8, 0.94))
-BASES = candidate_bases(*NAMES)
+FAMILIES = ("raw", "centred")
+KINDS = ("hdi", "equal_tailed", "averaged")
+# Of three groups: raw and centred, and raw of pruned trees.
+BASES = (
+    *candidate_bases(FAMILIES, KINDS, (0.3, 0.8)),
+    *candidate_bases(("raw",), KINDS, (0.3, 0.8), (5,)),
+)
 
 
-def by_base(ends):
-    """Ends of families, kinds, rows and levels as those of rows and bases."""
-    n = ends.shape[2]
-    return np.moveaxis(ends, (2, 3), (0, 1)).reshape(n, 2, -1)
+class Choice(NamedTuple):
+    """What was selected: a row's quantile is q + slope times its width."""
+
+    base: Base
+    q: float
+    slope: float
+    unit: float
 
 
 def lattice(y):
@@ -31,17 +40,21 @@ def lattice(y):
 
 @lru_cache
 def known(y_train):
-    return min(y_train), max(y_train), lattice(y_train)
+    return min(y_train), max(y_train), lattice(y_train), sorted(set(y_train))
 
 
 def finish(lower, upper, y_train, clip=True):
     """One interval; values within 1e-6 steps of a lattice point are taken to be it."""
-    least, largest, grid = known(tuple(y_train))
+    return finish_by(known(tuple(y_train)), lower, upper, clip and len(y_train) >= 200)
+
+
+def finish_by(facts, lower, upper, clips):
+    least, largest, grid, distinct = facts
     if lower > upper:
         lower = upper = (lower + upper) / 2
 
     def clipped(end):
-        return min(max(end, least), largest) if clip and len(y_train) >= 200 else end
+        return min(max(end, least), largest) if clips else end
 
     if not math.isinf(lower):
         lower, upper = clipped(lower), clipped(upper)
@@ -55,7 +68,7 @@ def finish(lower, upper, y_train, clip=True):
         inside = [min(points, key=lambda p: abs(p - (lower + upper) / 2))]
 
     def target(point):
-        return next((y for y in set(y_train) if abs(y - point) < 1e-6 * step), point)
+        return next((y for y in distinct if abs(y - point) < 1e-6 * step), point)
 
     return clipped(target(min(inside))), clipped(target(max(inside)))
 
@@ -65,101 +78,157 @@ def pad(scores, coverage):
     return sorted(scores)[k - 1] if k <= len(scores) else math.inf
 
 
-def scores(intervals, y):
-    return [max(low - t, t - high) for (low, high), t in zip(intervals, y, strict=True)]
+def score(interval, target, unit):
+    """How far a target is outside; inside, which part of the half width, times the unit."""
+    low, high = interval
+    missed = max(low - target, target - high)
+    return missed if missed >= 0 else missed / ((high - low) / 2) * unit
 
 
-def widened(intervals, q, y_train, clip=True):
-    return [finish(low - q, high + q, y_train, clip) for low, high in intervals]
+def widened(interval, q, unit):
+    """Both ends moved outwards by q; or the interval scaled about its middle."""
+    low, high = interval
+    if q >= 0:
+        return low - q, high + q
+    middle, half = (low + high) / 2, (high - low) / 2 * (1 + q / unit)
+    return middle - half, middle + half
+
+
+def mean_half_width(intervals):
+    mean = sum((high - low) / 2 for low, high in intervals) / len(intervals)
+    return mean if mean > 0 else 1.0
 
 
 def loss(intervals, y, coverage, objective):
-    total = 0.0
+    width = score = 0.0
     for (low, high), target in zip(intervals, y, strict=True):
-        total += high - low
-        if objective == "interval_score":
-            missed = max(low - target, 0) + max(target - high, 0)
-            total += 2 / (1 - coverage) * missed
-    return total / len(y)
+        missed = max(low - target, 0) + max(target - high, 0)
+        width += (high - low) / len(y)
+        score += (high - low + 2 / (1 - coverage) * missed) / len(y)
+
+    def log(value):
+        return math.log(value) if value > 0 else -math.inf
+
+    return {
+        "width": log(width),
+        "interval_score": log(score),
+        "balanced": log(width) + 1.5 * log(score),
+    }[objective]
 
 
-def choose(ends, y, y_train, coverage, names, objective="width", n_rule=None, inner=None):
-    """Return (family, kind, level, pad) for rows of `ends` as the package takes them."""
-    chooses = (len(y) if n_rule is None else n_rule) >= 500
-    families, kinds, levels = names
+def intervals_of(ends, bases, base):
+    return [tuple(row) for row in ends[:, :, bases.index(base)].tolist()]
+
+
+def widths_of(ends, bases, base):
+    """Widths of the equal-tailed 0.8 intervals of the same family and leaf size."""
+    base = Base(base.family, "equal_tailed", 0.8, base.min_samples_leaf)
+    return [high - low for low, high in intervals_of(ends, bases, base)]
+
+
+def finished(ends, bases, choice, y_train):
+    """The intervals of all rows by one choice."""
+    own = intervals_of(ends, bases, choice.base)
+    widths = widths_of(ends, bases, choice.base) if choice.slope else [0.0] * len(own)
+    facts, clips = known(tuple(y_train)), len(y_train) >= 200
+    return [
+        finish_by(facts, *widened(interval, choice.q + choice.slope * w, choice.unit), clips)
+        for interval, w in zip(own, widths, strict=True)
+    ]
+
+
+def hulls(one, other):
+    return [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True)]
+
+
+def choose(ends, bases, y, y_train, coverage, candidates, objective, slopes, inner):
+    """Return the choice with the least loss, and the loss."""
     table = []
-    for f, family in enumerate(families):
-        for k, kind in enumerate(kinds):
-            for c, level in enumerate(levels):
-                if not chooses and (family, kind, level) != (
-                    "centred",
-                    "equal_tailed",
-                    0.8,
-                ):
-                    continue
-                base = ends[f, k, :, :, c].tolist()
-                missed = scores(base, y)
-                if inner is not None and chooses:
-                    pairs = zip(inner, missed, y, strict=True)
-                    missed = [min(missed) if a <= t <= b else e for (a, b), e, t in pairs]
-                q = pad(missed, coverage)
-                final = widened(base, q, y_train)
-                if inner is not None:
-                    pairs = zip(final, inner, strict=True)
-                    final = [(min(a, c), max(b, d)) for (a, b), (c, d) in pairs]
-                value = loss(final, y, coverage, objective)
-                table.append((value, -level, len(table), family, kind, level, q))
-    return min(table)[3:], min(table)[0]
+    for slope in slopes:
+        for base in candidates:
+            own = intervals_of(ends, bases, base)
+            widths = widths_of(ends, bases, base) if slope else [0.0] * len(y)
+            unit = mean_half_width(own)
+            rows = zip(own, y, widths, strict=True)
+            missed = [score(interval, t, unit) - slope * w for interval, t, w in rows]
+            if inner is not None:
+                pairs = zip(inner, missed, y, strict=True)
+                least = min(missed)
+                missed = [least if a - 1e-9 <= t <= b + 1e-9 else e for (a, b), e, t in pairs]
+            choice = Choice(base, pad(missed, coverage), slope, unit)
+            final = finished(ends, bases, choice, y_train)
+            if inner is not None:
+                final = hulls(final, inner)
+            value = loss(final, y, coverage, objective)
+            # Equal losses: the first slope, the largest level, the first base.
+            table.append((value, slopes.index(slope), -base.level, len(table), choice))
+    *_, choice = min(table, key=lambda row: row[:4])
+    return choice, min(table)[0]
 
 
-def choose_all(ends, y, y_train, coverages, names, objective, n_rule):
-    """Return a choice for each coverage, each knowing the intervals of the last, of one family."""
-    families, kinds, levels = names
-    if n_rule < 500:
-        options = (names, objective, n_rule)
-        return [choose(ends, y, y_train, c, *options)[0] for c in coverages]
+def choose_all(
+    ends, bases, y, y_train, coverages, objective="balanced", slopes=(0.0, 0.1, 0.25), n_rule=None
+):
+    """Return a choice for each coverage, each knowing the intervals of the last, of one group."""
+    if (len(y) if n_rule is None else n_rule) < 500:
+        options = ([Base("centred", "equal_tailed", 0.8)], objective, (0.0,), None)
+        return [choose(ends, bases, y, y_train, c, *options)[0] for c in coverages]
     found = []
-    for f, family in enumerate(families):
-        own, own_names = ends[f : f + 1], ((family,), kinds, levels)
+    for group in dict.fromkeys((base.family, base.min_samples_leaf) for base in bases):
+        own = [base for base in bases if (base.family, base.min_samples_leaf) == group]
         choices, losses, inner = [], [], None
         for c in coverages:
-            choice, value = choose(own, y, y_train, c, own_names, objective, n_rule, inner)
+            choice, value = choose(ends, bases, y, y_train, c, own, objective, slopes, inner)
             choices.append(choice)
             losses.append(value)
-            inner = intervals(own, y_train, own_names, choices)[..., -1].tolist()
+            inner = as_pairs(intervals(ends, bases, y_train, choices)[..., -1])
         found.append((choices, losses))
-    totals = [sum(column) for column in zip(*(losses for _, losses in found), strict=True)]
+    finite = [all(math.isfinite(losses[j]) for _, losses in found) for j in range(len(coverages))]
 
-    def share(losses):
-        return sum(v / t for v, t in zip(losses, totals, strict=True) if 0 < t < math.inf)
+    def total(losses):
+        return sum(value for value, counts in zip(losses, finite, strict=True) if counts)
 
-    return min(found, key=lambda one: share(one[1]))[0]
-
-
-def intervals(ends, y_train, names, choices):
-    """Intervals (n, 2, k) of all rows of `ends`: padded, finished, nested."""
-    families, kinds, levels = names
-    out = np.empty((ends.shape[2], 2, len(choices)))
-    for j, (family, kind, level, q) in enumerate(choices):
-        base = ends[families.index(family), kinds.index(kind), :, :, levels.index(level)]
-        out[:, :, j] = widened(base.tolist(), q, y_train)
-        if j > 0:
-            out[:, 0, j] = np.minimum(out[:, 0, j], out[:, 0, j - 1])
-            out[:, 1, j] = np.maximum(out[:, 1, j], out[:, 1, j - 1])
-    return out
+    return min(found, key=lambda one: total(one[1]))[0]
 
 
-def made(n, seed=0, names=NAMES, lattice=False):
-    """Candidate intervals of n rows, better or worse by family, kind and level; and targets."""
+def as_pairs(intervals):
+    return [tuple(row) for row in intervals.tolist()]
+
+
+def requantiled(ends, bases, y, y_train, coverages, choices):
+    """Return the same bases and slopes with the quantiles of these rows."""
+    again, inner = [], None
+    for choice, c in zip(choices, coverages, strict=True):
+        options = ([choice.base], "width", (choice.slope,), inner)
+        again.append(choose(ends, bases, y, y_train, c, *options)[0])
+        inner = as_pairs(intervals(ends, bases, y_train, again)[..., -1])
+    return again
+
+
+def intervals(ends, bases, y_train, choices):
+    """Intervals (n, 2, k) of all rows of `ends`, (n, 2, m): widened, finished, nested."""
+    by_choice = []
+    for choice in choices:
+        own = finished(ends, bases, choice, y_train)
+        by_choice.append(hulls(own, by_choice[-1]) if by_choice else own)
+    return np.moveaxis(np.array(by_choice), 0, -1)
+
+
+def made(n, seed=0, bases=BASES, lattice=False):
+    """Candidate intervals (n, 2, m), better or worse by family, size and kind; and targets."""
     rng = np.random.default_rng(seed)
     centre, scale = rng.normal(5, 3, n), rng.gamma(2, 1, n)
     y = centre + scale * rng.normal(size=n)
     y = np.round(y) if lattice else y
-    shape = tuple(map(len, names[:2]))
-    noise = rng.normal(size=(*shape, n, 1)) * rng.uniform(0.2, 1, (*shape, 1, 1))
-    half = scale[:, None] * np.array(names[2]) * rng.uniform(0.5, 3, (*shape, 1, 1))
-    middle = centre[:, None] + noise
-    return np.stack([middle - half, middle + half], axis=3), y
+    of_kind = {}
+    for kind in dict.fromkeys((*base.group, base.kind) for base in bases):
+        noise = rng.normal(size=n) * rng.uniform(0.2, 1)
+        of_kind[kind] = centre + noise, scale * rng.uniform(0.5, 3)
+    ends = np.empty((n, 2, len(bases)))
+    for j, base in enumerate(bases):
+        middle, half = of_kind[*base.group, base.kind]
+        ends[:, 0, j], ends[:, 1, j] = middle - base.level * half, middle + base.level * half
+    return ends, y
 
 
 def two_kinds_of_rows(rng, n):

@@ -33,6 +33,7 @@ from hdiforest._estimators.out_of_bag import OutOfBagMixin
 from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
     DEFAULT_COVERAGES,
+    LEAF_SIZES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
@@ -587,6 +588,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         kinds: Sequence[BaseKind] | None = None,
         mean: Any = None,
         objective: Objective = "balanced",
+        adaptive: bool = True,
+        min_samples_leaf: Sequence[int] = LEAF_SIZES,
         clip: bool = True,
         random_state: int | RandomState | None = None,
     ) -> Self:
@@ -655,6 +658,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             default_kinds(fitted) if kinds is None else kinds,
             clip,
             objective,
+            adaptive,
+            tuple(min_samples_leaf),
             mean,
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
             checked_seed(random_state),
