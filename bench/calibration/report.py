@@ -67,7 +67,9 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
         sections[f"Mean width @ coverage, {nominal:.2f}"] = _markdown(tables.widths(rows, nominal))
     for title, measure in {
         "Interval score": "interval_score",
-        "Coverage of the worst fifth by width": "worst fifth",
+        "Coverage of the worst fifth by width": "worst by width",
+        "Coverage of the worst fifth by predicted value": "worst by prediction",
+        "Coverage of the worst fifth by a feature": "worst by feature",
         "Mean width relative to the range": "width_of_range",
     }.items():
         for nominal, rows in compared.items():
