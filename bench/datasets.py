@@ -49,8 +49,16 @@ MORE = {
         "openintro",
         "loans_full_schema",
         "interest_rate",
-        ("emp_title", "installment", "grade", "sub_grade", "balance")
-        + ("paid_total", "paid_principal", "paid_interest"),
+        (
+            "emp_title",
+            "installment",
+            "grade",
+            "sub_grade",
+            "balance",
+            "paid_total",
+            "paid_principal",
+            "paid_interest",
+        ),
     ),
     "movies": Source(
         "ggplot2movies", "movies", "rating", ("title", *(f"r{i}" for i in range(1, 11))), 15_000
@@ -60,8 +68,21 @@ MORE = {
         "sampleSelection",
         "RandHIE",
         "meddol",
-        ("outpdol", "drugdol", "suppdol", "mentdol", "inpdol", "totadm", "inpmis", "mentvis")
-        + ("mdvis", "notmdvis", "num", "lnmeddol", "binexp"),
+        (
+            "outpdol",
+            "drugdol",
+            "suppdol",
+            "mentdol",
+            "inpdol",
+            "totadm",
+            "inpmis",
+            "mentvis",
+            "mdvis",
+            "notmdvis",
+            "num",
+            "lnmeddol",
+            "binexp",
+        ),
         10_000,
     ),
     "stackoverflow": Source("modeldata", "stackoverflow", "Salary"),
@@ -69,8 +90,7 @@ MORE = {
         "dplyr",
         "storms",
         "wind",
-        ("name", "status", "category")
-        + ("tropicalstorm_force_diameter", "hurricane_force_diameter"),
+        ("name", "status", "category", "tropicalstorm_force_diameter", "hurricane_force_diameter"),
         10_000,
     ),
     "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
