@@ -96,6 +96,11 @@ MORE = {
     "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
     "txhousing": Source("ggplot2", "txhousing", "median", ("volume",)),
 }
+# Targets on a lattice, or with one value that 5 % of the rows or more have; the others are plain.
+SPIKY = (
+    *("wine", "forest_fires", "naval", "communities", "online_news"),
+    *("loans", "movies", "rain_ibk", "rand_hie", "storms"),
+)
 # UCI's whole file, of which online_news is a fifth: read where a user has put it.
 WHOLE_NEWS = FOLDER / "OnlineNewsPopularity.csv"
 # Calendar order, so that a split on the code is a split in time.
