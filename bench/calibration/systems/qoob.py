@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
-from .interface import Intervals, System, Training, split_quantile
+from .interface import Intervals, System, Training, split_quantile, stacked
 
 USUAL_SETTINGS = {"min_samples_leaf": 5, "max_features": 1 / 3}
 GRID = [
@@ -145,6 +145,29 @@ def qoob(training: Training) -> Intervals:
 
 def tuned_qoob(training: Training) -> Intervals:
     """Take the forest whose padded out-of-bag intervals are narrowest."""
+    return _intervals(_narrowest(training), training)
+
+
+def tuned_qoob_of_one_pad(training: Training) -> Intervals:
+    """Add one quantile of the out-of-bag scores to the intervals of the whole forest."""
+    model = _narrowest(training)
+    _, missed_by = scores(model, training, training.coverages)
+    usable = ~np.isnan(missed_by[:, 0])
+    pads = [split_quantile(missed_by[usable, j], c) for j, c in enumerate(training.coverages)]
+    quantiles = np.concatenate([nominal(coverage) for coverage in training.coverages])
+    all_trees = np.ones((1, model.unused.shape[1]), dtype=bool)
+
+    def intervals(X: np.ndarray) -> np.ndarray:
+        ends = np.array(
+            [model.read(leaves, all_trees, quantiles)[0] for leaves in model.leaves_of(X)]
+        )
+        padded = ends.reshape(len(X), -1, 2) + np.array([-1.0, 1.0]) * np.array(pads)[:, None]
+        return stacked(list(np.moveaxis(padded, 1, 0)))
+
+    return intervals
+
+
+def _narrowest(training: Training) -> OutOfBagQuantiles:
     models = [OutOfBagQuantiles(training, settings) for settings in GRID]
 
     def padded_width(model: OutOfBagQuantiles) -> float:
@@ -153,10 +176,11 @@ def tuned_qoob(training: Training) -> Intervals:
         width = intervals[kept, 1, 0] - intervals[kept, 0, 0]
         return float(np.maximum(width + 2 * split_quantile(pads[kept, 0], _TUNED_FOR), 0).mean())
 
-    return _intervals(min(models, key=padded_width), training)
+    return min(models, key=padded_width)
 
 
 SYSTEMS = (
     System("QOOB", 1, qoob),
     System("QOOB, tuned", 1, tuned_qoob),
+    System("QOOB, tuned, one quantile", 1, tuned_qoob_of_one_pad),
 )
