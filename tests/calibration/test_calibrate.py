@@ -154,7 +154,7 @@ def arguments(**changed):
     ("changed", "message"),
     [
         ({"ends": np.zeros((29, 2, 18))}, "ends must have shape .*30, 2, 18.*got .*29"),
-        ({"ends": np.zeros((30, 2, 19))}, r"ends must .*\(30, 2, 18\), got .*13"),
+        ({"ends": np.zeros((30, 2, 19))}, r"ends must .*\(30, 2, 18\), got .*19"),
         ({"ends": np.full((30, 2, 18), np.nan)}, "ends must be finite"),
         ({"ends": -np.cumsum(np.ones((30, 2, 18)), axis=1)}, "lower <= upper"),
         ({"y": np.full(30, np.nan)}, "y must be finite"),

@@ -13,7 +13,7 @@ from hdiforest._model.fitted import base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration._bases import Base, Candidates, candidate_bases
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._selection import narrowest
+from hdiforest.calibration._selection import best
 
 from ..oracle import ROOT, SKLEARN
 
@@ -67,17 +67,18 @@ def test_bases_quantiles_and_widths_are_known(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
     source = OutOfBagIntervals(model._fitted, 1)
-    bases = candidate_bases(source.families, levels=LEVELS)
+    bases = candidate_bases(source.families, ("hdi", "equal_tailed"), LEVELS)
     ends = source.intervals(source.usable, bases)
     candidates = Candidates.checked(bases, ends, y[train][source.usable])
     postprocess = PostProcess.from_targets(y[train])
-    level = narrowest(candidates, coverage, postprocess)
-    assert level.base == Base(*base)
-    assert_allclose([level.q_hat, level.loss], [q_hat, width], atol=2e-6)
+    scores = postprocess.scores(candidates.ends, candidates.y, candidates.units)
+    selected = best(candidates, scores, coverage, postprocess, "width", (0.0,))
+    assert selected.base == Base(*base)
+    assert_allclose([selected.q_hat, np.exp(selected.loss)], [q_hat, width], atol=2e-6)
     fitted = model._fitted
-    if level.base.family == "centred":
+    if selected.base.family == "centred":
         object.__setattr__(fitted, "centred", source.centred_forest())
-    found = base_intervals(fitted, X[test].astype(np.float32), [level.base], 1)
-    lower, upper = postprocess.widen(found, [level.q_hat])[..., 0].T
+    found = base_intervals(fitted, X[test].astype(np.float32), [selected.base], 1)
+    lower, upper = postprocess.widen(found, [selected.q_hat])[..., 0].T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
     assert_allclose((upper - lower).mean(), test_width, atol=2e-6)
