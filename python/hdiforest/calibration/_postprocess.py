@@ -179,11 +179,11 @@ class PostProcess:
         steps = q
         if units is not None and (q < 0).any():
             half = (ends[:, 1] - ends[:, 0]) / 2
-            steps = np.where(q < 0, q * (half / np.asarray(units, dtype=np.float64)), q)
+            steps = np.where(q < 0, np.minimum(q, 0) / units * half, q)
         # At a quantile of 0 comparisons are exact, and intervals of width zero stay so.
         allowance = np.where(q == 0, 0, _ROUNDINGS * np.finfo(np.float64).eps)
-        lower = ends[:, 0] - steps - allowance * (np.abs(ends[:, 0]) + np.abs(q))
-        upper = ends[:, 1] + steps + allowance * (np.abs(ends[:, 1]) + np.abs(q))
+        lower = ends[:, 0] - steps - allowance * (np.abs(ends[:, 0]) + np.abs(steps))
+        upper = ends[:, 1] + steps + allowance * (np.abs(ends[:, 1]) + np.abs(steps))
         return np.stack(self.apply(lower, upper), axis=1)
 
     def intervals(

@@ -131,7 +131,7 @@ def best(
     by_slope = []
     for slope in slopes:
         shifts = slope * cast("Array", candidates.widths)[:, np.newaxis] if slope else 0.0
-        shifted = scores - shifts
+        shifted = _less(scores, shifts)
         if inner is not None:
             covered = (inner[:, 0] <= y) & (y <= inner[:, 1])
             shifted = np.where(covered[:, np.newaxis], shifted.min(axis=0), shifted)
@@ -145,6 +145,12 @@ def best(
             Selected(bases[j], float(q_hat[j]), slope, float(units[j]), float(losses[j]))
         )
     return min(by_slope, key=lambda selected: selected.loss)
+
+
+def _less(scores: Array, shifts: Array | float) -> Array:
+    """Return scores - shifts, rounded so that plus the shifts they are no less than the scores."""
+    less = scores - shifts
+    return np.where(less + shifts < scores, np.nextafter(less, np.inf), less)
 
 
 def _losses(
@@ -191,7 +197,7 @@ def widen_base(
     unit = float(candidate.units[0]) if math.isnan(selected.unit) else selected.unit
     scores = postprocess.scores(candidate.ends, candidate.y, unit)[:, 0]
     if selected.slope:
-        scores = scores - selected.slope * cast("Array", candidate.widths)
+        scores = _less(scores, selected.slope * cast("Array", candidate.widths))
     weights = candidates.weights
     q_hat = conformal_quantile(scores, coverage, weights=weights, confidence=confidence)
     return selected._replace(q_hat=float(q_hat), unit=unit)
