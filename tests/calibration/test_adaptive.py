@@ -16,6 +16,7 @@ from hdiforest.calibration._quantiles import rank
 from hdiforest.calibration._selection import (
     SLOPES,
     Selected,
+    _less,
     best,
     calibrated_intervals,
     widen_base,
@@ -95,6 +96,29 @@ def test_each_target_whose_score_is_at_most_the_quantile_is_covered(
             assert covered.sum() >= rank(12, coverage)
         else:
             assert weights[covered].sum() >= coverage * weights.sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", [1.0, 0.37e-9, 1e9])
+def test_each_row_is_covered_by_its_own_score(kind, unit):
+    """Whatever rounds: scores are scaled, and less what the slope adds again."""
+    ends, y = rows_of(np.random.default_rng(0), 2000, kind)
+    postprocess = postprocess_of(kind, y)
+    candidates = Candidates.checked(TWO, ends, y)
+    units = unit * candidates.units
+    scores = postprocess.scores(ends, y, units)
+    for slope in (0.0, 0.1, 1 / 3):
+        shifts = slope * candidates.widths_of(BASE)[:, None]
+        q = _less(scores, shifts) + shifts
+        found = postprocess.widen(ends, q, units)
+        assert (q >= scores).all()
+        assert ((found[:, 0] <= y[:, None]) & (y[:, None] <= found[:, 1])).all()
+        if kind != "lattice" and slope == 0:
+            inside = scores[:, 0] < 0
+            widths = found[:, 1, 0] - found[:, 0, 0]
+            expected = (ends[:, 1, 0] - ends[:, 0, 0]) * (1 + scores[:, 0] / units[0])
+            rounding = 1e-13 * np.abs(ends[inside]).max(axis=(1, 2))
+            assert (np.abs(widths - expected)[inside] <= rounding).all()
 
 
 @given(seeds, st.sampled_from([0.3, 0.5, 0.8, 0.9]), st.sampled_from(SLOPES), st.booleans())
