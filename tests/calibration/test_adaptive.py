@@ -103,7 +103,8 @@ def test_each_target_whose_score_is_at_most_the_quantile_is_covered(
 def test_each_row_is_covered_by_its_own_score(kind, unit):
     """Whatever rounds: scores are scaled, and less what the slope adds again."""
     ends, y = rows_of(np.random.default_rng(0), 2000, kind)
-    postprocess = postprocess_of(kind, y)
+    targets = GRADES if kind == "lattice" else y
+    postprocess = PostProcess.from_targets(targets, clip=False)
     candidates = Candidates.checked(TWO, ends, y)
     units = unit * candidates.units
     scores = postprocess.scores(ends, y, units)
@@ -117,7 +118,7 @@ def test_each_row_is_covered_by_its_own_score(kind, unit):
             inside = scores[:, 0] < 0
             widths = found[:, 1, 0] - found[:, 0, 0]
             expected = (ends[:, 1, 0] - ends[:, 0, 0]) * (1 + scores[:, 0] / units[0])
-            rounding = 1e-13 * np.abs(ends[inside]).max(axis=(1, 2))
+            rounding = 1e-14 * np.abs(ends[inside]).max(axis=(1, 2))
             assert (np.abs(widths - expected)[inside] <= rounding).all()
 
 
