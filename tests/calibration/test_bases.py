@@ -114,7 +114,7 @@ def test_without_an_equal_tailed_interval_there_are_no_widths():
     alone = Candidates.checked([base], whole.only(base).ends, whole.y)
     assert alone.widths_of(base) is None
     assert [group.widths for group in alone.groups()] == [None]
-    with pytest.raises(ValueError, match="ends must hold the base raw equal_tailed 0.8"):
+    with pytest.raises(ValueError, match=r"ends must hold the base raw equal_tailed 0\.8"):
         alone.only(base.of_width())
 
 

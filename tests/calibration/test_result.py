@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdiforest.calibration._bases import FAMILIES, candidate_bases
+from hdiforest.calibration._bases import FAMILIES, Base, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
@@ -128,6 +128,41 @@ def test_arrays_hold_all(n, lattice):
     assert (facts["lattice"] is not None) == (lattice and n > 20)
 
 
+def adaptive():
+    """The record with slopes and negative quantiles, and of pruned trees."""
+    changes = [{"slope": 0.25, "q_hat": -0.1}, {"slope": 0.1}, {"unit": 2.0}]
+    levels = [replace(each, **new) for each, new in zip(RECORD.levels, changes, strict=True)]
+    pruned = [replace(e, base=e.base._replace(min_samples_leaf=5)) for e in levels]
+    return replace(RECORD, levels=tuple(pruned))
+
+
+def test_a_record_with_slopes():
+    record = adaptive()
+    assert through_json(record) == record
+    own = tuple(level.base for level in record.levels)
+    width = Base(own[0].family, "equal_tailed", 0.8, 5)
+    assert record.is_adaptive
+    assert record.bases == (*own, width)
+    assert not RECORD.is_adaptive
+    assert RECORD.bases == tuple(level.base for level in RECORD.levels)
+    lines = repr(record).splitlines()[2:5]
+    assert [" + 0.25 w" in line for line in lines] == [True, False, False]
+    assert [" + 0.1 w" in line for line in lines] == [False, True, False]
+    assert all(" leaf 5, q_hat " in line for line in lines)
+    assert record.first(2).bases == (*own[:2], width)
+    static = replace(record, levels=record.levels[2:])
+    assert static.bases == own[2:]
+
+
+def test_the_lowest_coverages_of_a_record_have_the_same_intervals():
+    record = adaptive()
+    ends = np.sort(np.random.default_rng(0).normal(size=(30, 2, 4)), axis=1)
+    whole = record.intervals(ends)
+    for k in (1, 2, 3):
+        first = record.first(k)
+        np.testing.assert_array_equal(first.intervals(ends[..., [*range(k), 3]]), whole[..., :k])
+
+
 def test_arrays_hold_splits():
     for options in ({"confidence": 0.9}, {"weights": np.ones(60)}, {}):
         record = split(**options)
@@ -172,6 +207,16 @@ def facts_with(**changed):
         ),
         (array_of("q_hat", math.nan), "q_hat must be a number or infinite"),
         (array_of("q_hat", -math.inf), "q_hat must be a number or infinite"),
+        (array_of("slope", -0.1), "slope must be finite and not negative, got -0.1"),
+        (array_of("slope", math.nan), "slope must be finite and not negative"),
+        (array_of("slope", math.inf), "slope must be finite and not negative"),
+        (array_of("unit", 0.0), "unit must be finite and positive, got 0"),
+        (array_of("unit", math.nan), "unit must be finite and positive"),
+        (array_of("unit", math.inf), "unit must be finite and positive"),
+        (array_of("interval_score", math.nan), "interval_score must not be negative"),
+        (lambda arrays, facts: arrays.pop("slope"), "the tensor slope is missing"),
+        (facts_with(min_samples_leaf=0), "min_samples_leaf must be a whole number"),
+        (facts_with(min_samples_leaf=[1]), "min_samples_leaf must be a whole number"),
         (array_of("coverage", 0.0), "coverage must be above 0"),
         (array_of("coverage", math.nan), "coverage must be above 0"),
         (array_of("coverage", 0.95), "coverages must be one or more and ascend"),

@@ -356,5 +356,5 @@ def test_quantiles_of_more_rows_equal_their_twin():
 
 def test_what_was_selected_must_be_among_the_bases():
     ends, y = made(30)
-    with pytest.raises(ValueError, match="ends must hold the base raw hdi 0.94"):
+    with pytest.raises(ValueError, match=r"ends must hold the base raw hdi 0\.94"):
         calibrate_oob(ends, y, y, 0.5, bases=BASES, selected=[Selected(Base("raw", "hdi", 0.94))])
