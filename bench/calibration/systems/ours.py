@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -14,7 +15,7 @@ from .interface import Intervals, System, Training
 # More than are compared, to draw coverage over the nominal level.
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 UNCALIBRATED, CALIBRATED = "HDI, raw", "HDI, calibrated"
-ALL_KINDS = ("hdi", "equal_tailed", "smoothed_hdi")
+ALL_KINDS = ("hdi", "equal_tailed", "averaged", "smoothed_hdi")
 
 
 def fitted(training: Training) -> HDIForestRegressor:
@@ -58,22 +59,53 @@ def by_split(training: Training) -> Intervals:
     return calibrated(extra_trees(kept), training, X=held_out.X, y=held_out.y)
 
 
+Fit = Callable[[Training], Intervals]
+
+# What the default calibration was, and what is added to it one after another.
+BEFORE = {
+    "objective": "width",
+    "kinds": ("hdi", "equal_tailed"),
+    "adaptive": False,
+    "min_samples_leaf": (1,),
+}
+STEPS = {
+    "pruned": {"min_samples_leaf": (1, 5, 15)},
+    "balanced": {"objective": "balanced"},
+    "averaged": {"kinds": ("hdi", "equal_tailed", "averaged")},
+    "adaptive": {"adaptive": True},
+}
+
+
+def _ablations() -> Iterator[tuple[str, int, Fit]]:
+    """Return the default as it was, and with each step in turn; with all it is the default."""
+    options = BEFORE
+    yield "HDI, extra trees, before", 1, lambda t: calibrated(extra_trees(t), t, **BEFORE)
+    for name, step in list(STEPS.items())[:-1]:
+        options = options | step
+        yield (
+            f"HDI, extra trees, + {name}",
+            1,
+            lambda t, options=options: calibrated(extra_trees(t), t, **options),
+        )
+
+
 SYSTEMS = tuple(
     System(name, version, fit, COVERAGES, is_ours=True)
     for name, version, fit in (
         (UNCALIBRATED, 1, raw),
-        (CALIBRATED, 2, lambda t: calibrated(fitted(t), t)),
-        ("HDI, extra trees", 1, lambda t: calibrated(extra_trees(t), t)),
-        ("HDI, calibrated, smoothed too", 1, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
-        ("HDI, extra trees, smoothed too", 1,
+        *_ablations(),
+        (CALIBRATED, 3, lambda t: calibrated(fitted(t), t)),
+        ("HDI, extra trees", 2, lambda t: calibrated(extra_trees(t), t)),
+        ("HDI, calibrated, smoothed too", 2, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
+        ("HDI, extra trees, smoothed too", 2,
          lambda t: calibrated(extra_trees(t), t, kinds=ALL_KINDS)),
-        ("HDI, extra trees, by score", 1,
+        ("HDI, extra trees, by score", 2,
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
-        ("HDI, tuned", 1, lambda t: calibrated(searched(t), t)),
-        ("HDI, extra trees, boosted", 1, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
-        ("HDI, tuned, boosted", 1, lambda t: calibrated(searched(t), t, mean="boosting")),
-        ("HDI, extra trees, split", 1, by_split),
-        ("HDI, extra trees, CV+", 1,
+        ("HDI, tuned", 2, lambda t: calibrated(searched(t), t)),
+        ("HDI, extra trees, boosted", 2, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
+        ("HDI, tuned, boosted", 2, lambda t: calibrated(searched(t), t, mean="boosting")),
+        ("HDI, extra trees, split", 2, by_split),
+        ("HDI, extra trees, CV+", 2,
          lambda t: calibrated(extra_trees(t), t, method=CVPlus(5))),
     )
 )  # fmt: skip
