@@ -14,9 +14,9 @@ from hdiforest._cli.inputs import Part
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
+from hdiforest._utils import Kind
 from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
-from hdiforest._utils.typing import Kind
 from hdiforest.calibration._bases import KINDS
 from hdiforest.calibration._selection import OBJECTIVES
 

@@ -16,10 +16,10 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
+from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array, Kind
 from hdiforest.displays import DistributionDisplay, IntervalDisplay
 from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score

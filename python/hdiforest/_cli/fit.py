@@ -23,10 +23,10 @@ from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.training_table import TrainingTable, read_training_table
+from hdiforest._utils import Array
 from hdiforest._utils.checks import significant
 from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
 from hdiforest.calibration import CVPlus
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import Objective

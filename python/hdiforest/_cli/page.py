@@ -20,10 +20,10 @@ from hdiforest._cli.prediction import calibration_of, levels_to_show
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._utils import Array
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import BLUE, axes_for, out_of_bag_of, percent, plain, plain_numbers

@@ -16,8 +16,8 @@ from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._tables.training_table import require_finite, with_names
+from hdiforest._utils import Array
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._result import CalibrationResult
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hdiforest._model.predict import AnyKind
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import significant
-from hdiforest._utils.warnings import hints_that_name
+from hdiforest._utils.hints import hints_that_name
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
@@ -208,12 +208,12 @@ class Contents:
             low, high, n = _range(index.atoms(output)).values()
             name = "target" if fitted.n_outputs == 1 else f"target {output}"
             rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
-        calibration, coding = fitted.calibration, fitted.coding
+        calibration = fitted.calibration
         levels = "none" if calibration is None else f"at {_levels(calibration)}"
         rows.append(["calibration", levels])
         rows.append(["features", f"{fitted.n_features}: {_features(fitted)}"])
-        if coding is not None and coding.ids:
-            rows.append(["columns that name rows", ", ".join(coding.ids)])
+        if fitted.id_columns:
+            rows.append(["columns that name rows", ", ".join(fitted.id_columns)])
         facts_of_file = aligned(rows, left=2)
         return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
 

@@ -128,8 +128,7 @@ class Columns(NamedTuple):
             return list(table.names)
         if self.names is not None:
             return list(self.names)
-        coding = scorer.model.fitted.coding
-        return [] if coding is None else [name for name in coding.ids if name in table.names]
+        return [name for name in scorer.model.fitted.id_columns if name in table.names]
 
 
 class _Slice(NamedTuple):

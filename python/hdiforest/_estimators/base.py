@@ -22,7 +22,7 @@ from hdiforest._tables.names import (
     quantile_names,
     require_distinct,
 )
-from hdiforest._utils.typing import Array, Interpolation
+from hdiforest._utils import Array, Interpolation
 from hdiforest.calibration import Calibration, CrossCalibration
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.

@@ -45,20 +45,19 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_hint import TrainingRowsHint, digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import Output
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_targets,
     checked_coverages,
     checked_random_state,
     checked_seed,
 )
+from hdiforest._utils.hints import callers_level, digest_of
 from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
 from hdiforest._utils.threads import thread_count
-from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import callers_level
 from hdiforest.calibration import (
     Calibration,
     CrossCalibration,
@@ -453,8 +452,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self.fitted_forest()
         if values is None and is_plain(X, self, fitted):
             # One row takes a microsecond less than through blocks.
-            if hint and len(X) == fitted.n_training_rows:
-                training_hint = TrainingRowsHint(fitted, len(X))
+            if hint and (training_hint := fitted.training_hint(len(X))) is not None:
                 training_hint.see(X)
                 training_hint.give()
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))

@@ -29,8 +29,8 @@ from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import interval_names, quantile_names
-from hdiforest._utils.typing import Array, Interpolation
-from hdiforest._utils.warnings import callers_level
+from hdiforest._utils import Array, Interpolation
+from hdiforest._utils.hints import callers_level
 
 
 class OutOfBagMixin(DistributionModel):

@@ -15,10 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_hint import TrainingRowsHint
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
-from hdiforest._utils.warnings import callers_level
+from hdiforest._utils.hints import callers_level
 
 Rows = NDArray[np.floating[Any]]
 
@@ -87,7 +86,7 @@ def checked_blocks(
             frame = frame_of(frame.arrow(coding.columns))
         n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
     # As many rows as those of the fit may be these.
-    seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
+    seen = fitted.training_hint(n) if hint else None
     for block in blocks:
         if seen is not None:
             seen.see(block.rows)

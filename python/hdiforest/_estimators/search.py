@@ -20,15 +20,15 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     alternatives,
     check_choice,
     checked_coverages,
     checked_random_state,
 )
+from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
-from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 

@@ -15,7 +15,8 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._utils import Array, Kind
+from hdiforest._utils.hints import Instead, TrainingRowsHint
 from hdiforest.calibration._bases import FIXED_RAW, Base, positions_by_family
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
@@ -49,8 +50,8 @@ class Jackknife:
         for begin in range(0, len(leaves), step):
             part = slice(begin, begin + step)
             masked = np.where(self.drawn, np.int32(-1), leaves[part, np.newaxis])
-            found = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
-            ends[part] = found.reshape(-1, len(self.drawn), 2)
+            part_ends = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
+            ends[part] = part_ends.reshape(-1, len(self.drawn), 2)
         return ends.transpose(1, 0, 2)
 
     def _read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
@@ -71,7 +72,7 @@ class FittedForest:
     # Least and greatest value of each feature in training rows that weigh anything,
     # (2, n_features); NaN: it has none.
     feature_range: NDArray[np.float32]
-    training_digest: str  # of the features of the fit; see `training_hint`
+    training_digest: str  # of the features of the fit; see `RowsDigest`
     matches_forest: bool  # whether the means are the predictions of the scikit-learn forest
     calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
@@ -106,19 +107,17 @@ class FittedForest:
         none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
         return replace(self, **(none | parts))
 
-    def with_first_coverages(self, k: int) -> FittedForest:
-        """Return the forest with a calibration of its k lowest coverages."""
-        calibration = cast("Calibration", self.calibration).first(k)
-        needs_centred = any(base.family != "raw" for base in calibration.bases)
-        return replace(
-            self, calibration=calibration, centred=self.centred if needs_centred else None
-        )
-
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
         calibration = cast("Calibration", self.calibration)
         n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
-        return self.with_first_coverages(n_finite) if n_finite else self.uncalibrated()
+        if n_finite == 0:
+            return self.uncalibrated()
+        calibration = calibration.first(n_finite)
+        needs_centred = any(base.family != "raw" for base in calibration.bases)
+        return replace(
+            self, calibration=calibration, centred=self.centred if needs_centred else None
+        )
 
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
@@ -127,9 +126,9 @@ class FittedForest:
         if (len(self.folds), n_left_out) != ((0, n) if jackknifes else (n, 0)):
             raise ValueError("the calibration does not fit the folds of the model")
         for fold in self.folds:
-            own, whole = fold.calibration, cast("CrossCalibration", self.calibration)
+            whole = cast("CrossCalibration", self.calibration)
             if fold.n_outputs != self.n_outputs or (
-                own is not None and own.coverages != whole.coverages
+                fold.calibration is not None and fold.calibration.coverages != whole.coverages
             ):
                 raise ValueError("the calibration does not fit the folds of the model")
 
@@ -149,6 +148,11 @@ class FittedForest:
     def usual_kind(self) -> Literal["calibrated", "hdi"]:
         """The kind of intervals that is meant where none is named."""
         return "hdi" if self.calibration is None else "calibrated"
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Columns of a table that name its rows."""
+        return self.coding.ids if isinstance(self.coding, TableCoding) else ()
 
     @property
     def n_features(self) -> int:
@@ -171,12 +175,7 @@ class FittedForest:
         """Return how a table with these columns becomes features.
 
         Without a coding these are plain numbers, by name; or in the order of the columns, if the
-        forest was fitted without names.
-
-        Raises
-        ------
-        ValueError
-            If the forest was fitted without names, to another number of columns.
+        forest was fitted without names. Raises ValueError if they are not as many then.
         """
         if self.coding is not None:
             return self.coding
@@ -193,18 +192,9 @@ class FittedForest:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
-        Parameters
-        ----------
-        table : pyarrow.Table
-        encoder : TableCoding or TableSteps
-            What `encoder` returned.
-        first_row : int, default=0
-            Number of the rows before the table's own, for messages.
-
-        Raises
-        ------
-        CodingError
-            If the table cannot be encoded, or has missing cells that the forest does not take.
+        `first_row`, the number of the rows before the table's own, is for messages. Raises
+        CodingError if the table cannot be encoded, or has missing cells that the forest does not
+        take.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
@@ -220,6 +210,25 @@ class FittedForest:
         if self.check_rows is not None:
             self.check_rows()
         return self.training_rows
+
+    def training_hint(self, n_rows: int | None) -> TrainingRowsHint | None:
+        """Return what warns if the rows of a call are those of the fit; None: not as many."""
+        if n_rows != self.n_training_rows:
+            return None
+        return TrainingRowsHint(self.training_digest, self._name_out_of_bag)
+
+    def _name_out_of_bag(self, instead: Instead) -> str:
+        if self.training_rows is None or self.training_rows.bags is None:
+            return instead.without
+        return instead.usual if self.why_not_out_of_bag() is None else instead.hdi
+
+    def why_not_out_of_bag(self) -> str | None:
+        """Say why the calibration has no intervals of training rows; None if it has."""
+        if isinstance(self.calibration, CrossCalibration):
+            return f"the model was calibrated by {self.calibration.method!r}"
+        if self.centred is not None and self.centred.mean is not None:
+            return "what the other mean predicts out of fold is not kept"
+        return None
 
     def rows_of_folds(self, table: Any, first_row: int = 0) -> list[NDArray[np.float32]]:
         """Return the rows of a pyarrow Table for the forest of each fold, if it has own steps."""
@@ -248,8 +257,8 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    Those of one family are read at once. All but raw ones need `fitted.centred`. `mean`, an array
-    (n,), is filled with the means of the rows, in the same pass as raw intervals.
+    All but raw ones need `fitted.centred`. `mean`, an array (n,), is filled with the means of the
+    rows, in the same pass as raw intervals.
     """
     ends = np.empty((len(X), 2, len(bases)))
     positions = positions_by_family(bases)

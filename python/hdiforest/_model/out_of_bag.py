@@ -15,7 +15,7 @@ from hdicore._core import _centred_oob_intervals
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.residuals import CentredForest, Stacking
 from hdiforest._model.training_rows import IN_BAG, TrainingRows
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import Base, positions_by_family
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
@@ -123,7 +123,7 @@ def predict_calibrated_out_of_bag(
     ValueError
         If a coverage was not calibrated, or the calibration does not say what these intervals are.
     """
-    if (reason := why_not_out_of_bag(fitted)) is not None:
+    if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
             "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
@@ -141,16 +141,6 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
         return np.broadcast_to(ends, (len(X), 2, k))
     calibration = fold.calibration.first(k)
     return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
-
-
-def why_not_out_of_bag(fitted: FittedForest) -> str | None:
-    """Say why the calibration has no intervals of training rows; None if it has."""
-    calibration = fitted.calibration
-    if isinstance(calibration, CrossCalibration):
-        return f"the model was calibrated by {calibration.method!r}"
-    if fitted.centred is not None and fitted.centred.mean is not None:
-        return "what the other mean predicts out of fold is not kept"
-    return None
 
 
 def _calibration_up_to(

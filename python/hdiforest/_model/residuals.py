@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest._utils.typing import Kind
+from hdiforest._utils import Kind
 
 _ROWS_AT_ONCE = 1 << 15  # of the other regressor, so that memory stays flat
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from hdicore import Forest
 from hdiforest._model.residuals import BoostedMean, Mean, RegressorMean, Stacking, checked_means
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._utils.typing import Array
+from hdiforest._utils import Array
 
 _N_FOLDS = 5
 

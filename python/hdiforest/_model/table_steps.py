@@ -51,7 +51,6 @@ class TableSteps:
     names: tuple[str, ...] | None
     number_columns: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    ids: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         columns = "no names" if self.names is None else ", ".join(self.names)

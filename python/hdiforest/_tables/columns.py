@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._utils.checks import number_texts
-from hdiforest._utils.warnings import callers_level
+from hdiforest._utils.hints import callers_level
 
 
 def is_number(kind: Any) -> bool:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._tables.columns import CodingError, is_number
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
-from hdiforest._utils.typing import Array
 
 Output = Literal["numpy", "pandas", "polars", "pyarrow"]
 

@@ -14,8 +14,8 @@ from hdiforest._tables.columns import CodingError, as_float64, decoded, dictiona
 from hdiforest._tables.encoder import Categorical, TableCoding, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm, listed, quoted
+from hdiforest._utils import Array
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
 
 
 class TrainingTable(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.typing import Array
+from hdiforest._utils import Array
 
 
 def check_names(name: str, value: Sequence[str], known: Collection[str]) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.names import ENDS, require_columns, require_distinct
+from hdiforest._utils import Array
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
 from hdiforest.serving._batch_scorer import BatchScorer
 
 __all__ = ["predict_interval"]

@@ -14,7 +14,7 @@ from hdiforest._estimators.base import query_quantiles
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
-from hdiforest._utils.warnings import Instead, hints_of
+from hdiforest._utils.hints import Instead, hints_of
 
 KINDS = ("equal_tailed", "hdi", "smoothed_hdi")
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
     check_names,
@@ -16,7 +17,6 @@ from hdiforest._utils.checks import (
     check_weights,
     one_share,
 )
-from hdiforest._utils.typing import Array
 
 FAMILIES = ("raw", "centred", "stacked")
 BaseKind = Literal["hdi", "equal_tailed", "smoothed_hdi"]

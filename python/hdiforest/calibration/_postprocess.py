@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_flag, check_targets
-from hdiforest._utils.typing import Array
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200

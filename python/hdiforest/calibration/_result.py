@@ -12,8 +12,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, shares, significant
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import one_share, reals, shares
+from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_in
-from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 from hdiforest.displays._common import (
     CURVES,
     GREY,

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
+from hdiforest._utils import Array
 from hdiforest._utils.checks import checked_random_state, reals, shares, significant
+from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import hints_that_name
 
 # Of the palette of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"

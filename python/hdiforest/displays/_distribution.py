@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._tables.frames import frame_of
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
     check_weights,
@@ -17,7 +18,6 @@ from hdiforest._utils.checks import (
     significant,
 )
 from hdiforest._utils.meta_estimators import model_and_rows
-from hdiforest._utils.typing import Array
 from hdiforest.displays._common import (
     BLUE,
     GREY,

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, shares
-from hdiforest._utils.typing import Array
 from hdiforest.displays._common import (
     BLUE,
     INK,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_targets,
     check_weights,
@@ -15,7 +16,6 @@ from hdiforest._utils.checks import (
     reals,
     shares,
 )
-from hdiforest._utils.typing import Array
 
 Score = float | Array
 

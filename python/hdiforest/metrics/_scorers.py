@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
-from hdiforest._utils.typing import Array
 from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
 

@@ -17,6 +17,7 @@ from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import alternatives, check_flag
+from hdiforest._utils.threads import check_n_jobs, thread_count
 
 if TYPE_CHECKING:
     from hdiforest._model.predict import AnyKind
@@ -164,9 +165,7 @@ class BatchScorer:
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
         if kind is not None and kind not in ENDS:
             raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
-        is_whole = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
-        if n_jobs is not None and (not is_whole or n_jobs == 0):
-            raise ValueError(f"n_jobs must be a whole number but 0, or None, got {n_jobs!r}")
+        check_n_jobs(n_jobs)
         check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
         self.n_jobs, self.mapped = n_jobs, mapped
@@ -352,9 +351,7 @@ class BatchScorer:
 
     def _n_threads(self) -> int:
         if self.n_jobs == 1:
-            return 1
-        from hdiforest._utils.threads import thread_count  # which loads joblib
-
+            return 1  # without loading joblib
         return thread_count(self.n_jobs)
 
     def _require(self, batch: Table) -> None:

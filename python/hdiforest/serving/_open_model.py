@@ -17,8 +17,8 @@ from hdiforest._model.predict import (
     predict_mean_and_intervals,
     resolve_kind_and_levels,
 )
+from hdiforest._utils import Array
 from hdiforest._utils.checks import shares
-from hdiforest._utils.typing import Array
 from hdiforest.serving import _model_file as model_file
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.training_rows import TrainingRows
+from hdiforest._utils import Interpolation
 from hdiforest._utils.checks import check_choice
-from hdiforest._utils.typing import Interpolation
-from hdiforest._utils.warnings import callers_level
+from hdiforest._utils.hints import callers_level
 
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)

@@ -17,8 +17,8 @@ from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags
 from hdiforest._model.training_rows import TrainingRows, leaf_bounds
 from hdiforest._tables.frames import frame_of
+from hdiforest._utils import Array
 from hdiforest._utils.threads import thread_count
-from hdiforest._utils.typing import Array
 from hdiforest.adapters.quantile_forest._checks import quantile_levels, tree_mask
 from hdiforest.adapters.quantile_forest._leaf_samples import LeafSamples, Source, leaf_limit
 from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clipped_index
-from hdiforest._utils.typing import Array
+from hdiforest._utils import Array
 from hdiforest.adapters.quantile_forest._checks import INTEGERS, NUMBERS
 
 Counts = NDArray[np.unsignedinteger]
