@@ -250,7 +250,7 @@ def test_folds_are_of_rows_with_weight(groups):
 def test_forests_that_use_all_rows_in_each_tree(weights):
     forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
     model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
-    with pytest.raises(ValueError, match=r"method='split' or 'cv\+'"):
+    with pytest.raises(ValueError, match=r"or calibrate\(method='cv\+'\)"):
         model.calibrate(coverage=0.9)
     model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
     lower, upper = model.predict_interval(X_NEW).T

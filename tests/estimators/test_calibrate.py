@@ -106,7 +106,7 @@ def test_a_split_pads_on_new_rows(model):
     few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
     few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     without_bags = fresh(forest=ExtraTreesRegressor)
-    with pytest.raises(ValueError, match="or method='split'"):
+    with pytest.raises(ValueError, match=r"or call calibrate\(X, y\) with"):
         without_bags.calibrate(coverage=0.8)
     without_bags.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
@@ -200,6 +200,13 @@ def test_the_parameter_calibration():
         model = HDIForestRegressor(RandomForestRegressor(trees), calibration=True)
         with pytest.raises(ValueError, match=f"calibration must not be True, because .*{reason}"):
             model.fit(rows, Y_TRAIN[: len(rows)])
+    whole = ExtraTreesRegressor(9, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    advice = r"call calibrate\(X, y\) with rows .*, or calibrate\(method='cv\+'\)$"
+    with pytest.raises(ValueError, match=f"must not be True, because .*{advice}"):
+        HDIForestRegressor.from_forest(whole, X_TRAIN, Y_TRAIN, calibration=True)
+    model = HDIForestRegressor.from_forest(whole, X_TRAIN, Y_TRAIN)
+    assert model.calibrate(X_NEW, Y_NEW, coverage=0.8).calibration_.method == "split"
+    assert model.calibrate(method="cv+", coverage=0.8).calibration_.method == "cv+"
     both = np.c_[Y_TRAIN, Y_TRAIN]
     with pytest.raises(ValueError, match=r"not be True, because .* one target, got 2"):
         HDIForestRegressor(calibration=True).fit(X_TRAIN, both)

@@ -10,9 +10,10 @@ from typing import Any, Protocol, TextIO
 
 from hdiforest._utils.checks import printable
 from hdiforest._utils.optional import MissingPackageError, need
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 
 # Levels at which the command calibrates.
-CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+CALIBRATED_LEVELS = DEFAULT_COVERAGES
 
 
 def say(text: str, file: TextIO | None = None) -> None:

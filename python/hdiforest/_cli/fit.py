@@ -17,8 +17,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.console import CALIBRATED_LEVELS, aligned
 from hdiforest._cli.prediction import calibration_of, levels_to_show
-from hdiforest._estimators.hdi_forest import HDIForestRegressor, keep_finite_coverages
-from hdiforest._model.calibrate import ignore_infinite_intervals
+from hdiforest._estimators.hdi_forest import HDIForestRegressor, calibrate_finite_coverages
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, TextForm
@@ -31,6 +30,7 @@ from hdiforest.calibration import CVPlus
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import Objective
 from hdiforest.metrics import coverage_score, mean_width_score
+from hdiforest.serving._objects import HARMLESS
 
 NO_RECORD = "No out-of-bag record: every tree saw every row."
 
@@ -118,14 +118,11 @@ def calibrate_as_far(
             model.calibrate(coverage=usual if coverages is None else coverages, **options)
     else:
         try:
-            with ignore_infinite_intervals():
-                model.calibrate(coverage=usual, **options)
+            n_rows = calibrate_finite_coverages(model, coverage=usual, **options)
         except ValueError as error:
             if options["method"] != "oob":
                 raise
             return f"Not calibrated: {error}\n"
-        n_rows = model.calibration_.n
-        keep_finite_coverages(model)
     calibration = calibration_of(model)
     known = () if calibration is None else calibration.coverages
     if not known and options["method"] != "oob":
@@ -233,8 +230,8 @@ _HOW = {
 }
 
 
-# skops asks about it, but scikit-learn's own class holds arrays alone.
-_KNOWN = ("sklearn.tree._tree.Tree",)
+# The class holds arrays alone, and the engine checks them before it follows a tree.
+_TREE = "sklearn.tree._tree.Tree"
 
 
 def load_forest(path: Path, *, trusted: bool, trusted_types: Sequence[str]) -> Any:
@@ -263,7 +260,7 @@ def load_forest(path: Path, *, trusted: bool, trusted_types: Sequence[str]) -> A
 
 def _by_skops(path: Path, trusted_types: Sequence[str]) -> Any:
     io = need("skops.io")
-    allowed = {*_KNOWN, *trusted_types}
+    allowed = {*HARMLESS, _TREE, *trusted_types}
     try:
         types = io.get_untrusted_types(file=path)
         unknown = [name for name in types if name not in allowed]

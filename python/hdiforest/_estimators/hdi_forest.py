@@ -32,17 +32,16 @@ from hdiforest._estimators.fit import (
 from hdiforest._estimators.out_of_bag import OutOfBagMixin
 from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
-    DEFAULT_COVERAGES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
-    calibrate_default_coverages,
     calibrate_out_of_bag,
     check_calibration,
     default_kinds,
+    ignore_infinite_intervals,
 )
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import predict_calibrated
+from hdiforest._model.predict import USUAL_COVERAGE, predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
@@ -51,6 +50,7 @@ from hdiforest._tables.frames import Output
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_targets,
+    check_whole_number,
     checked_coverages,
     checked_random_state,
     checked_seed,
@@ -66,8 +66,9 @@ from hdiforest.calibration import (
     OutOfBag,
     Split,
 )
-from hdiforest.calibration._bases import BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
+from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
@@ -339,21 +340,27 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self._index(training)
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
-        self._fitted = self._calibrate_fit(fitted)
+        self._fitted = fitted
+        if self.calibration is not False:
+            self._calibrate_fit(fitted)
 
     def _default_forest(self) -> ExtraTreesRegressor:
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _calibrate_fit(self, fitted: FittedForest) -> FittedForest:
-        if self.calibration is False:
-            return fitted
+    def _calibrate_fit(self, uncalibrated: FittedForest) -> None:
         try:
-            return calibrate_default_coverages(fitted, self._n_threads())
+            n_rows = calibrate_finite_coverages(self, method="oob", random_state=0)
+            calibration = self._fitted.calibration
+            if calibration is None or not calibration.has(USUAL_COVERAGE):
+                raise ValueError(
+                    f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration "
+                    f"rows, and there are {n_rows}"
+                )
         except ValueError as error:
-            if self.calibration == "auto":
-                return fitted
-            raise ValueError(f"calibration must not be True, because {error}") from None
+            if self.calibration is True:
+                raise ValueError(f"calibration must not be True, because {error}") from None
+            self._fitted = uncalibrated
 
     def _index(self, training: Training) -> FittedForest:
         self.estimator_ = training.estimator
@@ -556,13 +563,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: ArrayLike, n_samples: int, random_state: int | np.random.RandomState | None
     ) -> NDArray[np.float64]:
         fitted = self.fitted_forest()
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ValueError(f"n_samples must be a whole number from 1 on, got {n_samples!r}")
+        n_samples = check_whole_number("n_samples", n_samples)
         random = checked_random_state(random_state)
         scalar = fitted.scorer.index.scalar_output
 
         def draws(rows: Rows) -> NDArray[np.float64]:
-            uniforms = random.random_sample((len(rows), int(n_samples)))
+            uniforms = random.random_sample((len(rows), n_samples))
             scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
             n_threads = self._n_threads(len(rows))
             return scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
@@ -861,9 +867,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return tags
 
 
-def keep_finite_coverages(model: HDIForestRegressor) -> None:
-    """Remove the coverages that the calibration of a model had too few rows for."""
+def calibrate_finite_coverages(model: HDIForestRegressor, **options: Any) -> int:
+    """Calibrate a model at those coverages that its rows allow; return the number of these rows.
+
+    The options are those of `calibrate`.
+    """
+    with ignore_infinite_intervals():
+        model.calibrate(**options)
+    n_rows = model.calibration_.n
     model._fitted = model.fitted_forest().with_finite_coverages()
+    return n_rows
 
 
 def attach_encoder(

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
@@ -22,10 +21,7 @@ from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, BaseKi
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import OBJECTIVES, Objective
-
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -63,10 +59,7 @@ def check_calibration(fitted: FittedForest, settings: Settings, method: Method) 
 def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
     """Return the forest with intervals selected and widened on its training rows.
 
-    Raises
-    ------
-    ValueError
-        If too few trees leave rows out.
+    Raises ValueError if too few trees leave rows out.
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
@@ -97,38 +90,10 @@ def _calibrate_on(
     return fitted.uncalibrated(calibration=calibration, centred=centred)
 
 
-def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedForest:
-    """Return the forest with those of `DEFAULT_COVERAGES` calibrated that its rows allow.
-
-    Raises
-    ------
-    ValueError
-        If it has several targets, too few trees that leave rows out, too few rows for the coverage
-        that is usually predicted, or targets too large to be averaged.
-    """
-    settings = Settings(DEFAULT_COVERAGES, default_kinds(fitted))
-    check_calibration(fitted, settings, OutOfBag())
-    with ignore_infinite_intervals():
-        result = calibrate_out_of_bag(fitted, settings, n_threads)
-    n_rows = cast("Calibration", result.calibration).n
-    result = result.with_finite_coverages()
-    if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
-        raise ValueError(
-            f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
-            f"and there are {n_rows}"
-        )
-    return result
-
-
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
     """Return the forest as `calibrate_out_of_bag` does, without its errors and warnings.
 
-    Without a calibration if too few trees leave rows out.
-
-    Raises
-    ------
-    ValueError
-        If another mean is given and too few trees leave rows out.
+    Without a calibration if too few trees leave rows out; ValueError if there is a mean then.
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if (shortage := source.shortage) is not None:
@@ -157,10 +122,7 @@ def calibrate_by_split(
 ) -> FittedForest:
     """Return the forest with bases selected out of bag, if so, and widened by rows of their own.
 
-    Raises
-    ------
-    ValueError
-        If the rows are training rows, or some have no interval.
+    Raises ValueError if the rows are training rows, or some have no interval.
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
@@ -188,16 +150,9 @@ def calibrate_by_jackknife(
 ) -> FittedForest:
     """Return the forest with the scores of some training rows, each by trees that did not draw it.
 
-    Raises
-    ------
-    ValueError
-        If fewer than half of the rows have 20 trees that did not draw them.
-
-    Notes
-    -----
     Kim, Xu and Barber, "Predictive inference is free with the jackknife+-after-bootstrap", NeurIPS
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
-    a row has no part in the forest that is used for it.
+    a row has no part in the forest that is used for it. Raises as `calibrate_out_of_bag`.
     """
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
@@ -221,8 +176,9 @@ def calibrate_by_jackknife(
 def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
     if source.shortage is not None:
         raise ValueError(
-            f"method={method!r} needs {source.shortage}; use more trees that draw their rows, or "
-            "method='split' or 'cv+'"
+            f"method={method!r} needs {source.shortage}; fit more trees that draw their rows, or "
+            "call calibrate(X, y) with rows that took no part in the fit, or "
+            "calibrate(method='cv+')"
         )
 
 
@@ -247,10 +203,9 @@ def _refuse_training_rows(
         floats = np.ascontiguousarray(rows, dtype=np.float32)
         return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
 
-    new = set(keys(X, y))
-    n_known = len(new.intersection(keys(X_train, y_train)))
-    if 2 * n_known > len(y):
+    n_training = len(set(keys(X, y)).intersection(keys(X_train, y_train)))
+    if 2 * n_training > len(y):
         raise ValueError(
-            f"X and y must be rows that took no part in the fit; {n_known} of {len(y)} are "
+            f"X and y must be rows that took no part in the fit; {n_training} of {len(y)} are "
             "training rows"
         )
