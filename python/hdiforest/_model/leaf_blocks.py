@@ -13,7 +13,6 @@ from hdiforest._tables.frames import frame_of
 # Ids in a block: 32 MB as int64, the widest that libraries report.
 BLOCK_IDS = 2**22
 
-
 # Rows of the first block where the number of trees is not known yet.
 FIRST_ROWS = 1024
 
@@ -24,12 +23,8 @@ def leaves_by_block(
     """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
 
     Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
-    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known.
-
-    Raises
-    ------
-    ValueError
-        If `apply` returns another number of rows than it was given, or of trees than before.
+    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known. Raises
+    ValueError if it returns another number of rows than it was given, or of trees than before.
     """
     frame = frame_of(X)
     n = frame.n_rows

@@ -114,9 +114,7 @@ _READERS: dict[type, Callable[[Any], GrownForest]] = {
     BaggingRegressor: _read_bagging,
 }
 
-
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
-
 
 _READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
 
@@ -136,14 +134,11 @@ def import_forest(
     O(n_nodes + n * n_trees). The leaves and draws of all trees are never in memory at once.
     `fitted_on` are the targets of its fit if that was given a transform of y.
 
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood or not fitted, the number of rows is not that of its
-        fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
-        sample_weight than those of the fit (see `hdiforest._model.leaf_checks.find_mismatch` for
-        what statistics cannot tell). If `weights` is "oob", and every tree was fitted on all rows;
-        or "monotonic", and the forest has no constraints, or none in the unit of y.
+    Raises ValueError if the estimator is not understood or not fitted, the number of rows is not
+    that of its fit, or a leaf holds other rows than its own statistics say: other X, y, order of
+    rows or sample_weight than those of the fit (see `find_mismatch` for what statistics cannot
+    tell). If `weights` is "oob", and every tree was fitted on all rows; or "monotonic", and the
+    forest has no constraints, or none in the unit of y.
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -185,13 +180,7 @@ def import_forest(
 
 
 def why_no_means(estimator: Any) -> str | None:
-    """Say why a fitted forest's predictions are not the means of its leaves; None if they are.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood.
-    """
+    """Say why a fitted forest's predictions are not the means of its leaves; None if they are."""
     members = _grown_forest(estimator).members
     if any(_has_constraints(member) for member in members):
         return (
@@ -212,16 +201,16 @@ def _has_constraints(member: Any) -> bool:
 
 def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
     """Refuse a forest whose leaves have no bounds in the unit of y, or not those of one order."""
-    wanted = "weights='monotonic' needs a forest with "
+    needed = "weights='monotonic' needs a forest with "
     if not any(_has_constraints(member) for member in grown.members):
-        raise ValueError(f"{wanted}monotonic_cst; this one was fitted without")
+        raise ValueError(f"{needed}monotonic_cst; this one was fitted without")
     n_features = len(grown.members[0].monotonic_cst)
     if grown.features is not None and any(
-        not np.array_equal(own, np.arange(n_features)) for own in grown.features
+        not np.array_equal(features, np.arange(n_features)) for features in grown.features
     ):
-        raise ValueError(f"{wanted}trees that see all features in one order; bagged ones do not")
+        raise ValueError(f"{needed}trees that see all features in one order; bagged ones do not")
     if transformed:
-        raise ValueError(f"{wanted}leaves in the unit of y; this one was fitted on a transform")
+        raise ValueError(f"{needed}leaves in the unit of y; this one was fitted on a transform")
 
 
 def _monotonic_index(
@@ -234,8 +223,8 @@ def _monotonic_index(
     """Return the index of `clipped_index`, after checking the leaves of all trees."""
     leaf_nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     bounds = [
-        leaf_bounds(member.tree_, member.monotonic_cst, own)
-        for member, own in zip(members, leaf_nodes, strict=True)
+        leaf_bounds(member.tree_, member.monotonic_cst, nodes)
+        for member, nodes in zip(members, leaf_nodes, strict=True)
     ]
 
     def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
@@ -248,25 +237,13 @@ def _monotonic_index(
 
 
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
-    """Compile a fitted forest; also return what its trees drew of n rows, None if each row once.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood.
-    """
+    """Compile a fitted forest; also return what its trees drew of n rows, None if each row once."""
     grown = _grown_forest(estimator)
     return _as_forest(grown, estimator.n_features_in_, n_threads), _bags(grown, n)
 
 
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
-    """Return the function that reads an estimator of its type, which need not be fitted.
-
-    Raises
-    ------
-    ValueError
-        If it is of no type that is understood.
-    """
+    """Return the function that reads an estimator of its type, or raise ValueError for others."""
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
@@ -325,11 +302,11 @@ def _check_member(member: Any, name: str) -> None:
 
 def _has_categories(member: Any) -> bool:
     """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
-    given = getattr(member, "categorical_features", None)
-    found = getattr(member, "is_categorical_", given)
-    if found is None:
+    parameter = getattr(member, "categorical_features", None)
+    categorical = getattr(member, "is_categorical_", parameter)
+    if categorical is None:
         return False
-    mask = np.asarray(found)
+    mask = np.asarray(categorical)
     return mask.dtype != bool or bool(mask.any())
 
 
@@ -361,8 +338,8 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     if grown.features is not None:
         # The feature of a leaf is negative and never read; any valid one can replace it.
         split_on = [
-            np.asarray(own)[np.maximum(split, 0)]
-            for own, split in zip(grown.features, split_on, strict=True)
+            np.asarray(features)[np.maximum(split, 0)]
+            for features, split in zip(grown.features, split_on, strict=True)
         ]
     arrays: list[Any] = [
         {name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": split}
@@ -427,15 +404,14 @@ class _LeafCheck:
         below_parents = partial(self._forest.sums_below_parents, t)
         difference = find_mismatch(self._members[t], self._nodes[t], tree_rows, below_parents)
         if difference == "weights":
-            without = self._rows.sample_weight is None
-            given = "without sample_weight" if without else "with sample_weight"
+            how = "without" if self._rows.sample_weight is None else "with"
             raise Refusal(
                 1,
-                f"X and y (given {given}) are not the rows this forest was fitted on: leaves of "
-                f"tree {t} hold other in-bag weights than the forest recorded. Pass X, its order "
-                "of rows and sample_weight exactly as they were at the forest's last fit (forests "
-                "fitted on missing values by scikit-learn before 1.8 do not agree with their own "
-                "record; fit again)",
+                f"X and y (given {how} sample_weight) are not the rows this forest was fitted on: "
+                f"leaves of tree {t} hold other in-bag weights than the forest recorded. Pass X, "
+                "its order of rows and sample_weight exactly as they were at the forest's last fit "
+                "(forests fitted on missing values by scikit-learn before 1.8 do not agree with "
+                "their own record; fit again)",
             )
         if difference == "targets":
             raise Refusal(
@@ -466,9 +442,9 @@ def _rules_of_draws(
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")
     if used is not None and (sample_weight is None or not np.array_equal(used, sample_weight)):
-        given = "none was given" if sample_weight is None else "another one was given"
+        which = "none" if sample_weight is None else "another one"
         raise ValueError(
-            f"sample_weight decided which rows the forest drew at its last fit, but {given}; pass "
-            "the same"
+            f"sample_weight decided which rows the forest drew at its last fit, but {which} was "
+            "given; pass the same"
         )
     return [WeightingRule(False)]

@@ -26,31 +26,15 @@ class TableSteps:
     """The fitted steps before a forest, and what tables they read.
 
     What `TableCoding` is to a table that is encoded by data, these are where code does it.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-    library : {"pandas", "polars"} or None
-        Of the table of the fit; None: it was no table.
-    n_features : int
-        Of the forest.
-    allow_nan : bool
-        Whether the forest takes missing values.
-    names : tuple of str or None
-        Columns of the table of the fit; None: it had no names.
-    number_columns : tuple of str, default=()
-        Those that held numbers.
-    texts : mapping
-        See `texts_of`.
     """
 
     pipeline: Pipeline
-    library: Library | None
-    n_features: int
-    allow_nan: bool
-    names: tuple[str, ...] | None
-    number_columns: tuple[str, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
+    library: Library | None  # of the table of the fit; None: it was no table
+    n_features: int  # of the forest
+    allow_nan: bool  # whether the forest takes missing values
+    names: tuple[str, ...] | None  # columns of the table of the fit; None: it had no names
+    number_columns: tuple[str, ...] = ()  # those that held numbers
+    texts: Mapping[str, str] = field(default_factory=dict)  # see `texts_of`
 
     def __str__(self) -> str:
         columns = "no names" if self.names is None else ", ".join(self.names)
@@ -86,8 +70,7 @@ class TableSteps:
         if frame.n_rows == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
         table = _with_texts(frame.in_library(self.library), self.texts)
-        made = transformed(self.pipeline, table)
-        rows = dense_rows(made, allow_nan=self.allow_nan)
+        rows = dense_rows(transformed(self.pipeline, table), allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the steps before the forest made {rows.shape[1]} columns of X, but the forest "
@@ -105,23 +88,19 @@ class TableSteps:
         """Return the forest's rows for those of a pyarrow Table; see `TableCoding.encode`.
 
         Categories that the training rows did not have are not counted, as only the steps know them.
-
-        Raises
-        ------
-        CodingError
-            If columns are missing or repeated, or the steps refuse the rows.
+        Raises CodingError if columns are missing or repeated, or the steps refuse the rows.
         """
         self.require(table.schema.names)
-        chosen = table.select(list(self.columns))
+        table = table.select(list(self.columns))
         try:
-            X = self.rows(chosen)
+            X = self.rows(table)
         except (TypeError, ValueError) as error:
             last = first_row + table.num_rows
             raise CodingError(
                 f"the steps before the forest refuse one of the rows {first_row + 1} to {last}: "
                 f"{' '.join(str(error).split())}"
             ) from None
-        return X, count_rows(X, self.ordered, feature_range, _are_empty(chosen))
+        return X, count_rows(X, self.ordered, feature_range, _are_empty(table))
 
     def require(self, names: Iterable[str]) -> None:
         """Raise CodingError if a table with columns of these names lacks some, or has two."""
@@ -168,30 +147,28 @@ def _are_empty(table: Any) -> NDArray[np.bool_]:
     return empty
 
 
-def dense_rows(made: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
+def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
     """Return what steps made of a table as the forest reads it, C-ordered float32.
 
-    Raises
-    ------
-    ValueError
-        If it does not hold numbers, or is sparse and too large to be dense.
+    Raises ValueError if it does not hold numbers, or is sparse and too large to be dense.
     """
     from scipy.sparse import issparse
     from sklearn.utils import check_array
 
-    if issparse(made):
-        n_bytes = 4 * made.shape[0] * made.shape[1]
+    if issparse(features):
+        n_rows, n_columns = features.shape
+        n_bytes = 4 * n_rows * n_columns
         if n_bytes > MAX_DENSE_BYTES:
             raise ValueError(
-                f"the steps before the forest made {made.shape[0]} sparse rows of "
-                f"{made.shape[1]} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
+                f"the steps before the forest made {n_rows} sparse rows of "
+                f"{n_columns} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
                 "that the model keeps; make fewer columns, by OrdinalEncoder, TargetEncoder or "
                 "max_categories of OneHotEncoder"
             )
-        made = made.astype(np.float32).toarray()
+        features = features.astype(np.float32).toarray()
     finite: bool | str = "allow-nan" if allow_nan else True
     rows: NDArray[np.float32] = check_array(
-        made,
+        features,
         dtype=np.float32,
         order="C",
         copy=copy,

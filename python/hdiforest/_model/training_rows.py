@@ -22,14 +22,10 @@ WEIGHTINGS: dict[Weighting, str] = {
     "oob": "training rows that the tree did not see",
     "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
 }
-
-
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
-
 
 # By these a leaf counts a row only if its tree drew the row.
 IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
-
 
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
 
@@ -123,11 +119,11 @@ class TrainingRows:
         for first in range(0, n_trees, at_once):
             last = min(first + at_once, n_trees)
             if leaves is None:
-                own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
+                part = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
             else:
-                own = leaves[:, first:last]
+                part = leaves[:, first:last]
             counts = None if bags is None else bags.of_trees(first, last)
-            yield TreeBlock(first, own, counts)
+            yield TreeBlock(first, part, counts)
 
     def index(
         self,
@@ -279,7 +275,7 @@ def leaf_bounds(
 def clipped_index(
     forest: Forest,
     y: NDArray[np.float64],
-    kept: Iterable[tuple[TreeBlock, NDArray[np.unsignedinteger]]],
+    blocks: Iterable[tuple[TreeBlock, NDArray[np.unsignedinteger]]],
     bounds: Sequence[Bounds],
     n_threads: int,
     *,
@@ -288,7 +284,7 @@ def clipped_index(
 ) -> LeafIndex:
     """Return an index of targets (n,) that are moved within the bounds of each leaf.
 
-    `kept` says how often leaves keep rows. To the index, rows that a leaf moves to one of its
+    The blocks say how often leaves keep rows. To the index, rows that a leaf moves to one of its
     bounds are one row more: a row has other targets in other trees, and an index only one.
     O(rows of the index * n_trees).
 
@@ -297,9 +293,9 @@ def clipped_index(
     that of the lower one in any tree, and so in their mean: means, quantiles and ends of
     equal-tailed intervals are monotonic.
     """
-    given = np.ones(len(y)) if sample_weight is None else sample_weight
-    targets, weights, trees, n = [y], [given], [], len(y)
-    for block, counts in kept:
+    row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    targets, weights, trees, n = [y], [row_weights], [], len(y)
+    for block, counts in blocks:
         for k in range(counts.shape[1]):
             (rows,) = np.nonzero(counts[:, k])
             leaf, count = block.leaves[rows, k], counts[rows, k].astype(np.uint32)
@@ -308,7 +304,7 @@ def clipped_index(
             stay = (low <= y[rows]) & (y[rows] <= high)
             bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
             moved = np.bincount(group, count[~stay]).astype(np.uint32)
-            weight = np.bincount(group, (count * given[rows])[~stay]) / moved
+            weight = np.bincount(group, (count * row_weights[rows])[~stay]) / moved
             targets.append(ends.ravel()[bound])
             weights.append(weight)
             trees.append(
@@ -325,7 +321,7 @@ def clipped_index(
     place = np.empty(n, dtype=np.intp)
     place[order] = np.arange(n)
 
-    def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
+    def index_blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
         for rows, leaf, count in trees:
             leaves = np.zeros((n, 1), dtype=np.int32)
             times = np.zeros((n, 1), dtype=np.uint32)
@@ -333,7 +329,7 @@ def clipped_index(
             yield leaves, times
 
     return LeafIndex.from_blocks(
-        blocks,
+        index_blocks,
         values[order],
         forest.n_leaves,
         sample_weight=None if sample_weight is None else np.concatenate(weights)[order],

@@ -11,6 +11,9 @@ from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 
+# Beside the functions, which are names of `hdiforest`.
+__all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
+
 
 class LightGBMLeaves:
     """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
