@@ -21,7 +21,6 @@ from hdicore import Forest, LeafIndex
 from hdiforest._model.leaf_checks import CRITERIA, TreeRows, find_mismatch
 from hdiforest._model.training_rows import (
     Bags,
-    RedrawnBags,
     TrainingRows,
     TreeBlock,
     Weighting,
@@ -51,8 +50,8 @@ class GrownForest(NamedTuple):
 
     members: list[Any]  # fitted trees
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
-    # Returns the rows that trees [first, last) drew; None: every tree used each row once.
-    read_bags: Callable[[int, int], list[NDArray[np.integer]]] | None
+    # Returns the rows that a tree drew; None: every tree used each row once.
+    draw: Callable[[int], NDArray[np.integer]] | None
     # From bags and sample_weight to what the fit may have done with them, likeliest first.
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
@@ -62,7 +61,7 @@ def _read_tree(estimator: Any) -> GrownForest:
     return GrownForest(
         members=[estimator],
         n_rows=None,
-        read_bags=None,
+        draw=None,
         weighting_rules=lambda _bags, _weight: [WeightingRule(True)],
     )
 
@@ -73,8 +72,8 @@ def _read_forest(estimator: Any) -> GrownForest:
     seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
     drawn.estimators_ = seeds  # so that it does not keep the trees
 
-    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
-        return _bags_of(drawn, estimators_=seeds[first:last])
+    def draw(tree: int) -> NDArray[np.integer]:
+        return _draw(drawn, estimators_=seeds[tree : tree + 1])
 
     def weighting_rules(bags: Bags | None, sample_weight: SampleWeight) -> list[WeightingRule]:
         if bags is None:
@@ -84,7 +83,7 @@ def _read_forest(estimator: Any) -> GrownForest:
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=read_bags if estimator.bootstrap else None,
+        draw=draw if estimator.bootstrap else None,
         weighting_rules=weighting_rules,
     )
 
@@ -93,13 +92,13 @@ def _read_bagging(estimator: Any) -> GrownForest:
     drawn = copy.copy(estimator)
     seeds = np.array(estimator._seeds)
 
-    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
-        return _bags_of(drawn, _seeds=seeds[first:last])
+    def draw(tree: int) -> NDArray[np.integer]:
+        return _draw(drawn, _seeds=seeds[tree : tree + 1])
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=read_bags,
+        draw=draw,
         weighting_rules=partial(_rules_of_draws, estimator),
         features=estimator.estimators_features_,
     )
@@ -350,19 +349,17 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
 
 def _bags(grown: GrownForest, n: int) -> Bags | None:
     """Return what each tree drew; None if always each row once."""
-    if grown.read_bags is None:
-        return None
-    bags = RedrawnBags(n, len(grown.members), grown.read_bags)
-    return None if bags.each_row_once else bags
+    return None if grown.draw is None else Bags.redrawn(n, len(grown.members), grown.draw)
 
 
-def _bags_of(estimator: Any, **part: Any) -> list[NDArray[np.integer]]:
-    """Draw the rows of some trees again; `part` replaces attributes by those of these trees."""
+def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
+    """Draw the rows of a tree again; `part` replaces an attribute by that of this tree alone."""
     revived = copy.copy(estimator)
     vars(revived).update(part)
     # Forests pickled before scikit-learn 1.9, when rows were drawn uniformly, do not have it.
     vars(revived).setdefault("_sample_weight", None)
-    return revived.estimators_samples_  # type: ignore[no-any-return]
+    [rows] = revived.estimators_samples_
+    return rows  # type: ignore[no-any-return]
 
 
 class Refusal(Exception):  # noqa: N818

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,57 @@ IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
 
 
+Counts = NDArray[np.unsignedinteger]  # (n, k): how often each of k trees drew each row
+
+
 class TreeBlock(NamedTuple):
     """What is known of the training rows in some trees."""
 
     first: int  # of the trees
     leaves: NDArray[np.int32]  # (n, k)
-    counts: NDArray[np.unsignedinteger] | None  # (n, k) times drawn; None: once
+    counts: Counts | None  # None: each row once
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The rows that each tree drew."""
+
+    n_trees: int
+    of_trees: Callable[[int, int], Counts]  # of trees [first, last)
+
+    @classmethod
+    def stored(cls, counts: Counts) -> Self:
+        """Return those of one array of all trees."""
+        return cls(counts.shape[1], lambda first, last: counts[:, first:last])
+
+    @classmethod
+    def redrawn(
+        cls, n_rows: int, n_trees: int, draw: Callable[[int], NDArray[np.integer]]
+    ) -> Self | None:
+        """Return those whose rows are drawn again tree by tree; None: each tree drew each row once.
+
+        Counts are in Fortran order. Drawing takes some 20 ns for each row and tree.
+        """
+
+        def times_drawn(tree: int) -> NDArray[np.intp]:
+            return np.bincount(draw(tree), minlength=n_rows)
+
+        def of_trees(first: int, last: int) -> Counts:
+            counts = np.zeros((last - first, n_rows), dtype=np.uint8)
+            for k, times in enumerate(map(times_drawn, range(first, last))):
+                needed = np.min_scalar_type(times.max())
+                if needed.itemsize > counts.itemsize:
+                    counts = counts.astype(needed)
+                counts[k] = times
+            return counts.T
+
+        if all((times_drawn(tree) == 1).all() for tree in range(n_trees)):
+            return None
+        return cls(n_trees, of_trees)
+
+    def matrix(self) -> Counts:
+        """Return the counts of all trees, (n, n_trees), in the smallest type that fits."""
+        return self.of_trees(0, self.n_trees)
 
 
 @dataclass(frozen=True)
@@ -54,7 +99,7 @@ class TrainingRows:
     def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
         """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
         counts = arrays.get("counts")
-        bags = None if counts is None else KnownBags(counts)
+        bags = None if counts is None else Bags.stored(counts)
         weight = arrays.get("sample_weight")
         return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
 
@@ -87,7 +132,7 @@ class TrainingRows:
             return weights
         return weights * self.sample_weight
 
-    def drawn(self, block: TreeBlock) -> NDArray[np.unsignedinteger]:
+    def drawn(self, block: TreeBlock) -> Counts:
         """How often some trees drew each row, (n, k), without rows that have no weight."""
         counts = block.counts
         if counts is None:
@@ -164,78 +209,11 @@ class TrainingRows:
         )
 
 
-def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> NDArray[Any] | None:
+def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
     """How often an index counts rows that were drawn so often; None: once."""
     if counts is None or weights == "all":
         return None
     return counts if weights in IN_BAG else counts == 0
-
-
-Counts = NDArray[np.unsignedinteger]  # (n, k) of k trees
-
-
-class Bags(Protocol):
-    """The rows that each tree drew."""
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """How often trees [first, last) drew each row, (n, last - first)."""
-
-    def matrix(self) -> Counts:
-        """How often each tree drew each row, (n, n_trees), in the smallest type that fits."""
-
-
-class KnownBags:
-    """Counts of all trees in one array."""
-
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """See `Bags`."""
-        return self._counts[:, first:last]
-
-    def matrix(self) -> Counts:
-        """See `Bags`."""
-        return self._counts
-
-
-class RedrawnBags:
-    """Counts that follow from seeds. Drawing them takes some 20 ns for each row and tree."""
-
-    def __init__(
-        self,
-        n_rows: int,
-        n_trees: int,
-        draw: Callable[[int, int], Sequence[NDArray[np.integer]]],
-    ) -> None:
-        self._n_rows, self._n_trees = n_rows, n_trees
-        self._draw = draw  # the rows that trees [first, last) drew
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """See `Bags`. In Fortran order."""
-        counts = np.zeros((last - first, self._n_rows), dtype=np.uint8)
-        for t, drawn in enumerate(self._each(first, last)):
-            needed = np.min_scalar_type(drawn.max())
-            if needed.itemsize > counts.itemsize:
-                counts = counts.astype(needed)
-            counts[t] = drawn
-        return counts.T
-
-    def matrix(self) -> Counts:
-        """See `Bags`."""
-        return self.of_trees(0, self._n_trees)
-
-    @property
-    def each_row_once(self) -> bool:
-        """Whether every tree drew every row once."""
-        trees = range(self._n_trees)
-        return all((next(self._each(t, t + 1)) == 1).all() for t in trees)
-
-    def _each(self, first: int, last: int) -> Iterator[NDArray[np.intp]]:
-        """How often each of some trees drew each row, (n,)."""
-        for t in range(first, last):
-            [rows] = self._draw(t, t + 1)
-            yield np.bincount(rows, minlength=self._n_rows)
 
 
 class Bounds(NamedTuple):
@@ -275,7 +253,7 @@ def leaf_bounds(
 def clipped_index(
     forest: Forest,
     y: NDArray[np.float64],
-    blocks: Iterable[tuple[TreeBlock, NDArray[np.unsignedinteger]]],
+    blocks: Iterable[tuple[TreeBlock, Counts]],
     bounds: Sequence[Bounds],
     n_threads: int,
     *,
