@@ -164,17 +164,17 @@ def import_forest(
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
-        check = _LeafCheck(members, forest, rows, seen, rule)
+        check = _leaf_check(members, forest, rows, seen, rule)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
             else:
                 index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
-        except Refusal as refusal:
+        except _Refusal as refusal:
             refusals.append(refusal)
         else:
             return forest, rows, index
-    most_exact = max(refusals, key=lambda each: each.check)
+    most_exact = max(refusals, key=lambda refusal: refusal.exactness)
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
 
@@ -220,10 +220,9 @@ def _monotonic_index(
     n_threads: int,
 ) -> LeafIndex:
     """Return the index of `clipped_index`, after checking the leaves of all trees."""
-    leaf_nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     bounds = [
         leaf_bounds(member.tree_, member.monotonic_cst, nodes)
-        for member, nodes in zip(members, leaf_nodes, strict=True)
+        for member, nodes in zip(members, _nodes_of_leaves(forest), strict=True)
     ]
 
     def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
@@ -362,61 +361,53 @@ def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
     return rows  # type: ignore[no-any-return]
 
 
-class Refusal(Exception):  # noqa: N818
-    """Why rows are not those of a forest; the reason of the last check is the most exact."""
+# What of the leaves may differ, less exact reasons first.
+_DIFFERENCES = {
+    "weights": "X and y (given {with_} sample_weight) are not the rows this forest was fitted on: "
+    "leaves of tree {tree} hold other in-bag weights than the forest recorded. Pass X, its order "
+    "of rows and sample_weight exactly as they were at the forest's last fit (forests fitted on "
+    "missing values by scikit-learn before 1.8 do not agree with their own record; fit again)",
+    "targets": "y is not the target this forest was fitted on: leaves of tree {tree} hold other "
+    "targets than the forest recorded. Pass y as it was, and in the same order of rows, at the "
+    "forest's last fit",
+}
 
-    def __init__(self, check: int, message: str) -> None:
-        super().__init__(message)
-        self.check = check
+
+class _Refusal(Exception):  # noqa: N818
+    def __init__(self, difference: str, tree: int, sample_weight: SampleWeight) -> None:
+        with_ = "without" if sample_weight is None else "with"
+        super().__init__(_DIFFERENCES[difference].format(tree=tree, with_=with_))
+        self.exactness = list(_DIFFERENCES).index(difference)
 
 
-class _LeafCheck:
-    """Compares every leaf of some trees with the trees' own record of it."""
+def _leaf_check(
+    members: list[Any],
+    forest: Forest,
+    rows: TrainingRows,
+    targets: NDArray[np.float64],
+    rule: WeightingRule,
+) -> Callable[[TreeBlock], None]:
+    """Return what compares every leaf of some trees with the trees' own record of it."""
+    nodes = _nodes_of_leaves(forest)
 
-    def __init__(
-        self,
-        members: list[Any],
-        forest: Forest,
-        rows: TrainingRows,
-        targets: NDArray[np.float64],
-        rule: WeightingRule,
-    ) -> None:
-        self._members, self._rows, self._targets, self._rule = members, rows, targets, rule
-        self._forest = forest
-        self._nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-
-    def __call__(self, block: TreeBlock) -> None:
-        """Raise Refusal at the first difference."""
+    def check(block: TreeBlock) -> None:
         for k in range(block.leaves.shape[1]):
-            drawn = None if block.counts is None else block.counts[:, k]
-            self._check_tree(block.first + k, block.leaves[:, k], drawn)
+            tree = block.first + k
+            weights = rows.in_bag_weights(None if block.counts is None else block.counts[:, k])
+            if rule.float32:
+                weights = weights.astype(np.float32).astype(np.float64)
+            tree_rows = TreeRows(block.leaves[:, k], weights, targets)
+            below_parents = partial(forest.sums_below_parents, tree)
+            difference = find_mismatch(members[tree], nodes[tree], tree_rows, below_parents)
+            if difference is not None:
+                raise _Refusal(difference, tree, rows.sample_weight)
 
-    def _check_tree(
-        self, t: int, leaf: NDArray[np.int32], drawn: NDArray[np.unsignedinteger] | None
-    ) -> None:
-        weights = self._rows.in_bag_weights(drawn)
-        if self._rule.float32:
-            weights = weights.astype(np.float32).astype(np.float64)
-        tree_rows = TreeRows(leaf, weights, self._targets)
-        below_parents = partial(self._forest.sums_below_parents, t)
-        difference = find_mismatch(self._members[t], self._nodes[t], tree_rows, below_parents)
-        if difference == "weights":
-            how = "without" if self._rows.sample_weight is None else "with"
-            raise Refusal(
-                1,
-                f"X and y (given {how} sample_weight) are not the rows this forest was fitted on: "
-                f"leaves of tree {t} hold other in-bag weights than the forest recorded. Pass X, "
-                "its order of rows and sample_weight exactly as they were at the forest's last fit "
-                "(forests fitted on missing values by scikit-learn before 1.8 do not agree with "
-                "their own record; fit again)",
-            )
-        if difference == "targets":
-            raise Refusal(
-                2,
-                f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
-                "targets than the forest recorded. Pass y as it was, and in the same order of "
-                "rows, at the forest's last fit",
-            )
+    return check
+
+
+def _nodes_of_leaves(forest: Forest) -> list[NDArray[np.int32]]:
+    """Return the nodes of the leaves of each tree."""
+    return np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
 
 
 def _rules_of_draws(

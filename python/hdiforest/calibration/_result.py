@@ -237,8 +237,8 @@ class CalibrationResult(ABC):
         return {"levels": self.levels[:k]}
 
     def _find(self, coverage: float) -> int | None:
-        for position, own in enumerate(self.coverages):
-            if math.isclose(own, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
+        for position, calibrated in enumerate(self.coverages):
+            if math.isclose(calibrated, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
         return None
 
