@@ -54,6 +54,9 @@ class Base(NamedTuple):
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
+# A further coordinate is a field of `Base`, checked in `check_base` and listed in
+# `candidate_bases`. Either the ends are read by it, in `base_intervals` and `OutOfBagIntervals`, or
+# they are moved by it, in `PostProcess.scores` and `widen`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)

@@ -52,7 +52,10 @@ def find_lattice(y_train: ArrayLike) -> Lattice | None:
 
 @dataclass(frozen=True)
 class PostProcess:
-    """What is known of every target, and so applied to every widened interval."""
+    """What is known of every target, and so applied to every widened interval.
+
+    `scores` and `widen` alone say what a conformal quantile does to an interval.
+    """
 
     low: float  # least training target
     high: float  # largest training target
