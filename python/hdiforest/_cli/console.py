@@ -11,9 +11,6 @@ from typing import Any, Protocol, TextIO
 from hdiforest._utils.checks import printable
 from hdiforest._utils.optional import MissingPackageError, need
 
-# Levels at which the command calibrates.
-CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
-
 
 def say(text: str, file: TextIO | None = None) -> None:
     """Print to standard output, or to `file`.

@@ -16,10 +16,9 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hdiforest._cli.arguments import UsageError, require_writable, text_form
+from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
 from hdiforest._cli.console import Progress, no_progress, progress, say
-from hdiforest._cli.inputs import NAME, Inputs, Source
-from hdiforest._cli.prediction import Features, kind_and_levels
+from hdiforest._cli.inputs import STANDARD_INPUT, Features, Inputs, Source
 from hdiforest._cli.score_table import Columns, features_of, score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, listed
@@ -336,7 +335,7 @@ def run_score(options: Any) -> None:
     OSError, ValueError
         If the model or a table cannot be read, or an output cannot be written.
     """
-    n_threads = thread_count(-1 if options.jobs is None else options.jobs)
+    n_threads = thread_count(options.jobs)
     inputs = _inputs(options)
     scorer = _scorer(options)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
@@ -381,7 +380,7 @@ def _inputs(options: Any) -> Inputs:
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
     if inputs.is_one_file:
-        given = [s.path for s in inputs.sources if s.system is None and s.path != NAME]
+        given = [s.path for s in inputs.sources if s.system is None and s.path != STANDARD_INPUT]
         require_writable(options.output, *given, options.model)
     return inputs
 

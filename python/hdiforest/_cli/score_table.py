@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from hdiforest._cli.console import Progress, no_progress
-from hdiforest._cli.prediction import Features
+from hdiforest._cli.inputs import Features
 from hdiforest._tables.formats import Write, write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct

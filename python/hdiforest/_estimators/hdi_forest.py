@@ -32,7 +32,6 @@ from hdiforest._estimators.fit import (
 from hdiforest._estimators.out_of_bag import OutOfBagMixin
 from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
-    DEFAULT_COVERAGES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
@@ -42,7 +41,7 @@ from hdiforest._model.calibrate import (
     default_kinds,
 )
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import predict_calibrated
+from hdiforest._model.predict import DEFAULT_COVERAGES, predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint, digest_of

@@ -21,8 +21,8 @@ from hdiforest._estimators.base import (
     query_intervals,
     query_mean_and_intervals,
 )
-from hdiforest._model.calibrate import DEFAULT_COVERAGES
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
+from hdiforest._model.predict import DEFAULT_COVERAGES
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.predict import USUAL_COVERAGE
+from hdiforest._model.predict import DEFAULT_COVERAGES, USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
@@ -24,8 +24,6 @@ from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import OBJECTIVES, Objective
-
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
