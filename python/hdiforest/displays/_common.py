@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import checked_random_state, reals, shares, significant
@@ -44,13 +43,13 @@ class Display:
         X: Any,
         coverages: float | Sequence[float],
         kind: str | None,
-        output: int | None,
+        target: int | None,
     ) -> Array:
         """Return intervals (n, 2, k); a warning on the rows of the fit names what to call."""
         require_matplotlib(cls)
         call = f"{cls.__name__}.from_out_of_bag(model"
         with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            return intervals_of(estimator, X, coverages, kind, output)
+            return intervals_of(estimator, X, coverages, kind, target)
 
     def _drawn_on(self, ax: Any) -> Self:
         self.ax_, self.figure_ = ax, ax.figure
@@ -137,35 +136,12 @@ def plain(name: object) -> str:
     return str(name).replace("$", r"\$")
 
 
-def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
-    """Return the shares between which that of `n_rows` covered rows lies.
-
-    Parameters
-    ----------
-    coverage : array
-        Probability with which each row is covered, independently of the others.
-    n_rows : array
-        Number of rows, above 0.
-    confidence : float
-        Probability of the range.
-
-    Returns
-    -------
-    two arrays
-        Central range of the binomial distribution, as shares.
-    """
-    tail = (1 - confidence) / 2
-    n: Any = np.asarray(n_rows)
-    lower, upper = (binom.ppf(p, n, coverage) / n for p in (tail, 1 - tail))
-    return np.asarray(lower), np.asarray(upper)
-
-
 def intervals_of(
     estimator: Any,
     X: Any,
     coverages: float | Sequence[float] | Array,
     kind: str | None,
-    output: int | None,
+    target: int | None,
 ) -> Array:
     """Return intervals (n, 2, k) of one target, of k coverages.
 
@@ -175,7 +151,7 @@ def intervals_of(
         If the estimator has no intervals, or an argument is wrong.
     """
     model, rows = model_and_rows(estimator, X, "predict_interval")
-    position = checked_output(model, output)
+    position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
     levels = np.atleast_1d(shares("coverage", coverages, one=True)).tolist()
     ends: Array = model.predict_interval(rows, levels, output="numpy", **options)
@@ -207,7 +183,7 @@ def out_of_bag_of(
     estimator: Any,
     coverages: float | Sequence[float] | Array,
     kind: str | None,
-    output: int | None,
+    target: int | None,
 ) -> OutOfBag:
     """Return what `oob_interval` and `oob_prediction` say of one target.
 
@@ -217,7 +193,7 @@ def out_of_bag_of(
         If the estimator has no such intervals, or an argument is wrong.
     """
     model = model_in(estimator, "oob_interval")
-    position = checked_output(model, output)
+    position = checked_target(model, target)
     levels = np.atleast_1d(shares("coverage", coverages, one=True))
     ends = model.oob_interval(levels, kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
@@ -232,34 +208,34 @@ def out_of_bag_of(
     return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
 
 
-def predictions_of(estimator: Any, X: Any, output: int | None) -> Array:
+def predictions_of(estimator: Any, X: Any, target: int | None) -> Array:
     """Return means (n,) of one target."""
     model, rows = model_and_rows(estimator, X, "predict_interval")
-    position = checked_output(model, output)
+    position = checked_target(model, target)
     means: Array = model.predict(rows, output="numpy")
     return means if means.ndim == 1 else means[:, position]
 
 
-def checked_output(model: Any, output: int | None) -> int:
+def checked_target(model: Any, target: int | None) -> int:
     """Return which target of a model is meant; a model of several needs a choice."""
     n = getattr(model, "n_outputs_", 1)
-    if output is None and n > 1:
-        raise ValueError(f"the model has {n} targets: choose one by output=, from 0 to {n - 1}")
-    if output is None:
+    if target is None and n > 1:
+        raise ValueError(f"the model has {n} targets: choose one by target=, from 0 to {n - 1}")
+    if target is None:
         return 0
-    if isinstance(output, bool) or not isinstance(output, int | np.integer) or not 0 <= output < n:
-        raise ValueError(f"output must be a whole number from 0 to {n - 1}, got {output!r}")
-    return int(output)
+    if isinstance(target, bool) or not isinstance(target, int | np.integer) or not 0 <= target < n:
+        raise ValueError(f"target must be a whole number from 0 to {n - 1}, got {target!r}")
+    return int(target)
 
 
-def target_of(y: ArrayLike, output: int | None) -> Any:
-    """Return the target that `output` chooses, (n,)."""
+def target_of(y: ArrayLike, target: int | None) -> Any:
+    """Return the targets (n,) of y, those of the column `target` if there are several."""
     values = np.asarray(y)
     if values.ndim == 1:
         return values
-    column = 0 if output is None else output
+    column = 0 if target is None else target
     n = values.shape[1] if values.ndim == 2 else 0
-    if column >= n or (output is None and n > 1):
+    if column >= n or (target is None and n > 1):
         raise ValueError(f"y must have one column per target of the model, got {values.shape}")
     return values[:, column]
 

@@ -124,7 +124,7 @@ class IntervalDisplay(Display):
         kind: str | None = None,
         feature: int | str | ArrayLike | None = None,
         sort_by: Order = "prediction",
-        output: int | None = None,
+        target: int | None = None,
         target_name: str | None = None,
         feature_name: str | None = None,
         ax: Any = None,
@@ -150,7 +150,7 @@ class IntervalDisplay(Display):
             rows are sorted by `sort_by`.
         sort_by : {"prediction", "target", "width"}, default="prediction"
             The width is that of the highest coverage.
-        output : int, optional
+        target : int, optional
             Which target, from 0 on; needed if the model has several.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
@@ -166,17 +166,17 @@ class IntervalDisplay(Display):
         Raises
         ------
         ValueError
-            If an argument is out of range, or the model has several targets and `output` is None.
+            If an argument is out of range, or the model has several targets and `target` is None.
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
         values, name = feature_of(X, feature)
-        intervals = cls._predict_intervals(estimator, X, coverage, kind, output)
+        intervals = cls._predict_intervals(estimator, X, coverage, kind, target)
         return cls.from_predictions(
-            target_of(y, output),
+            target_of(y, target),
             intervals,
             coverage=coverage,
-            prediction=predictions_of(estimator, X, output),
+            prediction=predictions_of(estimator, X, target),
             feature=values,
             sort_by=sort_by,
             target_name=target_label(y, target_name),
@@ -194,7 +194,7 @@ class IntervalDisplay(Display):
         kind: str | None = None,
         feature: ArrayLike | None = None,
         sort_by: Order = "prediction",
-        output: int | None = None,
+        target: int | None = None,
         **options: Any,
     ) -> Self:
         """Draw the training rows, each by the trees that did not draw it.
@@ -204,13 +204,11 @@ class IntervalDisplay(Display):
         estimator : fitted estimator
             HDIForestRegressor or ForestSearchOOB with its training rows, also as in
             `from_estimator`.
-        coverage : float or list of floats, default=0.9
+        coverage, kind : optional
             As in `from_estimator`.
-        kind : str, optional
-            See `HDIForestRegressor.oob_interval`.
         feature : (n_training_rows,) array, optional
             Numbers or dates to draw against.
-        sort_by, output : optional
+        sort_by, target : optional
             As in `from_estimator`.
         **options
             As in `from_predictions`.
@@ -231,7 +229,7 @@ class IntervalDisplay(Display):
         """
         require_matplotlib(cls)
         check_choice("sort_by", sort_by, ORDERS)
-        training = out_of_bag_of(estimator, coverage, kind, output)
+        training = out_of_bag_of(estimator, coverage, kind, target)
         return cls.from_predictions(
             training.y,
             training.intervals,
@@ -281,10 +279,8 @@ class IntervalDisplay(Display):
             The coverage in the legend is that of all rows.
         random_state : int, RandomState or None, default=None
             Seed of the choice of these rows; None means 0, so that a picture repeats.
-        target_name, feature_name : str, optional
+        target_name, feature_name, ax : optional
             As in `from_estimator`.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
         **options
             See `plot`.
 
@@ -361,11 +357,6 @@ class IntervalDisplay(Display):
         -------
         IntervalDisplay
             The display itself.
-
-        Raises
-        ------
-        ValueError
-            If style is not known.
         """
         check_choice("style", style, SHAPES)
         ax = axes_for(self, ax)
