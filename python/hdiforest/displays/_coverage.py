@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from hdiforest.displays._common import (
     PALE_BLUE,
     VERMILLION,
     Display,
+    RowsDisplay,
     Style,
     axes_for,
     intervals_of,
@@ -170,20 +172,15 @@ class CalibrationDisplay(Display):
         one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
-        n = len(training.y)
-        realised_by_level = _realised(training.y, training.intervals, coverages)
-        levels = sorted(realised_by_level)
-        realised = {"HDI, out of bag": np.array([realised_by_level[level] for level in levels])}
-        if calibration is not None:
-            checks = [
-                calibration.level(c).cross_check if calibration.has(c) else None for c in levels
-            ]
-            realised["calibrated, cross-check"] = np.array(
-                [np.nan if check is None else check.coverage for check in checks]
-            )
-            n = min(n, calibration.n)
-        display = cls(coverages=np.array(levels), realised=realised, n_rows=n, band=band)
-        return display.plot(**options)
+        points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
+        if calibration is None:
+            return cls._of_points(points, len(training.y), band).plot(**options)
+        checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
+        points["calibrated, cross-check"] = {
+            level: check.coverage for level, check in checks.items() if check is not None
+        }
+        n_rows = min(len(training.y), calibration.n)
+        return cls._of_points(points, n_rows, band).plot(**options)
 
     @classmethod
     def from_predictions(
@@ -220,20 +217,20 @@ class CalibrationDisplay(Display):
         one_share("band", band)
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
-        points = {
-            name: _realised(y_true, curve, coverages) for name, curve in named.items()
-        }  # {name: {coverage: realised}}
-        levels = sorted({level for of_curve in points.values() for level in of_curve})
-        display = cls(
-            coverages=np.array(levels),
-            realised={
-                name: np.array([of_curve.get(level, np.nan) for level in levels])
-                for name, of_curve in points.items()
-            },
-            n_rows=len(np.asarray(y_true)),
-            band=band,
-        )
-        return display.plot(ax, **options)
+        points = {name: _realised(y_true, curve, coverages) for name, curve in named.items()}
+        return cls._of_points(points, len(np.asarray(y_true)), band).plot(ax, **options)
+
+    @classmethod
+    def _of_points(
+        cls, points: Mapping[str, Mapping[float, float]], n_rows: int, band: float
+    ) -> Self:
+        """Return the display of curves by name: realised coverages by nominal ones."""
+        levels = sorted({level for curve in points.values() for level in curve})
+        realised = {
+            name: np.array([curve.get(level, np.nan) for level in levels])
+            for name, curve in points.items()
+        }
+        return cls(coverages=np.array(levels), realised=realised, n_rows=n_rows, band=band)
 
     def plot(
         self,
@@ -261,46 +258,42 @@ class CalibrationDisplay(Display):
             The display itself.
         """
         ax = axes_for(self, ax)
+        shown = "realised coverage (%)"
+        base, ideal = np.zeros(len(self.coverages)), np.array([0.0, 100.0])
+        if difference:
+            shown = "realised less nominal coverage (points)"
+            base, ideal = self.coverages, np.zeros(2)
         # Drawn from level to level: between them it would jump, because rows are whole.
-        lower, upper = chance_range(self.coverages, self.n_rows, self.band)
-        base = self.coverages if difference else 0.0 * self.coverages
-        places, spread = self.coverages, (lower - base, upper - base)
+        places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
+        low, high = (100 * (share - base) for share in chance)
         if len(places) == 1:
-            places = places[0] + np.array([-0.01, 0.01])
-            spread = (np.repeat(lower - base, 2), np.repeat(upper - base, 2))
-        usual = {
-            "color": MIST,
-            "linewidth": 0,
-            "label": f"{percent(self.band)} range of chance, {self.n_rows:,} rows",
-        }
+            places = places + np.array([-0.01, 0.01])
+            low, high = np.repeat([low, high], 2, axis=1)
+        label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
+        usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
         look = styled(usual, band_kwargs, "collections.PolyCollection")
-        self.band_ = ax.fill_between(100 * places, 100 * spread[0], 100 * spread[1], **look)
-        ideal = np.array([0.0, 100.0])
+        self.band_ = ax.fill_between(100 * places, low, high, **look)
         (self.ideal_,) = ax.plot(
-            ideal, 0 * ideal if difference else ideal, color=GREY, linewidth=1, linestyle="--",
-            label="exact",
-        )  # fmt: skip
+            [0, 100], ideal, color=GREY, linewidth=1, linestyle="--", label="exact"
+        )
         self.lines_ = {}
-        for i, (name, realised) in enumerate(self.realised.items()):
-            colour, mark = CURVES[i % len(CURVES)]
+        for (name, realised), (colour, mark) in zip(
+            self.realised.items(), cycle(CURVES), strict=False
+        ):
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
             known = np.isfinite(realised)
-            nominal = self.coverages[known]
-            drawn = realised[known] - nominal if difference else realised[known]
-            (self.lines_[name],) = ax.plot(100 * nominal, 100 * drawn, **look)
-        ax.set_xlabel("nominal coverage (%)")
-        ax.set_ylabel(
-            "realised less nominal coverage (points)" if difference else "realised coverage (%)"
-        )
+            drawn = 100 * (realised - base)[known]
+            (self.lines_[name],) = ax.plot(100 * self.coverages[known], drawn, **look)
+        ax.set(xlabel="nominal coverage (%)", ylabel=shown)
         shares = np.concatenate([self.coverages, *self.realised.values()])
-        low = 100 * float(np.nanmin(shares)) - 4
+        limits = (100 * float(np.nanmin(shares)) - 4, 101)
         if difference:
-            ax.set_xlim(low, 101)
+            ax.set_xlim(limits)
             bottom, top = ax.get_ylim()
             ax.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
         else:
-            ax.set(xlim=(low, 101), ylim=(low, 101), aspect="equal")
+            ax.set(xlim=limits, ylim=limits, aspect="equal")
         ax.legend(loc="upper left", frameon=False, fontsize="small")
         return self._drawn_on(ax)
 
@@ -348,7 +341,7 @@ def _realised(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WidthDisplay(Display):
+class WidthDisplay(RowsDisplay):
     """Coverage and width of intervals by group, such as thirds of their width.
 
     Intervals that hold the wanted share on average may hold too little in some group. Make it as
@@ -386,6 +379,12 @@ class WidthDisplay(Display):
     --------
     CalibrationDisplay : Coverage of all rows, at several levels.
 
+    Notes
+    -----
+    Out of bag, the conformal quantiles of calibrated intervals come from the rows that are drawn,
+    which makes the coverage of all groups together the nominal one; how it differs between groups
+    is what the picture shows.
+
     Examples
     --------
     >>> from hdiforest import WidthDisplay
@@ -404,83 +403,6 @@ class WidthDisplay(Display):
     coverage: float
     target_name: str
     band: float
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        coverage: float = 0.9,
-        groups: int | ArrayLike = 3,
-        kind: str | None = None,
-        target: int | None = None,
-        target_name: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Predict intervals of rows and compare groups of them.
-
-        Parameters
-        ----------
-        estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`.
-        coverage : float, default=0.9
-            What the intervals are meant to hold, above 0 and below 1.
-        groups : int or (n,) array, default=3
-            A number of groups by width, equal in size up to ties; or the group of each row. Groups
-            are drawn in ascending order, and categories of pandas in their own.
-        kind, target, target_name, ax : optional
-            As in `IntervalDisplay.from_estimator`.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        WidthDisplay
-        """
-        interval = cls._predict_intervals(estimator, X, [coverage], kind, target)[..., 0]
-        options |= {"coverage": coverage, "groups": groups, "ax": ax}
-        options["target_name"] = target_label(y, target_name)
-        return cls.from_predictions(target_of(y, target), interval, **options)
-
-    @classmethod
-    def from_out_of_bag(
-        cls,
-        estimator: Any,
-        *,
-        coverage: float = 0.9,
-        groups: int | ArrayLike = 3,
-        kind: str | None = None,
-        target: int | None = None,
-        **options: Any,
-    ) -> Self:
-        """Compare groups of the training rows, each predicted by the trees that did not draw it.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, too.
-        coverage, groups, kind, target : optional
-            As in `from_estimator`.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        WidthDisplay
-
-        Notes
-        -----
-        The conformal quantiles of calibrated intervals come from these rows, which makes the
-        coverage of all groups together the nominal one; how it differs between groups is what the
-        picture shows.
-        """
-        require_matplotlib(cls)
-        training = out_of_bag_of(estimator, [coverage], kind, target)
-        options |= {"coverage": coverage, "groups": training.of_rows("groups", groups)}
-        return cls.from_predictions(training.y, training.intervals[..., 0], **options)
 
     @classmethod
     def from_predictions(
@@ -503,12 +425,17 @@ class WidthDisplay(Display):
             Observed targets.
         interval : (n, 2) array
             Lower and upper ends.
-        coverage, groups : optional
-            As in `from_estimator`.
+        coverage : float, default=0.9
+            What the intervals were meant to hold, above 0 and below 1.
+        groups : int or (n,) array, default=3
+            A number of groups by width, equal in size up to ties; or the group of each row. Groups
+            are drawn in ascending order, and categories of pandas in their own.
         band : float, default=0.95
             See the class.
-        target_name, ax : optional
-            As in `from_estimator`.
+        target_name : str, optional
+            Name of the target in the label of widths, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
         **options
             See `plot`.
 
@@ -566,37 +493,38 @@ class WidthDisplay(Display):
         """
         check_choice("what", what, WHAT)
         ax = axes_for(self, ax)
-        place = np.arange(len(self.groups))
+        n = len(self.groups)
+        place, outside = np.arange(n), np.zeros(n, dtype=bool)
         if what == "coverage":
-            low, high = chance_range(self.coverage, self.counts, self.band)
-            outside = (self.realised < low) | (self.realised > high)
-            values, low, high = 100 * self.realised, 100 * low, 100 * high
-            bar = {"color": MIST, "label": f"{percent(self.band)} range of chance"}
-            ax.vlines(100 * self.coverage, -0.5, len(place) - 0.5, color=GREY, linewidth=1,
-                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
-            ax.set_xlabel("realised coverage (%)")
+            chance = chance_range(self.coverage, self.counts, self.band)
+            outside = (self.realised < chance[0]) | (self.realised > chance[1])
+            values, (low, high) = 100 * self.realised, (100 * share for share in chance)
+            name, axis, bar = "realised", "realised coverage (%)", MIST
+            label = f"{percent(self.band)} range of chance"
         else:
             values, (low, high) = self.mean_width, self.width_range
-            bar = {"color": PALE_BLUE, "label": "middle 80 % of widths"}
-            outside = np.zeros(len(place), dtype=bool)
-            ax.set_xlabel(f"width of the {percent(self.coverage)} interval, {self.target_name}")
-            plain_numbers(ax.xaxis)
-        look = styled({"linewidth": 9, **bar}, range_kwargs, "collections.LineCollection")
+            axis = f"width of the {percent(self.coverage)} interval, {self.target_name}"
+            name, bar, label = "mean width", PALE_BLUE, "middle 80 % of widths"
+        usual: dict[str, Any] = {"color": bar, "linewidth": 9, "label": label}
+        look = styled(usual, range_kwargs, "collections.LineCollection")
         self.ranges_ = ax.hlines(place, low, high, **look)
-        name = "realised" if what == "coverage" else "mean width"
+        if what == "coverage":
+            ax.vlines(100 * self.coverage, -0.5, n - 0.5, color=GREY, linewidth=1,
+                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
+        else:
+            plain_numbers(ax.xaxis)
         self.points_: list[Any] = []
         looks = [(~outside, BLUE, "o", name), (outside, VERMILLION, "^", f"{name}, beyond chance")]
         for rows, colour, mark, label in looks:
             if rows.any():
                 usual = {"color": colour, "marker": mark, "s": 48, "zorder": 3, "linewidths": 0}
-                usual["label"] = label
-                look = styled(usual, point_kwargs, "collections.PathCollection")
+                look = styled({**usual, "label": label}, point_kwargs, "collections.PathCollection")
                 self.points_.append(ax.scatter(values[rows], place[rows], **look))
+        ax.set_xlabel(axis)
         ax.set_yticks(place, [
             f"{name}\n{count:,} row{'s' * (count != 1)}"
             for name, count in zip(self.groups, self.counts.tolist(), strict=True)
         ])  # fmt: skip
-        n = len(place)
         ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
@@ -625,34 +553,20 @@ def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def _width_names(n: int) -> list[str]:
-    if n == 1:
-        return ["all"]
     if n <= 3:
-        part = {2: "half", 3: "third"}[n]
-        return [
-            f"{size} {part}" for size in ("narrow", "middle", "wide") if n == 3 or size != "middle"
-        ]
-    return [
-        f"{i} of {n}{', narrow' if i == 1 else ', wide' if i == n else ''}" for i in range(1, n + 1)
-    ]
+        halves, thirds = (
+            ["narrow half", "wide half"],
+            ["narrow third", "middle third", "wide third"],
+        )
+        return [["all"], halves, thirds][n - 1]
+    names = [f"{i} of {n}" for i in range(1, n + 1)]
+    return [f"{names[0]}, narrow", *names[1:-1], f"{names[-1]}, wide"]
 
 
 def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
-    """Return the shares between which that of `n_rows` covered rows lies.
+    """Return the shares between which that of `n_rows` rows lies, each covered by itself.
 
-    Parameters
-    ----------
-    coverage : array
-        Probability with which each row is covered, independently of the others.
-    n_rows : array
-        Number of rows, above 0.
-    confidence : float
-        Probability of the range.
-
-    Returns
-    -------
-    two arrays
-        Central range of the binomial distribution, as shares.
+    They are ends of the central range of the binomial distribution, of probability `confidence`.
     """
     tail = (1 - confidence) / 2
     n: Any = np.asarray(n_rows)

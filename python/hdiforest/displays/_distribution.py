@@ -141,7 +141,7 @@ class DistributionDisplay(Display):
         values, masses = _distribution(model, rows, position)
         interval = intervals_of(estimator, one, [coverage], kind, target)[0, :, 0]
         return cls.from_predictions(
-            None if y is None else float(target_of(y, target)[row]),
+            None if y is None else float(np.asarray(target_of(y, target))[row]),
             values,
             masses,
             interval=interval,

@@ -90,10 +90,8 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
 
     Parameters
     ----------
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends. Ends may be infinite.
-    sample_weight : (n,) array, optional
-        Weights of the rows.
+    interval, sample_weight : arrays
+        As in `coverage_score`.
 
     Returns
     -------
@@ -129,10 +127,8 @@ def interval_score(
 
     Parameters
     ----------
-    y_true : (n,) array
-        Observed targets.
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends, in the unit of y_true.
+    y_true, interval : arrays
+        As in `coverage_score`.
     coverage : float, or list of k floats for k levels
         The share that each interval was meant to hold, above 0 and below 1.
     sample_weight : (n,) array, optional
@@ -146,7 +142,7 @@ def interval_score(
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, a value is NaN, or a coverage is out of range.
+        As `coverage_score`, and if a coverage is out of range.
 
     See Also
     --------
@@ -185,10 +181,8 @@ def coverage_by_width(
 
     Parameters
     ----------
-    y_true : (n,) array
-        Observed targets.
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends, in the unit of y_true.
+    y_true, interval : arrays
+        As in `coverage_score`.
     n_strata : int, default=3
         Number of groups, equal in size up to ties, of the intervals that are wider than zero.
     sample_weight : (n,) array, optional
