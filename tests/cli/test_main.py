@@ -328,7 +328,7 @@ def test_version_and_help(capsys):
         (["--coverage", "90"], r"got 90 \(did you mean 0.9\?\)"),
         (["--coverage", "100"], r"got 100 \(did you mean 1\?\)"),
         (["--coverage", "101"], r"got 101 \(see"),
-        (["--coverage", "0.9", "0"], r"a coverage lies in \(0, 1\], got 0"),
+        (["--coverage", "0.9", "0"], "a number above 0 and at most 1 is needed, got 0"),
         (["--coverage", "nan"], "got nan"),
         (["--coverage", "high"], "got high"),
         (["--coverage"], "expected at least one argument"),

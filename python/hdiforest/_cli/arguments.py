@@ -28,6 +28,7 @@ Item = TypeVar("Item")
 
 _MOST = 2**32 - 1  # as a seed may be
 _LEVELS = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES)
+_NAMES: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 
 
 class UsageError(ValueError):
@@ -62,22 +63,17 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def level(text: str) -> float:
-    """Return a level of coverage in (0, 1]."""
-    level = _number(text)
-    if not 0 < level <= 1:
-        hint = percentage_hint(level, lambda share: share <= 1)
-        raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
-    return level
+def share(text: str, *, one: bool = False) -> float:
+    """Return a coverage or a confidence in (0, 1), or in (0, 1]."""
 
+    def is_allowed(number: float) -> bool:
+        return 0 < number < 1 or (one and number == 1)
 
-def share(text: str) -> float:
-    """Return a coverage or a confidence in (0, 1)."""
     share = _number(text)
-    if not 0 < share < 1:
-        hint = percentage_hint(share, lambda share: share < 1)
+    if not is_allowed(share):
+        hint, most = percentage_hint(share, is_allowed), "at most" if one else "below"
         raise argparse.ArgumentTypeError(
-            f"a number above 0 and below 1 is needed, got {text}{hint}"
+            f"a number above 0 and {most} 1 is needed, got {text}{hint}"
         )
     return share
 
@@ -160,13 +156,7 @@ def part(text: str) -> Part:
 class Distinct(argparse.Action):
     """Takes values that must differ; given again, the option adds to them."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
+    def __call__(self, _: Any, namespace: Any, values: Any, __: str | None = None) -> None:
         """See `argparse.Action`."""
         together = [*(getattr(namespace, self.dest) or []), *values]
         shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
@@ -277,11 +267,11 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
-    add("--categorical", nargs="+", action="extend", default=[], metavar="COL",
+    add("--categorical", **_NAMES, metavar="COL",
         help="columns of categories besides those of text, such as codes of numbers (default: auto,"
         " those of text alone)")  # fmt: skip
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
-    add("--id", nargs="+", action="extend", default=[], metavar="COL", help="columns that name the "
+    add("--drop", **_NAMES, metavar="COL", help="columns to ignore")
+    add("--id", **_NAMES, metavar="COL", help="columns that name the "
         "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
     add("--sample-weight", metavar="COL", help="column of row weights")
     # No option of the forest constrains it to be monotonic.
@@ -328,7 +318,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=level, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=partial(share, one=True), metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -383,7 +373,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(add: Any) -> None:
     add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("--trust", nargs="+", action="extend", default=[], metavar="TYPE",
+    add("--trust", **_NAMES, metavar="TYPE",
         help="types of steps in MODEL that may be loaded besides those of scikit-learn; a type "
         "that is trusted may run its code")  # fmt: skip
 

@@ -32,15 +32,7 @@ from hdiforest.calibration._quantiles import rows_needed
 
 
 def run_fit(options: Any) -> None:
-    """Fit a model to a table, calibrate it, and write what the arguments ask for.
-
-    Raises
-    ------
-    UsageError
-        If the arguments do not go together, or with the table.
-    OSError, ValueError
-        If the table cannot be read or fitted to, or an output cannot be written.
-    """
+    """Fit a model to a table, calibrate it, and write what the arguments ask for."""
     _check_outputs(options)
     _check_calibration(options)
     table = read_training_table(
@@ -110,19 +102,8 @@ def _check_calibration(options: Any) -> None:
 def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
     """Fit a model and calibrate it, by default at those coverages that its rows allow.
 
-    Returns
-    -------
-    str
-        Why it could not be calibrated, or at which levels not, in a line; empty if it was, or if
-        that is not wanted.
-
-    Raises
-    ------
-    UsageError
-        If there are too few rows for --coverage or --folds, before anything is fitted; or too few
-        trees for a --coverage.
-    ValueError
-        If the model cannot be fitted or calibrated.
+    Returns a line that says why it could not be calibrated, or at which levels not; empty if it
+    was, or if that is not wanted. Too few rows for --coverage or --folds are told before the fit.
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
     how |= {"mean": "boosting" if options.boost else None, "random_state": options.seed}
@@ -183,15 +164,7 @@ def _require_rows(
 def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any]) -> str:
     """Calibrate a fitted model at those of `DEFAULT_COVERAGES` that its rows allow.
 
-    Returns
-    -------
-    str
-        As `_fit_and_calibrate`.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be calibrated, and the method was chosen.
+    Returns what `_fit_and_calibrate` does; ValueError if the method was chosen and does not work.
     """
     usual, method = [c for c in DEFAULT_COVERAGES if rows_needed(c) <= n_rows], how["method"]
     if isinstance(method, CVPlus):
@@ -220,13 +193,8 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
 def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
     """Say in options what `calibrate` refuses, and refuse intervals that would be infinite.
 
-    Raises
-    ------
-    UsageError
-        If an option or the table is at fault, such as rows of the fit; or coverages that were
-        `asked` for would have infinite intervals.
-    ValueError
-        If something else was refused.
+    It is a UsageError if an option or the table is at fault, such as rows of the fit, or coverages
+    that were `asked` for.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "intervals of coverage .* are infinite", UserWarning)
@@ -241,13 +209,7 @@ def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
 
 
 def run_calibrate(options: Any) -> None:
-    """Calibrate a model of one target on a table, and write it.
-
-    Raises
-    ------
-    UsageError, OSError, ValueError
-        As `run_fit`.
-    """
+    """Calibrate a model of one target on a table, and write it."""
     output = options.model if options.output is None else options.output
     require_writable(output, options.table)
     model = read_model(options)

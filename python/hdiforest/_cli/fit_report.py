@@ -65,18 +65,8 @@ class Report:
     Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
     its own training rows. A forest that was fitted on all rows in each tree has no record of these.
 
-    Parameters
-    ----------
-    model : HDIForestRegressor
-        With its training rows.
-    not_calibrated : str, default=""
-        Why levels could not be calibrated.
-
-    Attributes
-    ----------
-    levels : list of float
-        The usual coverages and those that were calibrated, ascending.
-    record : OutOfBagRecord or None
+    `not_calibrated` says why levels could not be calibrated. `levels` are the usual coverages and
+    those that were calibrated, ascending.
     """
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path, PurePath, PurePosixPath
@@ -64,13 +64,7 @@ _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zs
 
 
 def open_standard_input(form: TextForm | None = None) -> TableReader:
-    """Open the table that comes through standard input, and read its header.
-
-    Raises
-    ------
-    TableError
-        If it is Parquet, an Arrow file, or nothing that can be read.
-    """
+    """Open the table that comes through standard input; TableError if it cannot be read."""
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
         begin = stream.peek(6)
@@ -103,13 +97,7 @@ class Source:
     form: TextForm = field(default_factory=TextForm)
 
     def open(self) -> TableReader:
-        """Open the table and read its header.
-
-        Raises
-        ------
-        OSError, TableError
-            See `open_table`.
-        """
+        """Open the table and read its header; OSError or TableError as `open_table`."""
         if self.path == STANDARD_INPUT:
             return open_standard_input(self.form)
         stream = None
@@ -129,13 +117,7 @@ class Source:
 
 
 class Inputs:
-    """What the arguments stand for.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-    form : TextForm, optional
-        How the text of a CSV is written.
+    """What the arguments stand for, and how the text of a CSV is written.
 
     Attributes
     ----------
@@ -150,10 +132,8 @@ class Inputs:
     ------
     TableError
         If a folder has no tables, a pattern matches nothing, or an ending is unknown.
-    ValueError
-        If arguments do not go together, one of several is a pipe, or an address is not understood.
-    OSError
-        If an address cannot be listed.
+    OSError, ValueError
+        If an address cannot be listed or is not understood; or arguments do not go together.
     """
 
     def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
@@ -168,7 +148,7 @@ class Inputs:
             _refuse_pipes(found)
         keys = typed([each.keys for each in found])
         self.sources = [
-            Source(each.path, each.name, own, each.system, form or TextForm())
+            replace(each, keys=own, form=form or TextForm())
             for each, own in zip(found, keys, strict=True)
         ]
 
@@ -230,10 +210,7 @@ class Inputs:
         if is_pattern:
             rest = address.removeprefix(base).lstrip("/")
             files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
-        return [
-            Source(each.path, each.name, each.keys, system)
-            for each in _in_folder(Path(root), files, text)
-        ]
+        return [replace(each, system=system) for each in _in_folder(Path(root), files, text)]
 
 
 def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[Source]:
@@ -241,7 +218,8 @@ def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[So
     sources = []
     for path in sorted(files):
         name = path.relative_to(folder)
-        if not any(part.startswith((".", "_")) for part in name.parts) and _is_table(path):
+        is_table = path.name.lower().endswith(tuple(FORMATS))
+        if is_table and not any(part.startswith((".", "_")) for part in name.parts):
             sources.append(Source(path, name, dict(keys_of(name.parent))))
     if not sources and what is not None:
         raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
@@ -257,10 +235,6 @@ def _refuse_pipes(sources: Sequence[Source]) -> None:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _is_table(path: Path) -> bool:
-    return any(path.name.lower().endswith(known) for known in FORMATS)
 
 
 def _fixed(parts: Sequence[str]) -> list[str]:
@@ -281,10 +255,6 @@ class Features:
         Columns to pass on as they are.
     not_features : sequence of str, optional
         Columns that a model without names does not take: by default those above.
-
-    Attributes
-    ----------
-    encoder : TableCoding or TableSteps
 
     Raises
     ------
@@ -358,13 +328,7 @@ class Features:
 
 
 def read_model(options: Any) -> HDIForestRegressor:
-    """Return the model of one target that the arguments name.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `HDIForestRegressor.load`; and if there are several targets.
-    """
+    """Return the model that the arguments name; ValueError if it has several targets."""
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
     model = HDIForestRegressor.load(
@@ -376,15 +340,9 @@ def read_model(options: Any) -> HDIForestRegressor:
 
 
 def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, Array, RowCounts]:
-    """Read the features of a fitted model and the target that the arguments name, for all rows.
+    """Read what the methods of a model take as X and y (n,) from the table of the arguments.
 
-    Returns
-    -------
-    X : pyarrow.Table or (n, n_features) float64
-        What the methods of the model take: raw columns if it has a coding, without names if it was
-        fitted without.
-    y : (n,) float64
-    counts : RowCounts
+    X has raw columns if the model has a coding, and no names if it was fitted without.
 
     Raises
     ------

@@ -86,15 +86,7 @@ class Check:
 
 
 def run_check(options: Any) -> None:
-    """Measure the intervals of a model of one target on a table, and print what was found.
-
-    Raises
-    ------
-    UsageError
-        If the model does not know the kind or a coverage, or the target is a feature.
-    OSError, ValueError
-        If the model or the table cannot be read, or no row has an interval.
-    """
+    """Measure the intervals of a model of one target on a table, and print what was found."""
     model = read_model(options)
     kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":

@@ -28,8 +28,14 @@ from hdiforest._utils.threads import thread_count
 from hdiforest.serving._batch_scorer import BatchScorer
 from hdiforest.serving._open_model import open_model
 
-KEY = b"hdiforest"
+Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
+KEY = b"hdiforest"  # of origins in metadata
+_MAX_FAULTS = 20  # in one message
+_FIRST_ROWS = 4096  # that are read before anything is scored
+_SMALL_BYTES = 1 << 16
+_SMALL_AT_ONCE = 4
+_ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 
 # What of a record may differ, and what is said then.
 _DIFFERENCES = {
@@ -45,11 +51,8 @@ _DIFFERENCES = {
 }
 
 
-Origin = dict[str, Any]
-
-
 def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
-    """Return what the output for a source depends on, as JSON's types."""
+    """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
     return {
         "model": scorer.digest,
@@ -62,11 +65,6 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
         "keys": source.keys,
         "text": asdict(source.form),
     }
-
-
-def as_metadata(origin: Origin) -> dict[bytes, bytes]:
-    """Return an origin as metadata of a schema."""
-    return {KEY: json.dumps(origin, sort_keys=True).encode()}
 
 
 def keep_beside(origin: Origin, out: Path) -> None:
@@ -120,18 +118,6 @@ def _beside(out: Path) -> Path:
 
 def _is_parquet(out: Path) -> bool:
     return ending(out) == ".parquet"
-
-
-_MAX_FAULTS = 20  # in one message
-
-
-_FIRST_ROWS = 4096
-
-
-_SMALL_BYTES = 1 << 16
-
-
-_SMALL_AT_ONCE = 4
 
 
 class Done(NamedTuple):
@@ -222,18 +208,9 @@ def score_dataset(
     settings: Settings,
     advance: Progress,
 ) -> Done:
-    """Score each source to a table of its name in a folder.
+    """Score each source to a table of its own name in a folder, which is made if need be.
 
-    Parameters
-    ----------
-    scorer : BatchScorer
-    sources : sequence of Source
-        Their outputs have distinct names.
-    folder : Path
-        Made if it is not there.
-    settings : Settings
-    advance : callable
-        Called with a number of rows, and the share of all bytes that is done.
+    `advance` is called with a number of rows, and the share of all bytes that is done.
 
     Raises
     ------
@@ -290,7 +267,7 @@ def _score_into(
         keep=settings.keep,
         n_threads=settings.n_threads,
         batch_rows=settings.batch_rows,
-        metadata=as_metadata(origin),
+        metadata={KEY: json.dumps(origin, sort_keys=True).encode()},
         within=within,
         advance=advance,
     )
@@ -322,19 +299,8 @@ def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
     return of_table
 
 
-_ROWS_FOR_A_RATE = 5000
-
-
 def run_score(options: Any) -> None:
-    """Score tables as the arguments say.
-
-    Raises
-    ------
-    UsageError
-        If the arguments do not go together.
-    OSError, ValueError
-        If the model or a table cannot be read, or an output cannot be written.
-    """
+    """Score tables as the arguments say, and say how many."""
     n_threads = thread_count(options.jobs)
     inputs = _inputs(options)
     scorer = _scorer(options)
@@ -345,17 +311,16 @@ def run_score(options: Any) -> None:
     with progress() as advance:
         if inputs.is_one_file:
             table = inputs.sources[0].open()
-            done = Done(
-                score_table(
-                    scorer,
-                    table,
-                    options.output,
-                    keep=keep,
-                    n_threads=n_threads,
-                    batch_rows=options.batch_rows,
-                    advance=advance,
-                ), 1, 0, [],
-            )  # fmt: skip
+            n_rows = score_table(
+                scorer,
+                table,
+                options.output,
+                keep=keep,
+                n_threads=n_threads,
+                batch_rows=options.batch_rows,
+                advance=advance,
+            )
+            done = Done(n_rows, 1, 0, [])
         else:
             sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
             settings = Settings(keep, n_threads, options.batch_rows, options.resume)
@@ -396,7 +361,6 @@ def _report(
     done: Done, scorer: BatchScorer, output: Path, seconds: float, is_one_file: bool
 ) -> None:
     tables = "" if is_one_file else f" of {done.n_tables:,} tables"
-    # Of few rows the time is that of the start.
     rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
     lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
     if done.n_there:
