@@ -34,13 +34,7 @@ N_FOLDS = 5
 
 
 def run_demo(options: Any) -> None:
-    """Cross-validate on the concrete data, print the comparison, write a table and a picture.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be made or written to.
-    """
+    """Cross-validate on the concrete data, print the comparison, write a table and a picture."""
     folder: Path = options.output
     matplotlib = need("matplotlib.figure")
     with as_file(files("hdiforest._cli") / "data" / "concrete.csv.gz") as path:

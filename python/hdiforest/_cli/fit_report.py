@@ -212,8 +212,7 @@ def _figures(report: Report, target: str) -> str:
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     """Yield captions and pictures of the training rows, each row by trees that did not draw it.
 
-    The intervals are those that `hdiforest score` writes. If there are none out of bag, the only
-    picture is that of coverages.
+    The intervals are those that `hdiforest score` writes; without such there is one picture.
     """
     model = report.model
     kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)

@@ -20,13 +20,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the command to end. Libraries handle it like Ctrl-C.
-
-    Parameters
-    ----------
-    number : int
-        The signal's.
-    """
+    """A signal asked the command to end. Libraries handle it like Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")

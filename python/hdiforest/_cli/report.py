@@ -61,23 +61,16 @@ class Check:
 
     def text(self) -> str:
         """Return a table with a title."""
-        rows = [
-            [
-                *("nominal", "coverage", "mean width", "interval score"),
-                *("narrow third", "middle third", "wide third"),
-            ]
-        ]
+        head = ["nominal", "coverage", "mean width", "interval score"]
+        rows = [[*head, "narrow third", "middle third", "wide third"]]
         for level in self.levels:
-            cells = [
-                f"{level.nominal:g}",
-                f"{level.coverage:.3f} ± {level.standard_error:.3f}",
-                *(
-                    "inf" if each is None else significant(each)
-                    for each in (level.mean_width, level.interval_score)
-                ),
-                *("-" if third is None else f"{third:.3f}" for third in level.coverage_by_width),
-            ]
-            rows.append(cells)
+            thirds = ["-" if share is None else f"{share:.3f}" for share in level.coverage_by_width]
+            width, score = (
+                "inf" if each is None else significant(each)
+                for each in (level.mean_width, level.interval_score)
+            )
+            share = f"{level.coverage:.3f} ± {level.standard_error:.3f}"
+            rows.append([f"{level.nominal:g}", share, width, score, *thirds])
         left_out = ""
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"

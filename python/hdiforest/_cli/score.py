@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
 from hdiforest._cli.console import Progress, no_progress, progress, say
 from hdiforest._cli.inputs import STANDARD_INPUT, Features, Inputs, Source
-from hdiforest._cli.score_table import Columns, features_of, score_table
+from hdiforest._cli.score_table import Columns, Settings, features_of, score_table
 from hdiforest._tables.formats import ending
 from hdiforest._tables.read import TableError, listed
 from hdiforest._utils.files import folder_beside, is_standard_output
@@ -129,24 +129,8 @@ class Done(NamedTuple):
     again: list[str]  # for each output that was made again, its name and why
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How all tables are scored; see `score_table`."""
-
-    keep: Columns
-    n_threads: int
-    batch_rows: int | None
-    resume: bool
-
-
 def require_folder(inputs: Inputs, folder: Path) -> None:
-    """Refuse a folder of outputs that is a file, or lies in one of the inputs.
-
-    Raises
-    ------
-    ValueError
-        If so, or if two outputs would have one name.
-    """
+    """Raise ValueError for a folder that is a file, or whose outputs would replace other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"several tables need a folder as output, and {folder} is a file")
     own = folder.resolve()
@@ -264,9 +248,7 @@ def _score_into(
         scorer,
         source.open(),
         folder / source.name,
-        keep=settings.keep,
-        n_threads=settings.n_threads,
-        batch_rows=settings.batch_rows,
+        settings,
         metadata={KEY: json.dumps(origin, sort_keys=True).encode()},
         within=within,
         advance=advance,
@@ -305,25 +287,17 @@ def run_score(options: Any) -> None:
     inputs = _inputs(options)
     scorer = _scorer(options)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
+    settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
     start = time.perf_counter()
     with progress() as advance:
         if inputs.is_one_file:
             table = inputs.sources[0].open()
-            n_rows = score_table(
-                scorer,
-                table,
-                options.output,
-                keep=keep,
-                n_threads=n_threads,
-                batch_rows=options.batch_rows,
-                advance=advance,
-            )
+            n_rows = score_table(scorer, table, options.output, settings, advance=advance)
             done = Done(n_rows, 1, 0, [])
         else:
             sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
-            settings = Settings(keep, n_threads, options.batch_rows, options.resume)
             done = score_dataset(scorer, sources, options.output, settings, advance)
     _report(done, scorer, options.output, time.perf_counter() - start, inputs.is_one_file)
 

@@ -107,6 +107,15 @@ class Columns(NamedTuple):
         return [] if coding is None else [name for name in coding.ids if name in table.names]
 
 
+class Settings(NamedTuple):
+    """How tables are scored; no result depends on threads and rows of a batch."""
+
+    keep: Columns
+    n_threads: int = 1
+    batch_rows: int | None = None  # in memory at once, about; see `rows_of` for None
+    resume: bool = False  # whether outputs that are there stay
+
+
 class _Slice(NamedTuple):
     rows: Any  # pyarrow.Table
     first_row: int
@@ -134,36 +143,17 @@ def score_table(
     scorer: BatchScorer,
     table: TableReader,
     out: Path,
+    settings: Settings,
     *,
-    keep: Columns,
-    n_threads: int = 1,
-    batch_rows: int | None = None,
     metadata: Mapping[bytes, bytes] | None = None,
     within: Path | None = None,
     advance: Progress = no_progress,
 ) -> int:
     """Score every row of a table to another, and return their number. Closes the table.
 
-    Memory does not grow with the number of rows.
-
-    Parameters
-    ----------
-    scorer : BatchScorer
-        Of one thread for each batch.
-    table : TableReader
-    out : Path
-        Table to write, whose ending says the format, or a pipe.
-    keep : Columns
-    n_threads : int, default=1
-        Threads that score.
-    batch_rows : int, optional
-        Rows in memory at once, about; see `rows_of` for None. No result depends on it.
-    metadata : mapping of bytes, optional
-        For the schema of `out`.
-    within : Path, optional
-        See `hdiforest._utils.files.replacing`.
-    advance : callable
-        Called with the number of rows that were written, and the share of the table.
+    Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
+    its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
+    `advance` is called with the number of rows that were written, and the share of the table.
 
     Raises
     ------
@@ -174,13 +164,13 @@ def score_table(
         is a pipe or a device.
     """
     pa = need("pyarrow")
-    pipeline = None
+    n_threads, pipeline = settings.n_threads, None
     try:
-        features = features_of(scorer, table, keep)
+        features = features_of(scorer, table, settings.keep)
         kept = features.kept_names
         fields = [pa.field(name, pa.float64()) for name in scorer.results]
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
-        n_rows = batch_rows or rows_of(len(features.encoder.columns) + len(kept))
+        n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
 
         def work(part: _Slice) -> Any:
             with features.naming_the_file():
@@ -189,7 +179,7 @@ def score_table(
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
-        batches = features.batches(batch_rows)
+        batches = features.batches(settings.batch_rows)
         first = list(islice(batches, 1))
         if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:
             first += islice(batches, 1)
