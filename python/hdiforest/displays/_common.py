@@ -21,8 +21,6 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
-
-
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 
@@ -32,13 +30,7 @@ Coverages = float | Sequence[float] | Array
 
 
 def axes_for(display: object, ax: Any) -> Any:
-    """Return the given axes, or those of a new figure.
-
-    Raises
-    ------
-    MissingPackageError
-        If matplotlib is not installed.
-    """
+    """Return the given axes, or those of a new figure, which need matplotlib."""
     if ax is None:
         pyplot = need("matplotlib.pyplot", type(display).__name__, "plots")
         ax = pyplot.subplots(layout="constrained")[1]

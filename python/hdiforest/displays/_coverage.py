@@ -351,12 +351,8 @@ class WidthDisplay(RowsDisplay):
     ----------
     groups : list of g str
         Names of the groups.
-    counts : (g,) int array
-        Rows of each group.
-    realised : (g,) array
-        Share of targets inside their interval.
-    mean_width : (g,) array
-        Mean width of the intervals.
+    counts, realised, mean_width : (g,) arrays
+        Rows of each group, share of targets inside their interval, and mean width of the intervals.
     width_range : (2, g) array
         Between which the middle 80 % of widths lie.
     coverage : float

@@ -37,11 +37,7 @@ from hdiforest.displays._common import (
 )
 
 WHAT = ("mass", "cdf")
-
-
 _MAX_LINES = 60  # atoms that are drawn each by itself
-
-
 _N_BINS = 40
 
 
@@ -53,10 +49,8 @@ class DistributionDisplay(Display):
 
     Parameters
     ----------
-    values : (m,) array
-        Distinct values of the target, ascending.
-    masses : (m,) array
-        Their probabilities.
+    values, masses : (m,) arrays
+        Distinct values of the target, ascending, and their probabilities.
     y_true : float or None
         The observed target.
     interval : (2,) array or None
@@ -170,10 +164,8 @@ class DistributionDisplay(Display):
         ----------
         y_true : float or None
             The observed target.
-        values : (m,) array
-            Values of the sample.
-        weights : (m,) array, optional
-            Not negative; divided by their sum. None means equal weights.
+        values, weights : (m,) arrays
+            The sample, and weights that are not negative; None means equal ones.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
         coverage : float, optional
@@ -239,9 +231,8 @@ class DistributionDisplay(Display):
         seen = self.masses > 0
         shown = self.values[seen]
         points = [*shown, *([] if self.y_true is None else [self.y_true])]
-        points += (
-            [] if self.interval is None else self.interval[np.isfinite(self.interval)].tolist()
-        )
+        if self.interval is not None:
+            points += self.interval[np.isfinite(self.interval)].tolist()
         margin = 0.04 * (max(points) - min(points)) or 1.0
         low, high = min(points) - margin, max(points) + margin
         self.bars_: list[Any] = []
@@ -270,9 +261,7 @@ class DistributionDisplay(Display):
         return self._drawn_on(ax)
 
     def _inside(self) -> NDArray[np.bool_]:
-        if self.interval is None:
-            return np.ones(len(self.values), dtype=bool)
-        lower, upper = self.interval
+        lower, upper = (-np.inf, np.inf) if self.interval is None else self.interval
         inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
         return inside
 

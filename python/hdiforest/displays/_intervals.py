@@ -32,11 +32,7 @@ from hdiforest.displays._common import (
 from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
-
-
 ORDERS = ("prediction", "target", "width")
-
-
 SHAPES = ("auto", "bars", "bands")
 
 
@@ -49,24 +45,19 @@ class IntervalDisplay(RowsDisplay):
 
     Parameters
     ----------
-    y_true : (n,) array
-        Targets of the rows to draw.
+    y_true, prediction : (n,) arrays
+        Targets and means of the rows to draw; the means may be None.
     intervals : (n, 2, k) array
         Lower and upper ends of k levels.
-    coverages : (k,) array or None
-        What the levels were meant to hold.
-    realised : (k,) array
-        Share of targets that each level holds, of all rows, drawn or not.
+    coverages, realised : (k,) arrays
+        What the levels were meant to hold, or None; and the share of targets that each level holds,
+        of all rows, drawn or not.
     n_rows : int
-        Number of these rows.
-    prediction : (n,) array or None
-        Means of the rows.
+        Number of all rows.
     position : (n,) array
         Where each row is drawn: a feature, or a rank.
-    position_name : str
-        Label of the horizontal axis.
-    target_name : str
-        Label of the vertical axis, with the unit.
+    position_name, target_name : str
+        Labels of the axes, with units.
 
     Attributes
     ----------
@@ -98,11 +89,11 @@ class IntervalDisplay(RowsDisplay):
     """
 
     y_true: Array
+    prediction: Array | None
     intervals: Array
     coverages: Array | None
     realised: Array
     n_rows: int
-    prediction: Array | None
     position: NDArray[Any]
     position_name: str
     target_name: str
@@ -126,7 +117,7 @@ class IntervalDisplay(RowsDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw intervals that are already predicted.
+        """Draw intervals that are already predicted; ValueError if shapes differ or one is NaN.
 
         Parameters
         ----------
@@ -158,11 +149,6 @@ class IntervalDisplay(RowsDisplay):
         Returns
         -------
         IntervalDisplay
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
         label = target_label(y_true, target_name)

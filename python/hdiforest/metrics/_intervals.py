@@ -63,7 +63,7 @@ def coverage_score(
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, or a value is NaN.
+        If shapes differ, there are no rows, a value is NaN, or a lower end is above its upper end.
 
     See Also
     --------
@@ -97,11 +97,6 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
     -------
     float, or (k,) array for k levels
         In the unit of the ends; infinite if an end is.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, a value is NaN, or a lower end lies above its upper end.
 
     See Also
     --------
@@ -197,7 +192,7 @@ def coverage_by_width(
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, a value is NaN, or n_strata is below 1.
+        As `coverage_score`, and if n_strata is below 1.
 
     See Also
     --------
