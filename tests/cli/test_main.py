@@ -291,7 +291,8 @@ def test_models_with_steps_that_must_be_trusted(frame, tmp_path, capsys):
     model.fit(frame[FEATURES].fillna(0), frame["target"]).save(path)
     frame.fillna(0).to_csv(tmp_path / "new.csv", index=False)
     table = [tmp_path / "new.csv", "--target", "target"]
-    for call in (["inspect", path], ["check", path, *table]):
+    score = ["score", path, table[0], "-o", tmp_path / "out.csv"]
+    for call in (["inspect", path], ["check", path, *table], score):
         assert failure(capsys, call).endswith(f"if you know them, add --trust {name}")
         assert run([*call, "--trust", name]) == 0
 

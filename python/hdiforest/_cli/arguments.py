@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, get_args
 from hdicore import __version__, instructions
 from hdiforest._cli.console import report_error
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import DEFAULT_COVERAGES, AnyKind, resolve_kind_and_levels
+from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.typing import Kind
-from hdiforest.calibration._bases import KINDS
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
 
 Item = TypeVar("Item")
@@ -225,9 +225,10 @@ _OPTIONS: dict[str, Any] = {
     r"call calibrate\(.*coverage=\[(.*)\]\)": lambda call: (
         f"give 'hdiforest fit' or 'hdiforest calibrate' --coverage {call[1].replace(',', '')}"
     ),
-    r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*)\]\)": lambda call: (
+    r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*?)\]\)(, or by .*)?": lambda call: (
         f"add --trust {call[1].translate(_NO_QUOTES)}"
     ),
+    r"call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)": "--calibrate split or cv+",
     r"kind='(\w+)'": r"--kind \1",
     r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
     r"method='(\w+)'": r"--calibrate \1",

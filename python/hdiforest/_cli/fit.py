@@ -24,10 +24,10 @@ from hdiforest._estimators.hdi_forest import (
     keep_finite_coverages,
 )
 from hdiforest._model.calibrate import ignore_infinite_intervals
-from hdiforest._model.predict import DEFAULT_COVERAGES
 from hdiforest._tables.training_table import TrainingTable, read_training_table
 from hdiforest._utils.optional import need
 from hdiforest.calibration import CVPlus, Split
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._quantiles import rows_needed
 
 

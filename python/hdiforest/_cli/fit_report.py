@@ -17,12 +17,13 @@ import numpy as np
 from hdicore import __version__
 from hdiforest._cli.console import aligned
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._model.predict import DEFAULT_COVERAGES, resolve_kind_and_levels
+from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import out_of_bag_of, percent, plain

@@ -326,7 +326,8 @@ def _inputs(options: Any) -> Inputs:
 
 def _scorer(options: Any) -> BatchScorer:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
-    model = open_model(str(options.model), mapped=False)  # held, so that the scorer gets the same
+    # It is held, so that the scorer gets the same.
+    model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
     return BatchScorer(options.model, levels, kind=kind, mapped=False)
 

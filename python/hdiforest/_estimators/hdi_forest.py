@@ -41,7 +41,7 @@ from hdiforest._model.calibrate import (
     default_kinds,
 )
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import DEFAULT_COVERAGES, predict_calibrated
+from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint, digest_of
@@ -66,7 +66,7 @@ from hdiforest.calibration import (
     OutOfBag,
     Split,
 )
-from hdiforest.calibration._bases import BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file

@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._model.predict import DEFAULT_COVERAGES, USUAL_COVERAGE
+from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
 from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, LEVELS, BaseKind
+from hdiforest.calibration._bases import (
+    DEFAULT_COVERAGES,
+    DEFAULT_KINDS,
+    FIXED_RAW,
+    KINDS,
+    LEVELS,
+    BaseKind,
+)
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess

@@ -20,7 +20,6 @@ Rows = NDArray[np.floating[Any]]
 AnyKind = Literal["calibrated", Kind]
 
 USUAL_COVERAGE = 0.9  # of what is predicted
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # at which models are calibrated
 
 _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
