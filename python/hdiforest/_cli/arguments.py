@@ -189,13 +189,7 @@ def require_writable(output: Path, *inputs: Path) -> None:
 
 
 def text_form(options: Any) -> TextForm:
-    """Return how the arguments say that the text of tables is written.
-
-    Raises
-    ------
-    UsageError
-        If they do not go together.
-    """
+    """Return how the arguments say that text is written; UsageError if they contradict."""
     if options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
     return TextForm(options.sep, options.decimal, options.encoding)

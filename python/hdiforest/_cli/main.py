@@ -14,8 +14,6 @@ from typing import Any
 from hdiforest._cli.arguments import UsageError, command_parser, with_options
 from hdiforest._cli.console import report_error, report_warning
 
-__all__ = ["main"]
-
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 
 
@@ -55,18 +53,10 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the command with arguments, by default ``sys.argv[1:]``.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; ``sys.argv[1:]`` if None.
-
-    Returns
-    -------
-    int
-        0; 1 if something failed; 2 if the arguments are wrong; 128 and the signal's number if
-        stopped. Failures are one line on standard error.
+    Returns 0; 1 if something failed; 2 if the arguments are wrong; 128 and the signal's number if
+    stopped. Failures are one line on standard error.
     """
     with warnings.catch_warnings():
         warnings.showwarning = report_warning

@@ -186,8 +186,7 @@ def coverage_by_width(
     Returns
     -------
     WidthStrata
-        Its counts, coverage and mean_width, each (n_strata + 1,) or (n_strata + 1, k); first the
-        intervals of width zero, then the others from narrow to wide.
+        From width zero, then from narrow to wide.
 
     Raises
     ------
@@ -219,10 +218,7 @@ def coverage_by_width(
 
 
 def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
-    """Return the stratum of each width, (n,): 0 for width zero, then from narrow to wide.
-
-    `name` is that of the argument `n_strata` in errors.
-    """
+    """Return the stratum of each width, (n,); `name` is that of `n_strata` in errors."""
     check_whole_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
@@ -277,14 +273,12 @@ def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     ends = reals("interval", interval)
     if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
-    if np.isnan(ends).any():
-        with_nan = np.isnan(ends).reshape(len(ends), -1).any(axis=1)
+    if (with_nan := np.isnan(ends).reshape(len(ends), -1).any(axis=1)).any():
         raise ValueError(
             f"interval must not hold NaN, got {count_rows(with_nan)} with it; leave them out"
         )
     lower, upper = ends[:, 0], ends[:, 1]
-    if (lower > upper).any():
-        crossed = (lower > upper).reshape(len(ends), -1).any(axis=1)
+    if (crossed := (lower > upper).reshape(len(ends), -1).any(axis=1)).any():
         raise ValueError(f"interval must have lower <= upper, got {count_rows(crossed)} that cross")
     return lower, upper
 
