@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hdiforest._utils.optional import need
 
-# Types that any file may hold, besides those that skops trusts.
-HARMLESS = ("numpy.dtype",)
+# Besides those that skops trusts.
+_HARMLESS = ("numpy.dtype",)
 
 
 _WHO = "a model file with steps of scikit-learn, or another regressor as mean,"
@@ -58,7 +58,7 @@ def opened_objects(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> di
         If there are other types, or no objects that skops stored.
     """
     io = need("skops.io", _WHO, "io")
-    data, known = stored.tobytes(), [*HARMLESS, *trusted]
+    data, known = stored.tobytes(), [*_HARMLESS, *trusted]
     names = {each if isinstance(each, str) else _name_of(each) for each in known}
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
