@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.cross_fit import split_folds
+from hdiforest._estimators.folds import split_folds
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross

@@ -100,7 +100,7 @@ def test_rows_are_coded_in_blocks(model, monkeypatch):
         return encode(coding, table, **options)
 
     monkeypatch.setattr(TableCoding, "encode", measured)
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 100)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 100)
     for form in tables_of(NEW).values():
         assert len(model.predict_interval(form, 0.9)) == len(NEW)
     assert max(sizes) == 100 // model._fitted.n_features

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.rows import checked_rows
+from hdiforest._estimators.input_rows import checked_rows
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(300, 4)).astype(np.float32)

@@ -109,7 +109,7 @@ def check_equal(model, hand, raw, made):
 
 @pytest.mark.parametrize("block_cells", [2**22, 70])
 def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", block_cells)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", block_cells)
     fitted = pipeline().fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
@@ -141,7 +141,7 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
     split = calibration == "split"
     model.calibrate(coverage=0.8, **options, **{"X": X_NEW, "y": y_new} if split else {})
     hand.calibrate(coverage=0.8, **options, **{"X": made, "y": y_new} if split else {})
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
     assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
 
 
@@ -573,7 +573,7 @@ def test_a_refit_without_steps_forgets_them():
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_results_as_tables(output, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
     model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
     expected = model.predict_interval(X_NEW, 0.9)

@@ -11,7 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder
-from hdiforest._estimators.rows import checked_sample_weight
+from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
 from hdiforest._tables.encoder import Categorical, TableCoding

@@ -21,16 +21,16 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.base import DistributionModel, Query
-from hdiforest._estimators.cross_fit import fit_folds, split_folds
-from hdiforest._estimators.fit import (
+from hdiforest._estimators.distribution_model import DistributionModel, Query
+from hdiforest._estimators.folds import fit_folds, split_folds
+from hdiforest._estimators.input_rows import Rows, checked_blocks, concatenated, is_plain
+from hdiforest._estimators.oob_methods import OutOfBagMixin
+from hdiforest._estimators.training import (
     Training,
     fit_estimator,
     import_training_forest,
     matches_forest,
 )
-from hdiforest._estimators.out_of_bag import OutOfBagMixin
-from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
     DEFAULT_COVERAGES,
     Settings,

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest._estimators.base import (
+from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
     query_intervals,

@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples
 
-from hdiforest._estimators.rows import concatenated
+from hdiforest._estimators.input_rows import concatenated
 from hdiforest._utils.checks import check_choice, check_whole_number
 from hdiforest._utils.typing import Array, Interpolation, Kind
 from hdiforest.adapters.quantile_forest._checks import (

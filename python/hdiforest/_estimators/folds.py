@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
-from hdiforest._estimators.rows import checked_rows
+from hdiforest._estimators.input_rows import checked_rows
 from hdiforest._model.calibrate import Settings, calibrate_if_possible
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import predict_fold

@@ -171,7 +171,7 @@ def test_ties_go_to_the_earlier_forest():
 
 
 def test_the_default_forests(monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.search._N_TREES", 60)
+    monkeypatch.setattr("hdiforest._estimators.forest_search._N_TREES", 60)
     search = ForestSearchOOB(random_state=0).fit(X_FEW, Y_FEW)
     forests = search.results_["forest"]
     assert [type(forest) for forest in forests] == [RandomForestRegressor] * 3 + [

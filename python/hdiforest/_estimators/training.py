@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
-from hdiforest._estimators.rows import (
+from hdiforest._estimators.input_rows import (
     checked_sample_weight,
     checked_table_targets,
     checked_training_rows,

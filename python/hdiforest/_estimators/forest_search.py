@@ -15,9 +15,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.base import DistributionModel, Query
+from hdiforest._estimators.distribution_model import DistributionModel, Query
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._estimators.rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils.checks import (

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.base import (
+from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
     columns_of_kind,
