@@ -313,6 +313,8 @@ def test_levels_and_kinds_are_refused_alike(make, output):
     for coverage in ("abc", [], [[0.9]], 1.5, [0.5, np.nan], None):
         with pytest.raises(ValueError, match="coverage must"):
             model.predict_interval(X_NEW, coverage, output=output)
+    with pytest.raises(ValueError, match=r"kind must be one word, .* got \['hdi', 'lower'\]"):
+        model.predict_interval(X[:4], [0.5, 0.9], kind=["hdi", "lower"], output=output)
     with pytest.raises(ValueError, match=r"kind must be .*'smoothed_hdi', got 'best'"):
         model.predict_interval(X_NEW, kind="best", output=output)
     with pytest.raises(ValueError, match="quantiles must be"):

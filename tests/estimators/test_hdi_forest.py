@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import ExtraTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -347,6 +347,18 @@ def test_version():
     assert hdiforest.__version__ == hdicore.__version__
 
 
+@pytest.mark.parametrize(
+    "part_of", [lambda tree: tree.tree_, lambda tree: [tree], lambda tree: type(tree)]
+)
+def test_parts_of_an_estimator_are_refused(part_of):
+    part = part_of(DecisionTreeRegressor().fit(X, Y))
+    message = "the forest must be an estimator such as RandomForestRegressor"
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.from_forest(part, X, Y)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor(part).fit(X, Y)
+
+
 def test_frozen_estimators_may_be_given():
     model = HDIForestRegressor(FrozenEstimator(FOREST), calibration=False).fit(X, Y)
     assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
@@ -536,7 +548,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was(columns):
     forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
     model = HDIForestRegressor(forest, calibration=True).fit(X, Y)
     before, attributes = model.predict_interval(X_NEW), vars(model).copy()
-    with pytest.raises(ValueError, match="calibration must not be True, because"):
+    with pytest.raises(ValueError, match="calibration must be 'auto' or False instead of True"):
         model.fit(X[:5, :columns], Y[:5])
     assert vars(model) == attributes
     assert_array_equal(model.predict_interval(X_NEW), before)

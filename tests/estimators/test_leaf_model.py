@@ -179,6 +179,8 @@ def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
         from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) > 10)], X, Y)
     with pytest.raises(ValueError, match=r"apply must return .* an array of shape \(\)"):
         from_leaves(lambda rows: 7, X, Y)
+    with pytest.raises(ValueError, match=r"apply must be a function .*, got Tree"):
+        from_leaves(FOREST.estimators_[0].tree_, X, Y)
 
 
 def test_points_of_other_rows(small_blocks):

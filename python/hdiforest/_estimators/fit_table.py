@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder
+from hdiforest._estimators.hdi_forest import (
+    CalibrationOfFit,
+    HDIForestRegressor,
+    attach_encoder,
+)
 from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
@@ -30,7 +34,7 @@ def fit_table(
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
     sample_weight: str | ArrayLike | None = None,
     weights: Weighting = "all",
-    calibration: Literal["auto"] | bool = "auto",
+    calibration: CalibrationOfFit = "auto",
     n_jobs: int | None = None,
     random_state: int | RandomState | None = None,
 ) -> HDIForestRegressor:
@@ -58,13 +62,7 @@ def fit_table(
         Columns that name the rows: no features, and kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
-    weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-        See `HDIForestRegressor`.
-    calibration : "auto", True or False, default="auto"
-        See `HDIForestRegressor`.
-    n_jobs : int, default=None
-        See `HDIForestRegressor`.
-    random_state : int, RandomState or None, default=None
+    weights, calibration, n_jobs, random_state : optional
         See `HDIForestRegressor`.
 
     Returns

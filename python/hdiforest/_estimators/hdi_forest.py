@@ -27,6 +27,7 @@ from hdiforest._estimators.input_rows import Rows, checked_blocks, concatenated,
 from hdiforest._estimators.oob_methods import OutOfBagMixin
 from hdiforest._estimators.training import (
     Training,
+    check_estimator,
     fit_estimator,
     import_training_forest,
     matches_forest,
@@ -36,7 +37,7 @@ from hdiforest._model.calibrate import (
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
-    calibrate_default_coverages,
+    calibrate_finite_coverages,
     calibrate_out_of_bag,
     check_calibration,
     default_kinds,
@@ -72,6 +73,9 @@ from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
+
+# What a fit calibrates; see `HDIForestRegressor`.
+CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]
 
 
 class StoredForest(BaseEstimator):
@@ -133,11 +137,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         with ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
         constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
         "smoothed_hdi" are then monotonic, too.
-    calibration : "auto", True or False, default="auto"
-        Whether `fit` calibrates intervals as `calibrate` does without arguments, at those of its
-        coverages that there are rows enough for. "auto" does so where it can be done: there is one
-        target, enough trees leave rows out, and there are rows enough for a coverage of 0.9. True
-        is an error where it cannot.
+    calibration : "auto", bool, float or sequence of floats, default="auto"
+        What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
+        True those of its default ones that there are rows enough for. It is an error where it
+        cannot be done. "auto" then leaves it out, and else is as True: that needs one target, trees
+        enough that leave rows out, and rows enough for a coverage of 0.9.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -219,7 +223,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         estimator: Any = None,
         *,
         weights: Weighting = "all",
-        calibration: Literal["auto"] | bool = "auto",
+        calibration: CalibrationOfFit = "auto",
         n_jobs: int | None = None,
         random_state: int | RandomState | None = None,
     ) -> None:
@@ -238,7 +242,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         *,
         sample_weight: ArrayLike | None = None,
         weights: Weighting = "all",
-        calibration: Literal["auto"] | bool = False,
+        calibration: CalibrationOfFit = False,
         n_jobs: int | None = None,
     ) -> Self:
         """Use a forest that is already fitted, without fitting anything.
@@ -254,12 +258,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Their targets.
         sample_weight : (n,) array, optional
             Their weights, if the forest was fitted with weights.
-        weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-            See the class.
-        calibration : "auto", True or False, default=False
-            See the class.
-        n_jobs : int, default=None
-            See the class.
+        weights, calibration, n_jobs : optional
+            See the class. By default nothing is calibrated, as that takes longer than the rest.
 
         Returns
         -------
@@ -316,8 +316,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
-        if not (isinstance(self.calibration, bool) or self.calibration == "auto"):
-            raise ValueError(f"calibration must be 'auto', True or False, got {self.calibration!r}")
+        coverages = self._coverages_of_fit()
         if isinstance(self.estimator, StoredForest):
             raise ValueError(
                 "a model that was loaded from a file cannot be fitted, because the file does not "
@@ -326,35 +325,62 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             )
         before = self.__dict__.copy()
         try:
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
-        training = fit_estimator(self, estimator, X, y, sample_weight)
+    def _coverages_of_fit(self) -> Sequence[float]:
+        """Return those that `fit` calibrates, if it can."""
+        if isinstance(self.calibration, bool):
+            return DEFAULT_COVERAGES if self.calibration else ()
+        if isinstance(self.calibration, str) and self.calibration == "auto":
+            return DEFAULT_COVERAGES
+        try:
+            return checked_coverages(self.calibration)
+        except ValueError as error:
+            raise ValueError(
+                f"calibration must be 'auto', True, False or coverages, got {self.calibration!r}: "
+                f"{error}"
+            ) from None
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        coverages: Sequence[float],
+    ) -> None:
+        estimator = self._default_forest() if self.estimator is None else self.estimator
+        check_estimator(estimator)
+        training = fit_estimator(self, clone(estimator), X, y, sample_weight)
         self._learn_labels(X, y)
         fitted = self._index(training)
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
-        self._fitted = self._calibrate_fit(fitted)
+        self._fitted = self._calibrate_fit(fitted, coverages) if coverages else fitted
 
     def _default_forest(self) -> ExtraTreesRegressor:
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _calibrate_fit(self, fitted: FittedForest) -> FittedForest:
-        if self.calibration is False:
-            return fitted
+    def _calibrate_fit(self, fitted: FittedForest, coverages: Sequence[float]) -> FittedForest:
+        settings = Settings(tuple(coverages), default_kinds(fitted))
+        calibrate = calibrate_out_of_bag
+        if isinstance(self.calibration, bool | str):
+            calibrate = calibrate_finite_coverages
         try:
-            return calibrate_default_coverages(fitted, self._n_threads())
+            check_calibration(fitted, settings)
+            return calibrate(fitted, settings, self._n_threads())
         except ValueError as error:
-            if self.calibration == "auto":
+            if isinstance(self.calibration, str):
                 return fitted
-            raise ValueError(f"calibration must not be True, because {error}") from None
+            raise ValueError(
+                f"calibration must be 'auto' or False instead of {self.calibration!r}, because "
+                f"{error}"
+            ) from None
 
     def _index(self, training: Training) -> FittedForest:
         self.estimator_ = training.estimator
@@ -659,7 +685,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
             checked_seed(random_state),
         )
-        check_calibration(fitted, settings, how)
+        check_calibration(fitted, settings)
         if isinstance(how, CVPlus):
             self._fitted = self._calibrate_by_folds(fitted, settings, how)
             return self

@@ -124,6 +124,16 @@ class Training(NamedTuple):
     table: Any = None  # what the steps were given, if there are some
 
 
+def check_estimator(estimator: Any) -> None:
+    """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
+    inner = thawed(estimator)
+    if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
+        raise ValueError(
+            "the forest must be an estimator such as RandomForestRegressor(), not a part of one "
+            f"like tree_ or estimators_, got {inner!r:.60}"
+        )
+
+
 def fit_estimator(
     model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Training:

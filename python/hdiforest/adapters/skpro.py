@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor
 from hdiforest._utils.optional import need
 
 _empirical = need("skpro.distributions.empirical", "hdiforest.adapters.skpro", "skpro")
@@ -42,12 +42,10 @@ class HDIForestProba(_BaseProbaRegressor):
         `HDIForestRegressor`. It is cloned, so that `fit` fits it again, unless it is a
         ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then `fit` must get the
         rows of its own fit. None means ``HDIForestRegressor()``.
-    calibrate : float or list of float, default=None
-        Coverages that `fit` calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
-        that intervals cover the share of new targets that they name. The forest must then draw rows
-        (``bootstrap=True``), and have one target. `predict_interval` then takes these coverages
-        alone. None calibrates nothing, because skpro may ask for any coverage, unless the estimator
-        is an ``HDIForestRegressor(calibration=True)``.
+    calibration : "auto", bool, float or sequence of floats, default=None
+        As of `HDIForestRegressor`. `predict_interval` then takes the calibrated coverages alone.
+        None means that of an `HDIForestRegressor` as `estimator`, unless it is "auto", and else
+        False, because skpro may ask for any coverage.
 
     Attributes
     ----------
@@ -93,9 +91,9 @@ class HDIForestProba(_BaseProbaRegressor):
         "y_inner_mtype": "pd_DataFrame_Table",
     }
 
-    def __init__(self, estimator: Any = None, calibrate: float | list[float] | None = None) -> None:
+    def __init__(self, estimator: Any = None, calibration: CalibrationOfFit | None = None) -> None:
         self.estimator = estimator
-        self.calibrate = calibrate
+        self.calibration = calibration
         super().__init__()
         if estimator is None or hasattr(estimator, "__sklearn_tags__"):
             allows_nan = get_tags(self._unfitted()).input_tags.allow_nan
@@ -108,8 +106,11 @@ class HDIForestProba(_BaseProbaRegressor):
             model = clone(self.estimator)
         else:
             model = HDIForestRegressor(self.estimator)
-        is_asked_for = self.calibrate is None and model.calibration is True
-        return model if is_asked_for else model.set_params(calibration=False)
+        if self.calibration is not None:
+            model.set_params(calibration=self.calibration)
+        elif model.calibration == "auto":
+            model.set_params(calibration=False)
+        return model
 
     def _rows(self, X: Any) -> Any:
         """Return rows as the forest takes them: one that was fitted on arrays takes no names."""
@@ -122,8 +123,6 @@ class HDIForestProba(_BaseProbaRegressor):
         targets = y.to_numpy(dtype=np.float64)
         self.model_, self._targets = self._unfitted(), targets
         self.model_.fit(self._rows(X), targets[:, 0] if targets.shape[1] == 1 else targets)
-        if self.calibrate is not None:
-            self.model_.calibrate(coverage=self.calibrate)
         return self
 
     def _predict(self, X: Any) -> Any:
