@@ -115,12 +115,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         raise AttributeError("this model has no calibration_; call calibrate first")
 
     def query(
-        self,
-        X: ArrayLike,
-        function: Query,
-        values: ArrayLike | None = None,
-        *,
-        hint: bool = False,
+        self, X: ArrayLike, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Any:
         """Call a function of the conditional distributions for the rows of X, block after block.
 
@@ -290,12 +285,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         return self._format(output, partial(quantile_names, quantiles), values, X)
 
     def predict_cdf(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        inclusive: bool = True,
-        output: Output = "numpy",
+        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True, output: Output = "numpy"
     ) -> Any:
         """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 

@@ -10,11 +10,7 @@ from typing import Any
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._estimators.hdi_forest import (
-    CalibrationOfFit,
-    HDIForestRegressor,
-    attach_encoder,
-)
+from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor, attach_encoder
 from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn

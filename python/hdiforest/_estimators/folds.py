@@ -133,12 +133,7 @@ def fit_folds(
             row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
     calibration = calibrate_cross(
-        ends,
-        targets,
-        settings.coverages,
-        postprocess,
-        grouped=grouped,
-        weights=row_weights or None,
+        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=row_weights or None
     )
     return calibration, tuple(forests)
 

@@ -92,12 +92,7 @@ class StoredForest(BaseEstimator):
     """
 
     def __init__(
-        self,
-        n_trees: int,
-        n_features: int,
-        n_outputs: int,
-        n_training_rows: int,
-        allow_nan: bool,
+        self, n_trees: int, n_features: int, n_outputs: int, n_training_rows: int, allow_nan: bool
     ) -> None:
         self.n_trees = n_trees
         self.n_features = n_features
@@ -177,6 +172,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     Notes
     -----
+    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
+    refused; their own sections name what else they raise.
+
     Intervals of the forest's own kinds are closed and their ends are training targets, so y outside
     the range of its leaves is never covered. The weighted mean may lie outside a highest-density
     interval, and intervals at a higher coverage need not contain those at a lower one. Calibrated
@@ -185,8 +183,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
     dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors. Steps of a Pipeline decide themselves what tables they accept, with text and missing
-    cells as they allow.
+    are errors. Steps of a Pipeline decide themselves what tables they accept.
 
     The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
     arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
@@ -305,9 +302,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ImportError
             If X is Arrow data or a dict of columns, and pyarrow is not installed.
         ValueError
-            If an argument is out of range, a frozen forest was fitted on other rows, the model
-            shall be calibrated and cannot be, or it was loaded from a file and has no forest to
-            fit.
+            If a frozen forest was fitted on other rows, the model shall be calibrated and cannot
+            be, or it was loaded from a file and has no forest to fit.
 
         Warns
         -----
@@ -363,7 +359,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self._fitted = self._calibrate_fit(fitted, coverages) if coverages else fitted
 
     def _default_forest(self) -> ExtraTreesRegressor:
-        options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
+        options = {"n_jobs": self.n_jobs, "random_state": self.random_state}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
     def _calibrate_fit(self, fitted: FittedForest, coverages: Sequence[float]) -> FittedForest:
@@ -514,7 +510,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
 
         Returns
         -------
@@ -522,18 +518,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
             with ``weights="oob"``). Columns follow the order of the training rows.
 
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If the rows are refused, or the model has no training rows.
-
         Notes
         -----
         With ``weights="monotonic"`` these are the weights of "inbag": the rows with their own
-        targets, which leaves may have moved.
-        The first call indexes the training rows one by one and keeps that index.
+        targets, which leaves may have moved. The first call indexes the training rows one by one
+        and keeps that index. Without training rows it is a ValueError.
         """
         fitted = self.fitted_forest()
         blocks = []
@@ -557,26 +546,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         n_samples : int, default=1
             Draws per row.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+            As in `predict`.
 
         Returns
         -------
         (n, n_samples) float64, or table
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of one training row.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If an argument is refused, or several outputs are drawn without training rows.
+            the target of one training row, so that a model without these refuses.
         """
         return self._format(output, "sample", lambda: self._draw(X, n_samples, random_state), X)
 
@@ -658,22 +640,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         ValueError
-            If an argument is out of range, the model has several outputs or no training rows, too
-            few trees leave rows out, the rows for "split" are training rows, or a loaded model has
-            no forest, or an unpickled one no table, to fit for "cv+".
+            If the model has several outputs or no training rows, too few trees leave rows out, the
+            rows for "split" are training rows, or a loaded model has no forest, or an unpickled one
+            no table, to fit for "cv+".
 
         Notes
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is widened by one
         number, the conformal quantile of its scores, and the narrowest is kept. Weights of the
-        training rows are weights of their scores: quantiles are weighted quantiles and coverages
-        weighted shares. No training row takes part in its own interval, nor in the residuals of the
-        others; but where there is another `mean`, it takes part in those of the other folds.
-        O(entries of its leaves + atoms log atoms) for each row.
+        training rows are weights of their scores. No training row takes part in its own interval,
+        nor in the residuals of the others; but where there is another `mean`, it takes part in
+        those of the other folds. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest(), resolve_method(method, X, y)
         settings = Settings(
@@ -753,8 +732,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ------
         ImportError
             If safetensors is not installed; or skops, and the model has steps before its forest.
-        NotFittedError
-            If the model is not fitted.
         OSError
             If the file cannot be written.
         ValueError
@@ -784,14 +761,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them. Opening takes the same time for any number of leaves. Everything in the file is
-        checked before it is used: what describes the model now, nodes, leaves and training rows
-        when a query reads them. When queries have read about an eighth of the leaves, the rest is
-        checked once, and tables that follow from it are made (136 to 264 bytes for each leaf, if
-        leaves have 32 rows or more in the mean).
-
-        If the file is written to in place, whatever reads the model afterwards raises OSError. A
-        file that is renamed over it changes nothing.
+        share them. Opening takes the same time for any number of leaves. Everything is checked
+        before it is used: what describes the model now, nodes, leaves and training rows when a
+        query reads them. When queries have read about an eighth of the leaves, the rest is checked
+        once, and tables that follow from it are made (136 to 264 bytes for each leaf, if leaves
+        have 32 rows or more in the mean). If the file is written to in place, whatever reads the
+        model afterwards raises OSError; a file that is renamed over it changes nothing.
 
         Parameters
         ----------
@@ -803,8 +778,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
         mapped : bool, default=True
-            Whether to map the file. If not, a copy of it is read into memory and checked whole, and
-            nothing that happens to the file later matters; each process then has a copy of its own.
+            Whether to map the file. If not, each process reads a copy of its own and checks it
+            whole, and nothing that happens to the file later matters.
         trusted : sequence of str or type, default=()
             Types that the steps before the forest may be made of, besides those that skops trusts:
             most of scikit-learn's, but not its trees. An error lists those that a file has more;

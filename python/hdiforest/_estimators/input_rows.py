@@ -97,10 +97,7 @@ def checked_blocks(
 
 
 def _encoded_blocks(
-    frame: Frame,
-    coding: TableCoding | TableSteps,
-    fitted: FittedForest,
-    per_row: ArrayLike | None,
+    frame: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, per_row: ArrayLike | None
 ) -> Iterator[Block]:
     n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)

@@ -125,8 +125,8 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        quantiles, interpolation, output : optional
-            As in `predict_quantiles`; the first must be given.
+        quantiles, interpolation, output : levels and options
+            As in `predict_quantiles`.
 
         Returns
         -------
@@ -138,11 +138,7 @@ class OutOfBagMixin(DistributionModel):
         return self._format(output, partial(quantile_names, quantiles), values, None)
 
     def oob_cdf(
-        self,
-        y: ArrayLike | None = None,
-        *,
-        inclusive: bool = True,
-        output: Output = "numpy",
+        self, y: ArrayLike | None = None, *, inclusive: bool = True, output: Output = "numpy"
     ) -> Any:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
 

@@ -197,10 +197,7 @@ class HDIForestProba(_BaseProbaRegressor):
             Arguments of the class.
         """
         small = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
-        return [
-            {"estimator": small},
-            {"estimator": HDIForestRegressor(small, weights="inbag")},
-        ]
+        return [{"estimator": small}, {"estimator": HDIForestRegressor(small, weights="inbag")}]
 
 
 def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
