@@ -223,7 +223,7 @@ def test_tags_copies_and_refusals(proba, rows, fitted):
     loaded = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(loaded.predict_interval(X_new), fitted.predict_interval(X_new))
     assert not hasattr(fitted.estimator, "estimators_")  # the given one is not fitted
-    with pytest.raises(TypeError, match="Cannot clone object"):
+    with pytest.raises(ValueError, match="estimator must be a forest"):
         proba("forest").fit(X, y)
 
 

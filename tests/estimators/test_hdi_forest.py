@@ -352,7 +352,7 @@ def test_version():
 )
 def test_parts_of_an_estimator_are_refused(part_of):
     part = part_of(DecisionTreeRegressor().fit(X, Y))
-    message = "the forest must be an estimator such as RandomForestRegressor"
+    message = "estimator must be a forest such as RandomForestRegressor"
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.from_forest(part, X, Y)
     with pytest.raises(ValueError, match=message):

@@ -19,12 +19,7 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
-from hdiforest._utils.checks import (
-    alternatives,
-    check_choice,
-    checked_random_state,
-    one_share,
-)
+from hdiforest._utils.checks import alternatives, check_choice, checked_random_state, one_share
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name

@@ -129,8 +129,8 @@ def check_estimator(estimator: Any) -> None:
     inner = thawed(estimator)
     if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
         raise ValueError(
-            "the forest must be an estimator such as RandomForestRegressor(), not a part of one "
-            f"like tree_ or estimators_, got {inner!r:.60}"
+            "estimator must be a forest such as RandomForestRegressor(), not a part of one like "
+            f"tree_ or estimators_, got {inner!r:.60}"
         )
 
 

@@ -39,14 +39,12 @@ class _View(RegressorMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the end or the median for each row, (n,)."""
-        found: NDArray[np.float64]
         with hints_of(self.hints):
             if self.end == "median":
                 median = partial(query_quantiles, quantiles=0.5, interpolation="inverted_cdf")
-                found = self.model.query(X, median, hint=True)
-                return found
-            found = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
-        return found[:, 0 if self.end == "lower" else 1]
+                return np.asarray(self.model.query(X, median, hint=True))
+            ends = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
+        return np.asarray(ends[:, 0 if self.end == "lower" else 1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -94,8 +92,7 @@ def quantile_views(
     Notes
     -----
     Conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019) moves both ends by a
-    constant, found on rows that took no part in the fit; the coverage is then guaranteed on average
-    over such rows, for any kind of interval.
+    constant, found on rows that took no part in the fit.
 
     Examples
     --------
@@ -120,5 +117,4 @@ def quantile_views(
     check_choice("kind", kind, KINDS)
     coverage = one_share("coverage", coverage)
     hints = [Instead()]  # one, because MAPIE asks all three for the same rows
-    ends = ("lower", "upper", "median")
-    return [_View(model, end, coverage, kind, hints) for end in ends]
+    return [_View(model, end, coverage, kind, hints) for end in ("lower", "upper", "median")]

@@ -15,19 +15,11 @@ from sklearn.utils import get_tags
 from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor
 from hdiforest._utils.optional import need
 
-_empirical = need("skpro.distributions.empirical", "hdiforest.adapters.skpro", "skpro")
-
-
-_tables = need("skpro.utils.sklearn", "hdiforest.adapters.skpro", "skpro")
-
-
-_pandas = need("pandas", "hdiforest.adapters.skpro", "skpro")
-
-
-_BaseProbaRegressor: Any = need(
-    "skpro.regression.base", "hdiforest.adapters.skpro", "skpro"
-).BaseProbaRegressor
-
+_WHO = "hdiforest.adapters.skpro", "skpro"
+_empirical = need("skpro.distributions.empirical", *_WHO)
+_tables = need("skpro.utils.sklearn", *_WHO)
+_pandas = need("pandas", *_WHO)
+_BaseProbaRegressor: Any = need("skpro.regression.base", *_WHO).BaseProbaRegressor
 
 __all__ = ["HDIForestProba"]
 
@@ -38,10 +30,9 @@ class HDIForestProba(_BaseProbaRegressor):
     Parameters
     ----------
     estimator : estimator, default=None
-        A forest that `HDIForestRegressor` takes, fitted with its default ``weights="all"``, or an
-        `HDIForestRegressor`. It is cloned, so that `fit` fits it again, unless it is a
-        ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then `fit` must get the
-        rows of its own fit. None means ``HDIForestRegressor()``.
+        An `HDIForestRegressor`, or a forest for one. It is cloned, so that `fit` fits it again,
+        unless it is a ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then
+        `fit` must get the rows of its own fit. None means ``HDIForestRegressor()``.
     calibration : "auto", bool, float or sequence of floats, default=None
         As of `HDIForestRegressor`. `predict_interval` then takes the calibrated coverages alone.
         None means that of an `HDIForestRegressor` as `estimator`, unless it is "auto", and else
@@ -51,17 +42,14 @@ class HDIForestProba(_BaseProbaRegressor):
     ----------
     model_ : HDIForestRegressor
         The fitted model.
-    feature_names_in_ : ndarray
-        Names of the columns of X in the fit.
-    n_features_in_ : int
-        Number of these columns.
+    feature_names_in_, n_features_in_ : ndarray, int
+        Names and number of the columns of X in the fit.
 
     Notes
     -----
-    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones if the model is
-    calibrated; coverage has the meaning that it has in `HDIForestRegressor.predict_interval`. Most
-    regressors of skpro give the interval between two quantiles there. Quantiles stay quantiles:
-    `predict_quantiles` at ``[0.05, 0.95]`` is the equal-tailed interval of 0.9.
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones. Most regressors
+    of skpro give the interval between two quantiles there: `predict_quantiles` at ``[0.05, 0.95]``
+    is the equal-tailed interval of 0.9.
 
     `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
     that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with
@@ -108,7 +96,7 @@ class HDIForestProba(_BaseProbaRegressor):
             model = HDIForestRegressor(self.estimator)
         if self.calibration is not None:
             model.set_params(calibration=self.calibration)
-        elif model.calibration == "auto":
+        elif isinstance(model.calibration, str):
             model.set_params(calibration=False)
         return model
 

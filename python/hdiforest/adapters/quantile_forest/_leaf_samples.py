@@ -174,9 +174,7 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
     """
     total, count = np.zeros_like(like), np.zeros_like(like)
     for t in range(leaves.shape[1]):
-        alone = np.full_like(leaves, -1)
-        alone[:, t] = leaves[:, t]
-        answer = ask(alone)
+        answer = ask(np.where(np.arange(leaves.shape[1]) == t, leaves, np.int32(-1)))
         count += ~np.isnan(answer)
         total += np.nan_to_num(answer, copy=False)
     return _divided(total, count)
@@ -192,17 +190,11 @@ def pairs(
     `most` is how many a row may have; it then keeps those of the highest counts.
     """
     indptr, columns, counts = csr
-    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    if by_count or most is not None:
-        order = np.lexsort((columns, -counts, row))
-        if most is not None:
-            order = order[np.arange(len(order)) - indptr[row] < most]
-            indptr = np.concatenate([[0], np.cumsum(np.minimum(np.diff(indptr), most))])
-        if not by_count:
-            order = order[np.lexsort((columns[order], row[order]))]
-        columns, counts = columns[order], counts[order]
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
-    return [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
+    found = [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
+    if by_count or most is not None:
+        found = [sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found]
+    return found if by_count else [sorted(row) for row in found]
 
 
 def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leaves:

@@ -45,10 +45,7 @@ Duplicates = Iterable[Sequence[int]] | None
 
 
 class QuantileForest(ForestRegressor):
-    """A forest that answers from the samples of training targets that its leaves keep.
-
-    Stands before a forest of scikit-learn among the bases of a class.
-    """
+    """A forest that answers from the samples of training targets that its leaves keep."""
 
     sample_weight_: Array | None
     _samples: LeafSamples
@@ -319,12 +316,8 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X, y : rows and (n,) or (n, n_outputs) array
-            The rows, and their targets.
-        quantiles : float or "mean", default=0.5
-            One level, or a list of one.
-        sample_weight : (n,) array, optional
-            What rows count.
+        X, y, quantiles, sample_weight : rows, (n,) or (n, n_outputs) array, level, (n,) array
+            The rows, their targets, one level (or "mean"), and what rows count.
 
         Returns
         -------
@@ -335,10 +328,8 @@ class QuantileForest(ForestRegressor):
         if levels is not None and len(levels) != 1:
             raise ValueError(f"quantiles must be one level for a score, got {quantiles!r}")
         predicted = self.predict(X, "mean" if levels is None else levels)
-        score: float = r2_score(
-            y, predicted, sample_weight=sample_weight, multioutput="variance_weighted"
-        )
-        return score
+        options = {"sample_weight": sample_weight, "multioutput": "variance_weighted"}
+        return float(r2_score(y, predicted, **options))
 
     def _leaf_samples(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
         """Compile the forest that was fitted on these rows."""
@@ -473,8 +464,8 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     """Random forest that predicts quantiles and shortest intervals.
 
     The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
-    `predict_interval` for the shortest intervals. Quantiles are read from the training targets in
-    the leaves of a row (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
+    `predict_interval` besides. Quantiles are read from the training targets in the leaves of a row
+    (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
 
     Parameters
     ----------
@@ -540,9 +531,9 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
     ----------
     n_estimators, default_quantiles, max_samples_leaf, criterion, max_depth : optional
         As of `RandomForestQuantileRegressor`, like all but `bootstrap`.
-    min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
+    min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
         As in `sklearn.ensemble.ExtraTreesRegressor`, like those that follow.
-    max_features, max_leaf_nodes, min_impurity_decrease : optional
+    max_leaf_nodes, min_impurity_decrease : optional
         See above.
     bootstrap : bool, default=False
         Whether trees draw their rows. Out-of-bag answers need it.
