@@ -31,16 +31,14 @@ Source = Scorer | LeafIndex
 Query = Callable[..., Array]
 
 
-def query_mean(source: Source, rows: Any, **options: Any) -> Array:
-    """Return the mean of each row, (n,) or (n, n_outputs)."""
-    return source.mean(rows, **options)
+def query_of(method: str, *arguments: Any, **options: Any) -> Query:
+    """Return the query that calls a method of a source, by its name, with further arguments."""
 
+    def query(source: Source, rows: Any, *values: Any, **more: Any) -> Array:
+        answer: Array = getattr(source, method)(rows, *values, *arguments, **options, **more)
+        return answer
 
-def query_intervals(
-    source: Source, rows: Any, *, coverage: ArrayLike, kind: Any, **options: Any
-) -> Array:
-    """Return the interval of each row at each of k coverages, (n[, n_outputs], 2[, k])."""
-    return source.intervals(rows, coverage, kind, **options)
+    return query
 
 
 def query_mean_and_intervals(
@@ -51,18 +49,6 @@ def query_mean_and_intervals(
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
     ends = source.intervals(rows, np.atleast_1d(coverage), kind, mean=mean, **options)
     return join_columns(mean, ends)
-
-
-def query_quantiles(
-    source: Source, rows: Any, *, quantiles: ArrayLike, interpolation: Interpolation, **options: Any
-) -> Array:
-    """Return the quantiles of each row, (n[, n_outputs][, k])."""
-    return source.quantiles(rows, quantiles, interpolation, **options)
-
-
-def query_cdf(source: Source, rows: Any, y: Any, **options: Any) -> Array:
-    """Return the distribution function of each row at its own points y."""
-    return source.cdf(rows, y, **options)
 
 
 def join_columns(mean: Array, ends: Array) -> Array:
@@ -79,11 +65,7 @@ def columns_of_kind(values: Array, kind: str) -> Array:
 
 
 class DistributionModel(RegressorMixin, BaseEstimator, ABC):
-    """A regressor whose predictions come from the training rows that share leaves with a row.
-
-    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
-    refused.
-    """
+    """A regressor whose predictions come from the training rows that share leaves with a row."""
 
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
     _target_names: list[str] | None = None
@@ -167,7 +149,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         ``height_lower_0.9``. Tables of pandas have the index of X if that is one of pandas, and
         those of out-of-bag results that of the fit, which pickles and files do not hold.
         """
-        return self._format(output, "prediction", lambda: self._query(X, query_mean), X)
+        return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
     def predict_interval(
         self,
@@ -240,7 +222,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         if output == "numpy":
             if resolved == "calibrated":
                 return calibrated(coverage, with_mean=False)[1]
-            return ask(partial(query_intervals, coverage=coverage, kind=resolved))
+            return ask(query_of("intervals", coverage, resolved))
 
         def columns() -> Array:
             if resolved == "calibrated":
@@ -280,7 +262,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs.
         """
-        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
+        function = query_of("quantiles", quantiles, interpolation)
         values = partial(self._query, X, function)
         return self._format(output, partial(quantile_names, quantiles), values, X)
 
@@ -305,8 +287,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         array of the shape of y, float64, or table
             Between 0 and 1. A calibration does not change it.
         """
-        function = partial(query_cdf, inclusive=inclusive)
-        return self._format(output, "cdf", lambda: self._query(X, function, y), X)
+        function = query_of("cdf", inclusive=inclusive)
+        return self._format(output, "cdf", partial(self._query, X, function, y), X)
 
     def _format(
         self,

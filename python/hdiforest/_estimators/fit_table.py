@@ -76,10 +76,6 @@ def fit_table(
         If an argument is out of range, a column is missing or cannot be a feature, or the target or
         the weights are not finite numbers. All columns at fault stand in one message.
 
-    See Also
-    --------
-    HDIForestRegressor : The model, for features that are numbers.
-
     Examples
     --------
     >>> import pandas as pd
@@ -118,13 +114,8 @@ def fit_table(
         row_weights = read.weights
     else:
         row_weights = checked_sample_weight(row_weights, len(read.y))
-    model = HDIForestRegressor(
-        estimator,
-        weights=weights,
-        calibration=calibration,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    )
+    options: dict[str, Any] = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
+    model = HDIForestRegressor(estimator, random_state=random_state, **options)
     model.fit(read.X, read.y, sample_weight=row_weights)
     numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
     attach_encoder(model, read.coding or numbers, table)

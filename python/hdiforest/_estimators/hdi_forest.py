@@ -23,7 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from hdicore import Scorer
 from hdiforest._estimators.distribution_model import DistributionModel, Query
 from hdiforest._estimators.folds import fit_folds, split_folds
-from hdiforest._estimators.input_rows import Rows, checked_blocks, concatenated, is_plain
+from hdiforest._estimators.input_rows import (
+    Block,
+    Rows,
+    checked_blocks,
+    checked_rows,
+    concatenated,
+    is_plain,
+)
 from hdiforest._estimators.oob_methods import OutOfBagMixin
 from hdiforest._estimators.training import (
     Training,
@@ -46,7 +53,7 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_hint import TrainingRowsHint, digest_of
+from hdiforest._model.training_hint import digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import Output
@@ -82,13 +89,8 @@ class StoredForest(BaseEstimator):
     """Description of a forest that is known by its compiled trees alone.
 
     `HDIForestRegressor.load` makes it the parameter `estimator`: so the model says what it is, and
-    neither it nor a clone of it fits another forest unasked.
-
-    Parameters
-    ----------
-    n_trees, n_features, n_outputs, n_training_rows : int
-    allow_nan : bool
-        Whether rows may hold missing values.
+    neither it nor a clone of it fits another forest unasked. Its parameters say how large it is,
+    and whether rows may hold missing values.
     """
 
     def __init__(
@@ -121,15 +123,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
         last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
         whose leaves then hold the targets in their own unit. None means
-        ``ExtraTreesRegressor(300, bootstrap=True)``: of the forests that were compared it has the
-        narrowest calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
-        model that was loaded from a file, a description of its forest.
+        ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
+        of those compared. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model that
+        was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
         tree's bootstrap drew it, or only those that the tree did not see. With "inbag" `predict`
-        equals the forest's, if that is a mean of targets: not with monotonic constraints, with
-        ``criterion="absolute_error"`` or with a transformed target. "monotonic" is for forests
-        with ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
+        equals the forest's where `predict_matches_forest_`. "monotonic" is for forests with
+        ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
         constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
         "smoothed_hdi" are then monotonic, too.
     calibration : "auto", bool, float or sequence of floats, default="auto"
@@ -189,15 +190,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
     it after the fit, and a later refit of it does not change the model.
 
-    ``clone`` gives an unfitted model as always in scikit-learn. That of a model made by
-    `from_forest` has the same forest, and fits on the rows of the forest's own fit only; that of a
-    loaded model refuses to fit, because the file does not say how its forest was grown. Where a
-    fitted model must outlive ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
+    ``clone`` gives an unfitted model. That of a model made by `from_forest` has the same forest,
+    and fits on the rows of the forest's own fit only; that of a loaded model refuses to fit,
+    because the file does not say how its forest was grown. Where a fitted model must outlive
+    ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
 
-    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the types
-    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` and scikit-learn's own
-    ``sklearn.tree._tree.Tree`` are trusted, and for a loaded model
-    ``hdiforest._estimators.hdi_forest.StoredForest`` in place of the latter.
+    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the type
+    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` is trusted, and scikit-learn's
+    ``sklearn.tree._tree.Tree``, or for a loaded model ``StoredForest`` beside the former.
 
     Examples
     --------
@@ -405,9 +405,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return fitted.calibration
 
     def fitted_forest(self) -> FittedForest:
-        """Return what the model holds, which functions of this package take.
-
-        Whatever reads arrays, which may map a file, takes them from here, once a call.
+        """Return what the model holds, which functions of this package take, once a call.
 
         Returns
         -------
@@ -416,8 +414,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         OSError
             If it maps a file that was written to.
         """
@@ -473,22 +469,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
-        if values is None and is_plain(X, self, fitted):
+        if values is None and is_plain(X, self, fitted) and len(X) != fitted.n_training_rows:
             # One row takes a microsecond less than through blocks.
-            if hint and len(X) == fitted.n_training_rows:
-                training_hint = TrainingRowsHint(fitted, len(X))
-                training_hint.see(X)
-                training_hint.give()
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
-        return concatenated(
-            function(
-                fitted.scorer,
-                block.rows,
-                *block.per_row,
-                n_threads=self._n_threads(len(block.rows)),
-            )
-            for block in checked_blocks(self, X, fitted, values, hint=hint)
-        )
+
+        def answer(block: Block) -> Array:
+            n_threads = self._n_threads(len(block.rows))
+            return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
+
+        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
@@ -670,7 +659,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             return self
         n_threads = self._n_threads()
         if isinstance(how, Split):
-            rows, targets = self._rows_and_targets(fitted, X, cast("ArrayLike", y))
+            rows, targets = checked_rows(self, X, fitted), check_targets("y", cast("ArrayLike", y))
+            if targets.shape != (len(rows),):
+                raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrate_by_split(
                 fitted, settings, rows, targets, how.confidence, n_threads
             )
@@ -679,13 +670,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         else:
             self._fitted = calibrate_out_of_bag(fitted, settings, n_threads)
         return self
-
-    def _rows_and_targets(self, fitted: FittedForest, X: Any, y: ArrayLike) -> tuple[Rows, Array]:
-        rows = concatenated(block.rows for block in checked_blocks(self, X, fitted))
-        targets = check_targets("y", y)
-        if targets.shape != (len(rows),):
-            raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
-        return rows, targets
 
     def _calibrate_by_folds(
         self, fitted: FittedForest, settings: Settings, how: CVPlus

@@ -1,4 +1,4 @@
-"""Checks rows from callers and converts them to the arrays that the engine reads."""
+"""Rows, targets and weights from callers, checked, as the arrays that the engine reads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.warnings import callers_level
 
 Rows = NDArray[np.floating[Any]]
-
-
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -35,21 +33,9 @@ class Block(NamedTuple):
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
-    """Return rows to score, (n, n_features), C-ordered float32 or float64.
+    """Return rows to score, (n, n_features), C-ordered float32 or float64, or raise ValueError.
 
-    Parameters
-    ----------
-    model : estimator
-        Named in errors.
-    X : array or table
-    fitted : FittedForest
-        What `model` holds.
-
-    Raises
-    ------
-    ValueError
-        If the rows are not numbers, or other columns than those of the fit. A model with a coding
-        takes tables only.
+    `model` is named in errors, and `fitted` is what it holds. One with a coding takes tables only.
     """
     return concatenated(block.rows for block in checked_blocks(model, X, fitted))
 
@@ -71,13 +57,10 @@ def checked_blocks(
     blocks: Iterable[Block]
     coding = fitted.coding
     if coding is None:
-        rows = (
-            X
-            if is_plain(X, model, fitted)
-            else _validated(
-                model, rows_for_sklearn(X), fitted.allow_nan, reset=False, ensure_min_samples=0
-            )
-        )
+        rows = X
+        if not is_plain(X, model, fitted):
+            options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
+            rows = _validated(model, rows_for_sklearn(X), fitted.allow_nan, **options)
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
@@ -121,15 +104,8 @@ def _encode(
 def rows_for_sklearn(X: Any) -> Any:
     """Return tables so that scikit-learn reads their columns by name, never by position.
 
-    Parameters
-    ----------
-    X : array, table or any other object
-
-    Returns
-    -------
-    pyarrow.Table or X
-        A table of float columns if X is one of polars or pyarrow, or other Arrow data (which is
-        read to its end), or a mapping from names to columns. Else X.
+    Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
+    to columns become a pyarrow Table of float columns. Anything else is returned as it is.
 
     Raises
     ------
@@ -171,19 +147,8 @@ def checked_training_rows(
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return copies of training rows and targets; `model` learns the names of the columns.
 
-    Parameters
-    ----------
-    model : HDIForestRegressor
-    X : array or table
-        What `rows_for_sklearn` returned.
-    y : (n,) or (n, n_outputs) array
-    allow_nan : bool
-        Whether X may hold missing values.
-
-    Returns
-    -------
-    X : (n, n_features) float32
-    y : (n,) or (n, n_outputs) float64
+    X is what `rows_for_sklearn` returned. The copies are (n, n_features) float32, and (n,) or
+    (n, n_outputs) float64.
     """
     rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))

@@ -18,8 +18,8 @@ from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
-    query_intervals,
     query_mean_and_intervals,
+    query_of,
 )
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._model.calibrate import DEFAULT_COVERAGES
@@ -250,8 +250,10 @@ class LeafModel(DistributionModel):
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
-        function = query_mean_and_intervals if with_mean else query_intervals
-        values = self._query(X, partial(function, coverage=[base.level], kind=base.kind))
+        function = query_of("intervals", [base.level], base.kind)
+        if with_mean:
+            function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        values = self._query(X, function)
         ends = values[:, 1:, None] if with_mean else values
         intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
         return values[:, 0] if with_mean else np.empty(0), intervals
@@ -315,8 +317,7 @@ class LeafModel(DistributionModel):
         n = frame_of(X).n_rows
         if n is not None and n != len(targets):
             raise ValueError(f"y must have shape ({n},), got {targets.shape}")
-        function = partial(query_intervals, coverage=[interval.level], kind=interval.kind)
-        ends = self._query(X, function)
+        ends = self._query(X, query_of("intervals", [interval.level], interval.kind))
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")

@@ -16,9 +16,7 @@ from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
-    query_cdf,
-    query_mean,
-    query_quantiles,
+    query_of,
 )
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
@@ -67,7 +65,7 @@ class OutOfBagMixin(DistributionModel):
         A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
         lies in the leaves of these trees, is left out of them, and the others share its weight.
         """
-        values = partial(self._query_numbers, "prediction", query_mean)
+        values = partial(self._query_numbers, "prediction", query_of("mean"))
         return self._format(output, "prediction", values, None)
 
     def oob_interval(
@@ -111,7 +109,9 @@ class OutOfBagMixin(DistributionModel):
         ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads())
         _warn_of_nan(ends, "interval")
         # The rows without a mean are those without an interval, of which a warning was given.
-        mean = self._query_out_of_bag("prediction", query_mean) if with_mean else np.empty(0)
+        mean = np.empty(0)
+        if with_mean:
+            mean = self._query_out_of_bag("prediction", query_of("mean"))
         return mean, ends
 
     def oob_quantiles(
@@ -133,7 +133,7 @@ class OutOfBagMixin(DistributionModel):
         (n_training_rows,) or (n_training_rows, k) float64, or table
             As of `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
         """
-        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
+        function = query_of("quantiles", quantiles, interpolation)
         values = partial(self._query_numbers, "quantiles", function)
         return self._format(output, partial(quantile_names, quantiles), values, None)
 
@@ -163,7 +163,7 @@ class OutOfBagMixin(DistributionModel):
                 f"y must begin with the shape {targets.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        function = partial(query_cdf, inclusive=inclusive)
+        function = query_of("cdf", inclusive=inclusive)
         values = partial(self._query_numbers, "cdf", function, points)
         return self._format(output, "cdf", values, None)
 

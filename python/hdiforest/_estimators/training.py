@@ -1,4 +1,4 @@
-"""Fits an estimator that holds a forest, or takes a fitted one, and keeps the rows of its fit."""
+"""Training: a fitted estimator that holds a forest, and the rows of its fit, checked together."""
 
 from __future__ import annotations
 
@@ -68,16 +68,7 @@ class RowRecorder(BaseEstimator):
 
 
 def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
-    """Fit an estimator with steps, and return the rows that the last of them made of X.
-
-    Parameters
-    ----------
-    estimator : unfitted estimator
-    X, y
-        What its `fit` is given.
-    options : dict
-        Further arguments of its `fit`.
-    """
+    """Fit an estimator with steps, and return the rows that the last of them made of X."""
     to_fit = pipelines(_not_frozen(estimator))
     if to_fit:
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
@@ -139,20 +130,8 @@ def fit_estimator(
 ) -> Training:
     """Fit an estimator unless it is frozen; `model` learns the names of the columns.
 
-    Parameters
-    ----------
-    model : HDIForestRegressor
-    estimator : estimator
-        Kept and changed.
-    X : array or table
-    y : (n,) or (n, n_outputs) array
-    sample_weight : (n,) array, optional
-        Passed to the forest.
-
-    Raises
-    ------
-    ValueError
-        If an argument is refused, or there is no forest in the estimator.
+    The estimator is kept and changed; `sample_weight` is passed to its forest. Raises ValueError if
+    an argument is refused, or there is no forest in the estimator.
     """
     was_fitted = isinstance(estimator, FrozenEstimator)
     estimator = thawed(estimator)
@@ -229,11 +208,6 @@ def import_training_forest(
 
     Steps that the caller fitted may have made other rows of the table then than now: they are
     fitted again if the rows are refused.
-
-    Raises
-    ------
-    ValueError
-        As `import_forest`.
     """
     parts = layers(training.estimator, fitted=True)
     leaf_targets = transformed_targets(parts, training.y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.distribution_model import query_quantiles
+from hdiforest._estimators.distribution_model import query_of
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
@@ -41,7 +40,7 @@ class _View(RegressorMixin, BaseEstimator):
         """Return the end or the median for each row, (n,)."""
         with hints_of(self.hints):
             if self.end == "median":
-                median = partial(query_quantiles, quantiles=0.5, interpolation="inverted_cdf")
+                median = query_of("quantiles", 0.5, "inverted_cdf")
                 return np.asarray(self.model.query(X, median, hint=True))
             ends = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
         return np.asarray(ends[:, 0 if self.end == "lower" else 1])
