@@ -288,8 +288,8 @@ def test_bad_forests_are_named_before_any_fit(forests, message, monkeypatch):
         ({"coverage": 0}, "coverage must be above 0 and below 1, got 0"),
         ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
         ({"coverage": 90}, "got 90 (did you mean 0.9?)"),
-        ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1, got [0.5, 0.9]"),
-        ({"coverage": "0.9"}, "coverage must be one number, got '0.9'"),
+        ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1, got [0.5"),
+        ({"coverage": "0.9"}, "one number above 0 and below 1, got '0.9'"),
         ({"objective": "score"}, "objective must be 'width' or 'interval_score', got 'score'"),
     ],
 )
