@@ -42,8 +42,8 @@ class ForestSearchOOB(DistributionModel):
     forests : list of estimators, default=None
         What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
         trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
-        means four forests of 300 trees: RandomForestRegressor fully grown with a third of the
-        features, the same with ``min_samples_leaf=5``, fully grown with all features, and
+        means four forests of 300 trees: RandomForestRegressor with a third of the features, the
+        same with ``min_samples_leaf=5``, with all features, and
         ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
@@ -52,8 +52,7 @@ class ForestSearchOOB(DistributionModel):
         the calibration of each. Widths are compared at equal coverage; the interval score also
         counts how far targets lie outside.
     n_jobs : int, default=None
-        Number of jobs for forests with ``n_jobs=None``, and threads used for scoring, as in
-        `HDIForestRegressor`. Forests are fitted one after another.
+        As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
     random_state : int, RandomState or None, default=None
         Forests without a random_state get one seed, the same for all, so that they draw the same
         rows as far as their kinds do; it also chooses the rows of the calibration if there are more

@@ -248,13 +248,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ----------
         forest : fitted estimator
             See the class.
-        X : (n, n_features) array or table
-            The rows the forest was fitted on, in the same order; those of the Pipeline if it is in
-            one. Copied, as are y and sample_weight.
-        y : (n,) or (n, n_outputs) array
-            Their targets.
-        sample_weight : (n,) array, optional
-            Their weights, if the forest was fitted with weights.
+        X, y, sample_weight : table and arrays as in `fit`
+            Those the forest was fitted on, in the same order; those of the Pipeline if it is in
+            one. They are copied.
         weights, calibration, n_jobs : optional
             See the class. By default nothing is calibrated, as that takes longer than the rest.
 
@@ -591,10 +587,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n_calibration, n_features) array or table, optional
-            Rows that took no part in the fit, for "split".
-        y : (n_calibration,) array, optional
-            Their targets.
+        X, y : (n_calibration, n_features) array or table and (n_calibration,) array, optional
+            Rows that took no part in the fit, and their targets, for "split".
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1. Each is calibrated as the
             hull with the one before, so that its intervals may depend on the lower ones.
@@ -605,9 +599,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         kinds : sequence of str, optional
             Kinds of intervals to choose among: by default "hdi" and "equal_tailed", and with
             ``weights="monotonic"`` the latter alone, so that the ends of calibrated intervals are
-            monotonic, too. "smoothed_hdi" is the third. With it, intervals of
-            the paper's data are 0.3 to 1.5 % narrower at 0.9, with interval scores within 1 %,
-            and the calibration takes a sixth longer.
+            monotonic, too. "smoothed_hdi" is the third: with it, intervals of the paper's data are
+            0.3 to 1.5 % narrower at 0.9, and the calibration takes a sixth longer.
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's;
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted

@@ -149,9 +149,8 @@ class LeafModel(DistributionModel):
         """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
         `apply` is not written, as that would need code in the file: save the forest with its own
-        library, and give its function to `load`. For LightGBM, XGBoost and CatBoost
-        `hdiforest.adapters.boosters` makes it from what the library loads:
-        ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
+        library, and give its function to `load`. For boosters `hdiforest.adapters.boosters` makes
+        it of what is loaded: ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
 
         Parameters
         ----------
@@ -291,8 +290,6 @@ class LeafModel(DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         ValueError
             If an argument is out of range, the model has several outputs, or a row has no interval.
 
@@ -446,10 +443,6 @@ def from_index(
     -------
     LeafModel
         A fitted model.
-
-    See Also
-    --------
-    from_leaves : Indexes the training rows, too.
 
     Examples
     --------

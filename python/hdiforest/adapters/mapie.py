@@ -63,8 +63,7 @@ def quantile_views(
     Parameters
     ----------
     model : HDIForestRegressor or LeafModel
-        Fitted, with one target. It is neither fitted again nor copied; if it is calibrated, that
-        is not used.
+        Fitted, with one target. It is neither fitted again nor copied; its calibration is not used.
     coverage : float, default=0.9
         Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
         check it.
@@ -81,12 +80,9 @@ def quantile_views(
 
     Raises
     ------
-    NotFittedError
-        If the model is not fitted.
-    TypeError
-        If model is neither of these.
-    ValueError
-        If another argument is out of range, or the model has several targets.
+    NotFittedError, TypeError, ValueError
+        If the model is not fitted, is neither of these or has several targets, or another argument
+        is out of range.
 
     Notes
     -----
