@@ -18,6 +18,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint
 from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
+from hdiforest._utils.checks import check_weights
 from hdiforest._utils.warnings import callers_level
 
 Rows = NDArray[np.floating[Any]]
@@ -64,10 +65,8 @@ def checked_blocks(
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
-        if isinstance(coding, TableSteps):
-            frame = frame.sliceable()
-        else:
-            frame = frame_of(frame.arrow(coding.columns))
+        is_steps = isinstance(coding, TableSteps)
+        frame = frame.sliceable() if is_steps else frame_of(frame.arrow(coding.columns))
         n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
     # As many rows as those of the fit may be these.
     seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
@@ -87,18 +86,11 @@ def _encoded_blocks(
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = _encode(given, coding, fitted, part.start or 0)
+        if isinstance(coding, TableSteps):
+            rows = coding.rows(given)
+        else:
+            rows, _ = fitted.encode(given.native, coding, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
-
-
-def _encode(
-    block: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, first_row: int
-) -> Rows:
-    """Return the forest's rows, `first_row` of which were before the block, for messages."""
-    if isinstance(coding, TableSteps):
-        return coding.rows(block)
-    features, _ = fitted.encode(block.native, coding, first_row)
-    return features
 
 
 def rows_for_sklearn(X: Any) -> Any:
@@ -180,12 +172,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np
     """Return a copy of the weights of n training rows."""
     if sample_weight is None:
         return None
-    weights = np.array(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    return weights
+    return check_weights("sample_weight", np.array(sample_weight), n)
 
 
 def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:

@@ -69,7 +69,8 @@ class RowRecorder(BaseEstimator):
 
 def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     """Fit an estimator with steps, and return the rows that the last of them made of X."""
-    to_fit = pipelines(_not_frozen(estimator))
+    parts = layers(estimator, fitted=False)
+    to_fit = pipelines(list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts)))
     if to_fit:
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
     estimator.fit(X, y, **options)
@@ -83,12 +84,6 @@ def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any
         rows = transformed(pipeline[:-1], rows)
     _remove_recorders(estimator)
     return rows
-
-
-def _not_frozen(estimator: Any) -> list[Any]:
-    """Return the layers outside the first frozen one."""
-    parts = layers(estimator, fitted=False)
-    return list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
 
 
 def _remove_recorders(estimator: Any) -> None:
@@ -167,16 +162,14 @@ def _fit_on_table(
     validate_data(model, table, skip_check_array=True)
     targets = checked_table_targets(table, y)
     weights = checked_sample_weight(sample_weight, len(targets))
-    if was_fitted:
-        encoded = None
-    else:
+    if not was_fitted:
         options = weight_options(layers(estimator, fitted=False), weights)
         encoded = fit_recorded(estimator, table, targets, options)
     parts = layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipeline = _steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
-    if encoded is None:
+    if was_fitted:
         encoded = transformed(pipeline, table)
     rows = dense_rows(encoded, allow_nan=allow_nan, copy=True)
     if len(rows) != len(targets):
@@ -266,8 +259,7 @@ def _fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
     """
     for each in estimators:
         if isinstance(each, TransformedTargetRegressor):
-            y = each.transformer_.transform(y.reshape(len(y), -1))
-            y = y.ravel() if y.shape[1] == 1 else y
+            y = transformed_targets([each], y)
         elif isinstance(each, Pipeline) and len(each.steps) > 1:
             X = clone(each[:-1]).fit_transform(X, y)
     return X
