@@ -345,9 +345,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         sample_weight: ArrayLike | None,
         coverages: Sequence[float],
     ) -> None:
-        estimator = self._default_forest() if self.estimator is None else self.estimator
-        check_estimator(estimator)
-        training = fit_estimator(self, clone(estimator), X, y, sample_weight)
+        if self.estimator is None:
+            estimator = self._default_forest()
+        else:
+            check_estimator(self.estimator)
+            estimator = clone(self.estimator)
+        training = fit_estimator(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
         fitted = self._index(training)
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
