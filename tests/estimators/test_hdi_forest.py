@@ -359,6 +359,13 @@ def test_parts_of_an_estimator_are_refused(part_of):
         HDIForestRegressor(part).fit(X, Y)
 
 
+def test_a_random_state_goes_on_from_fit_to_fit():
+    state = np.random.RandomState(0)
+    model = HDIForestRegressor(random_state=state, calibration=False)
+    first, second = (model.fit(X[:40], Y[:40]).predict(X_NEW) for _ in range(2))
+    assert (first != second).any()
+
+
 def test_frozen_estimators_may_be_given():
     model = HDIForestRegressor(FrozenEstimator(FOREST), calibration=False).fit(X, Y)
     assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))

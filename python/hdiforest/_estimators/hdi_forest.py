@@ -358,7 +358,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self._fitted = self._calibrate_fit(fitted, coverages) if coverages else fitted
 
     def _default_forest(self) -> ExtraTreesRegressor:
-        options = {"n_jobs": self.n_jobs, "random_state": self.random_state}
+        # Objects that were made without the constructor have neither.
+        options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
     def _calibrate_fit(self, fitted: FittedForest, coverages: Sequence[float]) -> FittedForest:
