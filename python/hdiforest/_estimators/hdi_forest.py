@@ -40,7 +40,6 @@ from hdiforest._estimators.training import (
     matches_forest,
 )
 from hdiforest._model.calibrate import (
-    DEFAULT_COVERAGES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
@@ -75,7 +74,7 @@ from hdiforest.calibration import (
     OutOfBag,
     Split,
 )
-from hdiforest.calibration._bases import BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file

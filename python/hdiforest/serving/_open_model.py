@@ -7,7 +7,7 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from hdiforest._model.fitted import FittedForest
@@ -86,7 +86,9 @@ _copies: WeakValueDictionary[str, OpenModel] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def open_model(path: str, *, mapped: bool = True, digest: str | None = None) -> OpenModel:
+def open_model(
+    path: str, *, mapped: bool = True, digest: str | None = None, trusted: Sequence[Any] = ()
+) -> OpenModel:
     """Return the model at `path`; it is read once, and again if the file has changed.
 
     If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
@@ -112,7 +114,7 @@ def open_model(path: str, *, mapped: bool = True, digest: str | None = None) -> 
         if known is not None and known.identity == identity:
             return known
         held.pop(path, None)
-        loaded = model_file.load(Path(path), mapped=mapped)
+        loaded = model_file.load(Path(path), mapped=mapped, trusted=trusted)
         model = OpenModel(loaded.content, loaded.digest, identity)
         if _identity(path) != identity:
             raise ValueError(f"{path} was replaced while it was read")
