@@ -134,8 +134,8 @@ def test_inspect_as_json(train, tmp_path, capsys):
     assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["features"] == ["a", "b", "c", "on", "town"]
-    assert found["coding"]["ids"] == ["key"]
-    assert found["coding"]["columns"][4] == {
+    assert found["encoder"]["ids"] == ["key"]
+    assert found["encoder"]["columns"][4] == {
         "name": "town", "kind": "category", "values": ["Lyon", "Nice"]
     }  # fmt: skip
     assert found["trees"] == 40

@@ -430,12 +430,12 @@ def test_newer_versions(path):
         lambda facts: facts.update(feature_names=7),
         lambda facts: facts.update(n_training_rows=10**9),
         lambda facts: facts.update(scalar_output=False),
-        lambda facts: facts.pop("coding"),
-        lambda facts: facts.update(coding=[]),
-        lambda facts: facts.update(coding={"columns": [], "ids": []}),
+        lambda facts: facts.pop("encoder"),
+        lambda facts: facts.update(encoder=[]),
+        lambda facts: facts.update(encoder={"columns": [], "ids": []}),
         # The model has no names.
         lambda facts: facts.update(
-            coding={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
+            encoder={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
         ),
     ],
 )

@@ -305,7 +305,7 @@ def read_table_of(
     """
     names = getattr(forest, "feature_names_in_", None)
     has_steps = bool(pipelines(layers(forest, fitted=True)))
-    table = read_training_table(path, target, form, coded=not has_steps, **roles)
+    table = read_training_table(path, target, form, encoded=not has_steps, **roles)
     if names is not None:
         names = [str(name) for name in names]
         missing = [repr(name) for name in names if name not in table.X.schema.names]
@@ -322,7 +322,7 @@ def read_table_of(
             texts = [name for name in X if X[name].dtype == object]
             X[texts] = X[texts].where(X[texts].notna(), np.nan)
         return table._replace(X=X)
-    entries = [] if table.coding is None else table.coding.entries
+    entries = [] if table.encoder is None else table.encoder.entries
     others = [
         f"'{entry.name}' holds {'categories' if entry.kind == 'category' else entry.kind + 's'}"
         for entry in entries
@@ -333,7 +333,7 @@ def read_table_of(
             f"{path}: the forest takes numbers, but {', '.join(others)}; write the table as the "
             "forest was given it, or fit with 'hdiforest fit'"
         )
-    return table._replace(X=table.X.select(columns), coding=None)
+    return table._replace(X=table.X.select(columns), encoder=None)
 
 
 def import_model(

@@ -179,7 +179,7 @@ def _run_fit(options: Any) -> None:
     )
     record = out_of_bag_record(model)
     report = out_of_bag_report(model, record)
-    attach_encoder(model, table.coding)
+    attach_encoder(model, table.encoder)
     written = _saved(model, options)
     if options.report is not None:
         from hdiforest._cli.page import write_page

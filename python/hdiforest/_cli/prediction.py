@@ -11,7 +11,7 @@ from hdiforest._cli.arguments import UsageError
 from hdiforest._cli.console import CALIBRATED_LEVELS
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
-from hdiforest._tables.columns import CodingError, as_float64
+from hdiforest._tables.columns import EncodingError, as_float64
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm
 from hdiforest._tables.row_counts import RowCounts
@@ -76,7 +76,7 @@ class Features:
 
     Attributes
     ----------
-    encoder : TableCoding or TableSteps
+    encoder : TableEncoder or TableSteps
 
     Raises
     ------
@@ -95,7 +95,7 @@ class Features:
     ) -> None:
         others = [*more, *(kept if not_features is None else not_features)]
         try:
-            self.encoder = fitted.encoder([name for name in table.names if name not in others])
+            self.encoder = fitted.encoder_for([name for name in table.names if name not in others])
         except ValueError as error:
             raise TableError(
                 f"{table.path}: {error} that neither --keep nor --target names"
@@ -145,7 +145,7 @@ class Features:
         """Make a TableError of what encoding raises."""
         try:
             yield
-        except CodingError as error:
+        except EncodingError as error:
             raise TableError(f"{self._table.path}: {error}", error.columns) from None
 
 
@@ -157,8 +157,8 @@ def read_labelled_table(
     Returns
     -------
     X : pyarrow.Table or (n, n_features) float64
-        What the methods of the model take: raw columns if it has a coding, without names if it was
-        fitted without.
+        What the methods of the model take: raw columns if it has an encoder, without names if it
+        was fitted without.
     y : (n,) float64
     counts : RowCounts
 
@@ -184,7 +184,7 @@ def read_labelled_table(
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")
-    if fitted.coding is not None:
+    if fitted.encoder is not None:
         return features.raw(whole), y, counts
     names = fitted.columns
     return (X if names is None else with_names(X, list(names))), y, counts

@@ -156,10 +156,10 @@ class Contents:
     facts: dict[str, Any]
 
     def json(self) -> str:
-        """Return an object of JSON: names and sizes, the coding, and the calibration."""
+        """Return an object of JSON: names and sizes, the encoder, and the calibration."""
         fitted = self.fitted
         forest, index = fitted.scorer.forest, fitted.scorer.index
-        names, coding, calibration = fitted.feature_names, fitted.coding, fitted.calibration
+        names, encoder, calibration = fitted.feature_names, fitted.encoder, fitted.calibration
         return json.dumps(
             {
                 "file": str(self.path),
@@ -176,7 +176,7 @@ class Contents:
                 "targets": [_range(index.atoms(output)) for output in range(fitted.n_outputs)],
                 "n_features": fitted.n_features,
                 "features": None if names is None else [str(name) for name in names],
-                "coding": None if coding is None else coding.facts(),
+                "encoder": None if encoder is None else encoder.facts(),
                 "calibration": None
                 if calibration is None
                 else {
@@ -208,12 +208,12 @@ class Contents:
             low, high, n = _range(index.atoms(output)).values()
             name = "target" if fitted.n_outputs == 1 else f"target {output}"
             rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
-        calibration, coding = fitted.calibration, fitted.coding
+        calibration, encoder = fitted.calibration, fitted.encoder
         levels = "none" if calibration is None else f"at {_levels(calibration)}"
         rows.append(["calibration", levels])
         rows.append(["features", f"{fitted.n_features}: {_features(fitted)}"])
-        if coding is not None and coding.ids:
-            rows.append(["columns that name rows", ", ".join(coding.ids)])
+        if encoder is not None and encoder.ids:
+            rows.append(["columns that name rows", ", ".join(encoder.ids)])
         facts_of_file = aligned(rows, left=2)
         return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
 
@@ -231,8 +231,8 @@ def contents(path: Path) -> Contents:
 
 
 def _features(fitted: FittedForest) -> str:
-    if fitted.coding is not None:
-        return str(fitted.coding)
+    if fitted.encoder is not None:
+        return str(fitted.encoder)
     names = fitted.feature_names
     return "without names" if names is None else ", ".join(map(str, names))
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.warnings import callers_level
 
@@ -48,7 +48,7 @@ def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     Raises
     ------
     ValueError
-        If the rows are not numbers, or other columns than those of the fit. A model with a coding
+        If the rows are not numbers, or other columns than those of the fit. A model with an encoder
         takes tables only.
     """
     return concatenated(block.rows for block in checked_blocks(model, X, fitted))
@@ -69,8 +69,8 @@ def checked_blocks(
     """
     n: int | None
     blocks: Iterable[Block]
-    coding = fitted.coding
-    if coding is None:
+    encoder = fitted.encoder
+    if encoder is None:
         rows = (
             X
             if is_plain(X, model, fitted)
@@ -81,11 +81,11 @@ def checked_blocks(
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
-        if isinstance(coding, TableSteps):
+        if isinstance(encoder, TableSteps):
             frame = frame.sliceable()
         else:
-            frame = frame_of(frame.arrow(coding.columns))
-        n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
+            frame = frame_of(frame.arrow(encoder.columns))
+        n, blocks = frame.n_rows, _encoded_blocks(frame, encoder, fitted, per_row)
     # As many rows as those of the fit may be these.
     seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
     for block in blocks:
@@ -98,7 +98,7 @@ def checked_blocks(
 
 def _encoded_blocks(
     frame: Frame,
-    coding: TableCoding | TableSteps,
+    encoder: TableEncoder | TableSteps,
     fitted: FittedForest,
     per_row: ArrayLike | None,
 ) -> Iterator[Block]:
@@ -107,17 +107,17 @@ def _encoded_blocks(
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = _encode(given, coding, fitted, part.start or 0)
+        rows = _encode(given, encoder, fitted, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
 def _encode(
-    block: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, first_row: int
+    block: Frame, encoder: TableEncoder | TableSteps, fitted: FittedForest, first_row: int
 ) -> Rows:
     """Return the forest's rows, `first_row` of which were before the block, for messages."""
-    if isinstance(coding, TableSteps):
-        return coding.rows(block)
-    features, _ = fitted.encode(block.native, coding, first_row)
+    if isinstance(encoder, TableSteps):
+        return encoder.rows(block)
+    features, _ = fitted.encode(block.native, encoder, first_row)
     return features
 
 
@@ -235,7 +235,7 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
         type(X) is np.ndarray
         and X.dtype in _FLOATS
         and X.flags.c_contiguous
-        and fitted.coding is None
+        and fitted.encoder is None
         and fitted.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_

@@ -85,7 +85,7 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be coded.
+    """A column that cannot be encoded.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class ColumnError(ValueError):
         self.row = row
 
 
-class CodingError(ValueError):
-    """A table that cannot be coded; the message names all columns at fault.
+class EncodingError(ValueError):
+    """A table that cannot be encoded; the message names all columns at fault.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Codes(NamedTuple):
     """The numbers that stand for the cells of a column."""
 
     values: NDArray[np.float64]  # (n,); missing is NaN
-    n_unseen: int = 0  # cells of categories that the coding does not have
+    n_unseen: int = 0  # cells of categories that the encoder does not have
     rounded: bool = False  # whether float32 rounds whole numbers of the column
 
 
@@ -283,10 +283,7 @@ def require_facts(facts: Facts, names: tuple[str, ...]) -> None:
 
 
 def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
-    """Raise CodingError if a table with columns of these names lacks some of `columns`, or has two.
-
-    Each column is named.
-    """
+    """Raise EncodingError if a table with columns of these names lacks some, or has two."""
     counts = Counter(names)
     missing = [repr(name) for name in columns if name not in counts]
     repeated = [name for name in columns if counts[name] > 1]
@@ -294,7 +291,7 @@ def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
     if missing:
         faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
     if faults:
-        raise CodingError(f"the table has {', '.join(faults)}", repeated)
+        raise EncodingError(f"the table has {', '.join(faults)}", repeated)
 
 
 def shown(cell: str) -> str:

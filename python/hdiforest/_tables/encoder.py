@@ -1,4 +1,4 @@
-"""TableCoding: encodes numbers, dates and categories of a table as features; data, without code."""
+"""TableEncoder: numbers, dates and categories of a table as features; data, without code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hdiforest._tables.categories import CategoryColumn, counted
 from hdiforest._tables.columns import (
     BooleanColumn,
     Codes,
-    CodingError,
     Column,
     ColumnError,
+    EncodingError,
     Facts,
     NumberColumn,
     decoded,
@@ -39,7 +39,7 @@ _KINDS: dict[str, type[Column]] = {
 
 
 @dataclass(frozen=True)
-class TableCoding:
+class TableEncoder:
     """The features of a forest, each from a column of a table.
 
     Numbers stay numbers; booleans are 0 and 1, dates numbers of a unit since a day, and categories
@@ -57,8 +57,8 @@ class TableCoding:
     ids: tuple[str, ...] = ()
 
     @classmethod
-    def of_numbers(cls, names: Iterable[str]) -> TableCoding:
-        """Return a coding of plain numbers, a feature each."""
+    def of_numbers(cls, names: Iterable[str]) -> TableEncoder:
+        """Return an encoder of plain numbers, a feature each."""
         return cls(tuple(map(NumberColumn, names)))
 
     @cached_property
@@ -103,7 +103,7 @@ class TableCoding:
 
         Raises
         ------
-        CodingError
+        EncodingError
             If columns are missing, repeated or of other types, dates are out of the years 1 to
             9999, or numbers do not fit into float32: one message for all columns.
 
@@ -134,23 +134,23 @@ class TableCoding:
             if entry.has_categories:
                 unseen[entry.name] = codes.n_unseen
         if faults:
-            raise CodingError("; ".join(faults.values()), faults)
+            raise EncodingError("; ".join(faults.values()), faults)
         warn_of_rounded(rounded)
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        """Raise EncodingError if a table with columns of these names lacks some, or has two."""
         require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
-        """Raise CodingError if features, of a forest that takes no missing values, are missing."""
+        """Raise EncodingError if features are missing, for a forest that does not take that."""
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
             name = self.columns[j]
-            raise CodingError(
+            raise EncodingError(
                 f"the forest takes no missing values, but column {name!r} has a missing cell or "
                 f"an unknown category in row {first_row + row + 1}",
                 [name],
@@ -160,7 +160,7 @@ class TableCoding:
         return ", ".join(map(str, self.entries))
 
     def facts(self) -> Facts:
-        """Return the coding as JSON's types; `from_facts` reads them."""
+        """Return the encoder as JSON's types; `from_facts` reads them."""
         return {
             "columns": [
                 {"name": entry.name, "kind": entry.kind, **entry.facts()} for entry in self.entries
@@ -169,8 +169,8 @@ class TableCoding:
         }
 
     @classmethod
-    def from_facts(cls, facts: Any) -> TableCoding:
-        """Return the coding that `facts` made, after checking every entry.
+    def from_facts(cls, facts: Any) -> TableEncoder:
+        """Return the encoder that `facts` made, after checking every entry.
 
         Raises
         ------
@@ -178,26 +178,26 @@ class TableCoding:
             If an entry is missing, not known or out of range.
         """
         if not isinstance(facts, dict) or set(facts) != {"columns", "ids"}:
-            raise ValueError("a coding must have the entries columns and ids")
+            raise ValueError("an encoder must have the entries columns and ids")
         columns, ids = facts["columns"], facts["ids"]
         if not isinstance(columns, list) or not columns:
-            raise ValueError("the columns of a coding must be a list that is not empty")
+            raise ValueError("the columns of an encoder must be a list that is not empty")
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
-            raise ValueError("the ids of a coding must be a list of texts")
+            raise ValueError("the ids of an encoder must be a list of texts")
         entries = tuple(_entry(column) for column in columns)
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
-            raise ValueError("the columns of a coding must have distinct names")
+            raise ValueError("the columns of an encoder must have distinct names")
         return cls(entries, tuple(ids))
 
-    def __reduce__(self) -> tuple[Callable[[Any], TableCoding], tuple[Facts]]:
+    def __reduce__(self) -> tuple[Callable[[Any], TableEncoder], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
-        return TableCoding.from_facts, (self.facts(),)
+        return TableEncoder.from_facts, (self.facts(),)
 
 
 def _entry(facts: Any) -> Column:
     if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
-        raise ValueError("a column of a coding must be an object")
+        raise ValueError("a column of an encoder must be an object")
     rest = dict(facts)
     name, kind = rest.pop("name", None), rest.pop("kind", None)
     if not isinstance(name, str):
@@ -243,7 +243,7 @@ def learn(
     categorical: Categorical = "auto",
     drop: Collection[str] = (),
     ids: Collection[str] = (),
-) -> TableCoding:
+) -> TableEncoder:
     """Choose how the columns of a training table become features.
 
     The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
@@ -259,11 +259,11 @@ def learn(
     drop : collection of str
         Columns that are no features.
     ids : collection of str
-        Columns that are no features, whose names the coding keeps. They need not be there.
+        Columns that are no features, whose names the encoder keeps. They need not be there.
 
     Raises
     ------
-    CodingError
+    EncodingError
         If a column that is named is not there, no column is left, or columns hold neither numbers,
         booleans, dates, durations nor categories: one message for all of them.
     """
@@ -278,27 +278,27 @@ def learn(
             where = "" if error.row is None else f" in row {error.row + 1}"
             faults[name] = f"column {name!r} {error.clause}{where}"
     if faults:
-        raise CodingError("; ".join(faults.values()), faults)
-    coding = TableCoding(tuple(entries), tuple(ids))
+        raise EncodingError("; ".join(faults.values()), faults)
+    encoder = TableEncoder(tuple(entries), tuple(ids))
     try:  # what cannot be read from a file must not be fitted on
-        TableCoding.from_facts(coding.facts())
+        TableEncoder.from_facts(encoder.facts())
     except ValueError as error:
-        raise CodingError(f"the table cannot be coded: {error}") from None
-    return coding
+        raise EncodingError(f"the table cannot be encoded: {error}") from None
+    return encoder
 
 
 def _require_known(known: Sequence[str], features: Sequence[str], named: Sequence[str]) -> None:
     missing = [repr(name) for name in dict.fromkeys(named) if name not in known]
     if missing:
-        raise CodingError(
+        raise EncodingError(
             f"the table has no column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
             f"it has {', '.join(map(repr, known[:12]))}"
         )
     if not features:
-        raise CodingError("the table has no column left to predict from")
+        raise EncodingError("the table has no column left to predict from")
     repeated = [name for name in dict.fromkeys(features) if features.count(name) > 1]
     if repeated:
-        raise CodingError(f"the table has two columns {', '.join(map(repr, repeated))}", repeated)
+        raise EncodingError(f"the table has two columns {', '.join(map(repr, repeated))}", repeated)
 
 
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, is_number
+from hdiforest._tables.columns import EncodingError, is_number
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.typing import Array
 
@@ -487,12 +487,12 @@ def _cast(column: Any, name: str, kind: Any) -> Any:
 
 
 def require_distinct(names: Iterable[Any]) -> None:
-    """Raise CodingError if columns of a table have one name."""
+    """Raise EncodingError if columns of a table have one name."""
     counts = Counter(names)
     repeated = [name for name, n in counts.items() if n > 1]
     if repeated:
         listed = ", ".join(f"{counts[name]} columns {name!r}" for name in repeated)
-        raise CodingError(f"the table has {listed}", repeated)
+        raise EncodingError(f"the table has {listed}", repeated)
 
 
 def two_kinds(cells: Iterable[Any]) -> str:

@@ -50,7 +50,7 @@ class RowCounts:
         Rows that were counted.
     unseen : collections.Counter
         By column, cells of categories that the training rows did not have. They are taken as
-        missing, or as the coding of the model says.
+        missing, or as the encoder of the model says.
     out_of_range : collections.Counter
         By column, numbers, dates and booleans below the least value of the training rows, or above
         the greatest one.
@@ -148,7 +148,7 @@ def count_rows(
     ----------
     X : (n, n_features) array
     columns : mapping
-        See `TableCoding.ordered`.
+        See `TableEncoder.ordered`.
     feature_range : (2, n_features) float32 array or None
         See `FittedForest.feature_range`; None: nothing is out of range.
     empty : (n,) array of bool, optional

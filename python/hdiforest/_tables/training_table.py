@@ -1,4 +1,4 @@
-"""From a training table to the features of a forest, their coding, targets, weights and groups."""
+"""From a training table to the features of a forest, their encoder, targets, weights and groups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, as_float64, decoded, dictionary_of, is_number
-from hdiforest._tables.encoder import Categorical, TableCoding, learn
+from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
 from hdiforest._tables.read import TableError, TableReader, TextForm, listed, quoted
 from hdiforest._utils.optional import need
@@ -25,7 +25,7 @@ class TrainingTable(NamedTuple):
     y: Array  # (n,)
     weights: Array | None  # (n,)
     groups: NDArray[np.int64] | None  # (n,) number of the group of each row
-    coding: TableCoding | None  # None: all columns are numbers, and none names the rows
+    encoder: TableEncoder | None  # None: all columns are numbers, and none names the rows
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
@@ -44,7 +44,7 @@ class Roles:
     ----------
     target : str
     drop, ids : sequence of str
-        Columns that are no features; a coding remembers the names of `ids`.
+        Columns that are no features; an encoder remembers the names of `ids`.
     sample_weight, groups : str, optional
     categorical : "auto" or sequence of str
         See `hdiforest._tables.encoder.learn`.
@@ -100,23 +100,23 @@ class Roles:
 
 
 def read_training_table(
-    path: Path, target: str, form: TextForm | None = None, *, coded: bool = True, **roles: Any
+    path: Path, target: str, form: TextForm | None = None, *, encoded: bool = True, **roles: Any
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments.
 
-    Features that are not `coded` stay as they are.
+    Features that are not `encoded` stay as they are.
 
     Raises
     ------
     TableError
-        If a column is missing, is of a type that cannot be coded, or holds two kinds of cells; if
+        If a column is missing, is of a type that cannot be encoded, or holds two kinds of cells; if
         target or weights are not finite numbers, no feature is left, a row has no group, or there
         are no rows.
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
         try:
-            return training_table(_read(table, found), str(path), found, coded=coded)
+            return training_table(_read(table, found), str(path), found, encoded=encoded)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
 
@@ -136,7 +136,7 @@ def _read(table: TableReader, roles: Roles) -> Any:
     return pa.concat_tables(parts, promote_options="default")
 
 
-def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -> TrainingTable:
+def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
     """Return what a forest is fitted on.
 
     Parameters
@@ -145,7 +145,7 @@ def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -
     source : str
         What messages name.
     roles : Roles
-    coded : bool, default=True
+    encoded : bool, default=True
         Whether the features become numbers.
 
     Raises
@@ -161,15 +161,15 @@ def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
-    if not coded:
+    if not encoded:
         return TrainingTable(table, y, weights, groups, None)
     try:
-        coding = learn(table, categorical=roles.categorical, ids=roles.ids)
-        X, _ = coding.encode(table)
-    except CodingError as error:
+        encoder = learn(table, categorical=roles.categorical, ids=roles.ids)
+        X, _ = encoder.encode(table)
+    except EncodingError as error:
         raise TableError(f"{source}: {error}", error.columns) from None
-    is_plain = set(coding.number_columns) == set(coding.columns) and not coding.ids
-    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else coding)
+    is_plain = set(encoder.number_columns) == set(encoder.columns) and not encoder.ids
+    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else encoder)
 
 
 def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:

@@ -19,7 +19,7 @@ from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import BoostedMean, CentredForest, Mean, RegressorMean
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
@@ -80,15 +80,15 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    names, coding, centred = fitted.feature_names, fitted.coding, fitted.centred
+    names, encoder, centred = fitted.feature_names, fitted.encoder, fitted.centred
     facts: Facts = {name: getattr(fitted, name) for name in FIELDS}
     facts |= {
         "n_features": forest.n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "scalar_output": index.scalar_output,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
-        "coding": coding.facts() if isinstance(coding, TableCoding) else None,
-        "steps": coding.facts() if isinstance(coding, TableSteps) else None,
+        "encoder": encoder.facts() if isinstance(encoder, TableEncoder) else None,
+        "steps": encoder.facts() if isinstance(encoder, TableSteps) else None,
         "calibration": None,
         "mean": None,
         "folds": [],
@@ -96,8 +96,8 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     arrays: Arrays = {name: getattr(fitted, name) for name in ARRAY_FIELDS}
     arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
     objects: dict[str, Any] = {}
-    if isinstance(coding, TableSteps):
-        objects["steps"] = coding.pipeline
+    if isinstance(encoder, TableSteps):
+        objects["steps"] = encoder.pipeline
     if rows is not None:
         arrays |= _named("training", rows.arrays())
     if fitted.calibration is not None:
@@ -164,7 +164,7 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         centred=_centred(read, facts, objects, scorer.forest),
         folds=_folds(parts, origin, copy),
         jackknife=_jackknife(read, scorer.forest),
-        coding=_coding(facts, objects),
+        encoder=_encoder(facts, objects),
         **fields | {name: np.array(arrays[name]) for name in ARRAY_FIELDS},
     )
 
@@ -318,11 +318,11 @@ def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration 
         raise ValueError(f"calibration: {error}") from None
 
 
-def _coding(facts: Facts, objects: Mapping[str, Any]) -> TableCoding | TableSteps | None:
+def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
     if facts["steps"] is None:
-        return None if facts["coding"] is None else TableCoding.from_facts(facts["coding"])
-    if facts["coding"] is not None:
-        raise ValueError("it has a coding of tables and steps, but a model has one of them")
+        return None if facts["encoder"] is None else TableEncoder.from_facts(facts["encoder"])
+    if facts["encoder"] is not None:
+        raise ValueError("it has an encoder of tables and steps, but a model has one of them")
     return TableSteps.from_facts(
         facts["steps"], objects["steps"], facts["n_features"], facts["allow_nan"]
     )

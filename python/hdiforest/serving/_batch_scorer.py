@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
@@ -220,7 +220,7 @@ class BatchScorer:
         self._require(given)
         fitted = self.model.fitted
         try:
-            encoder = fitted.encoder([name for name in given.names if name not in self.keep])
+            encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
             raise ValueError(f"{error} that keep does not name (model {self.path})") from None
         results = self.score(given.arrow(encoder.columns), encoder)
@@ -307,15 +307,15 @@ class BatchScorer:
         self._copy = None if self.mapped else model
         return model
 
-    def score(self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0) -> Results:
+    def score(self, table: Any, encoder: TableEncoder | TableSteps, first_row: int = 0) -> Results:
         """Return the columns of results of the rows of a pyarrow Table, and count these rows.
 
         Parameters
         ----------
         table : pyarrow.Table or RecordBatch
             Columns that the encoder reads.
-        encoder : TableCoding or TableSteps
-            What `FittedForest.encoder` returned for its columns.
+        encoder : TableEncoder or TableSteps
+            What `FittedForest.encoder_for` returned for its columns.
         first_row : int, default=0
             Rows that came before, for messages.
 

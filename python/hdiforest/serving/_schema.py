@@ -136,7 +136,7 @@ FACTS = FIELDS | {
     "feature_names": Fact("null or a list of texts", _or_null(_are(_is_name))),
     "scalar_output": Fact("true or false", _is_flag),
     "counts_are_weighted": Fact("true or false", _is_flag),
-    "coding": Fact("null or a coding of tables", _or_null(_is_object)),
+    "encoder": Fact("null or an encoder of tables", _or_null(_is_object)),
     "steps": Fact("null, or what the steps before the forest read", _or_null(_are_steps)),
     "calibration": Fact("null or a calibration", _or_null(_is_object)),
     "mean": Fact("null, or a share and a baseline", _or_null(_is_mean)),
