@@ -315,7 +315,7 @@ def test_arrays_hold_all(grouped):
         ({"coverage": np.array([0.5, 1.5])}, "coverages must be above 0"),
         ({"coverage": np.array([0.9, 0.5])}, "coverages must be one or more and ascend"),
         ({"coverage": np.zeros(())}, "must be float64 of shape"),
-        ({"audit": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
+        ({"cross_check": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
         ({"more": 1}, "it has the fact 'more', which"),
     ],
 )

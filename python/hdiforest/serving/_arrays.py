@@ -41,6 +41,7 @@ from hdiforest.serving._schema import (
     FIXED_FACTS,
     LEAF_ARRAYS,
     LEAF_FACTS,
+    LEVEL_FIELDS,
     Arrays,
     Facts,
     Origin,
@@ -386,16 +387,7 @@ def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]
     return tuple(folds)
 
 
-_FIELDS_OF_LEVELS = {
-    "coverage": "coverage",
-    "pad": "q_hat",
-    "mean_width": "mean_width",
-    "interval_score": "interval_score",
-    "realised": "realised",
-}
-
-
-_N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
+_N_CROSS_CHECK = 7  # coverage, standard error, mean width, three thirds, worst of five
 
 
 def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
@@ -411,10 +403,10 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     facts : dict
         Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
     arrays : dict
-        coverage, (k,); audit, (k, 7): the numbers of `CrossCheck` in their order, NaN for None;
-        targets, (m,), the training targets on the lattice, if there is one. Of a `Calibration`
-        level, pad, mean_width, interval_score and realised, (k,) each; of a `CrossCalibration`
-        scores, and weights if rows have any, (n, k), fold after fold. All are float64.
+        coverage, (k,); cross_check, (k, 7): the numbers of `CrossCheck` in their order, NaN for
+        None; targets, (m,), the training targets on the lattice, if there is one. Of a
+        `Calibration` level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` scores, and
+        weights if rows have any, (n, k), fold after fold. All are float64.
     """
     postprocess = calibration.postprocess
     facts: Facts = {
@@ -424,7 +416,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "lattice": None if postprocess.lattice is None else list(postprocess.lattice),
         "clip": postprocess.clip,
     }
-    arrays = {"audit": np.array([_audit_row(level.cross_check) for level in calibration.levels])}
+    checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
+    arrays = {"cross_check": np.array(checks)}
     if postprocess.targets is not None:
         arrays["targets"] = postprocess.targets
     if isinstance(calibration, CrossCalibration):
@@ -445,8 +438,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     }
     arrays["level"] = np.array([base.level for base in bases])
     arrays |= {
-        name: np.array([getattr(level, field) for level in calibration.levels])
-        for name, field in _FIELDS_OF_LEVELS.items()
+        name: np.array([getattr(level, name) for level in calibration.levels])
+        for name in LEVEL_FIELDS
     }
     return facts, arrays
 
@@ -470,7 +463,7 @@ def calibration_from_arrays(
     check_arrays(arrays, CROSS_ARRAYS if is_cross else FIXED_ARRAYS, sizes)
     # Calibrations are given to callers, so they must not depend on a file that arrays map.
     arrays = {name: np.array(array) for name, array in arrays.items()}
-    checks = [_audit_of(row) for row in arrays["audit"].tolist()]
+    checks = [_cross_check_of(row) for row in arrays["cross_check"].tolist()]
     values = facts["lattice"]
     postprocess = PostProcess(
         float(facts["low"]),
@@ -519,12 +512,11 @@ def _fixed_calibration(
             )
     confidence = facts["confidence"]
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist())
-    columns = {field: arrays[name].tolist() for name, field in _FIELDS_OF_LEVELS.items()}
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    rows = zip(*(arrays[name].tolist() for name in LEVEL_FIELDS), strict=True)
     return Calibration(
         facts["method"],
         tuple(
-            FixedLevel(**row, base=base, cross_check=check)
+            FixedLevel(**dict(zip(LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check)
             for row, base, check in zip(rows, bases, checks, strict=True)
         ),
         postprocess,
@@ -534,17 +526,17 @@ def _fixed_calibration(
     )
 
 
-def _audit_row(check: CrossCheck | None) -> list[float]:
+def _cross_check_row(check: CrossCheck | None) -> list[float]:
     """Return the numbers of a cross-check in their order, NaN for None."""
     if check is None:
-        return [math.nan] * _N_AUDIT
+        return [math.nan] * _N_CROSS_CHECK
     coverage, standard_error, mean_width, thirds, worst = astuple(check)
     by_width = [math.nan if third is None else third for third in thirds]
     return [coverage, standard_error, mean_width, *by_width, worst]
 
 
-def _audit_of(row: list[float]) -> CrossCheck | None:
-    """Return the cross-check that `_audit_row` took apart."""
+def _cross_check_of(row: list[float]) -> CrossCheck | None:
+    """Return the cross-check that `_cross_check_row` took apart."""
     if all(map(math.isnan, row)):
         return None
     narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])

@@ -171,7 +171,7 @@ def _in_group(group: str, table: Mapping[str, Array], *, required: bool) -> dict
     }
 
 
-_FINISH = {
+_POSTPROCESS = {
     "low": Fact("a number", _is_number),
     "high": Fact("a number", _is_number),
     "lattice": Fact("null or three numbers", _or_null(_is_lattice)),
@@ -180,7 +180,7 @@ _FINISH = {
 
 
 # Of a `Calibration`, and of a `CrossCalibration`.
-FIXED_FACTS = _FINISH | {
+FIXED_FACTS = _POSTPROCESS | {
     "method": Fact("'oob' or 'split'", _is_name),
     "confidence": Fact("null or a number", _or_null(_is_number)),
     "weighted": Fact("true or false", _is_flag),
@@ -190,7 +190,7 @@ FIXED_FACTS = _FINISH | {
 }
 
 
-CROSS_FACTS = _FINISH | {
+CROSS_FACTS = _POSTPROCESS | {
     "method": Fact("'cv+' or 'jackknife+'", _is_name),
     "fold_sizes": Fact("positive numbers", _are(_ROWS)),
     "grouped": Fact("true or false", _is_flag),
@@ -201,20 +201,25 @@ def _of_levels(*sizes: int | str) -> Array:
     return Array(("float64",), sizes)
 
 
-COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
+# Numbers of a `FixedLevel` beside its base and its cross-check.
+LEVEL_FIELDS = ("coverage", "q_hat", "mean_width", "interval_score", "realised")
 
 
-_AUDITS = {"coverage": _of_levels("n_levels"), "audit": _of_levels("n_levels", 7)}
+_CROSS_CHECKS = {"coverage": _of_levels("n_levels"), "cross_check": _of_levels("n_levels", 7)}
 
 
 _TARGETS = {"targets": Array(("float64",), ("n_targets",), required=False)}
 
 
-FIXED_ARRAYS = {name: _of_levels("n_levels") for name in COLUMNS} | _AUDITS | _TARGETS
+FIXED_ARRAYS = {
+    **{name: _of_levels("n_levels") for name in ("level", *LEVEL_FIELDS)},
+    **_CROSS_CHECKS,
+    **_TARGETS,
+}
 
 
 CROSS_ARRAYS = {
-    **_AUDITS,
+    **_CROSS_CHECKS,
     **_TARGETS,
     "scores": _of_levels("n_rows", "n_levels"),
     "weights": _of_levels("n_rows", "n_levels")._replace(required=False),
