@@ -270,7 +270,7 @@ def test_columns_that_name_the_rows_are_refused_unless_declared():
     ):
         learn(table)
     assert learn(table, categorical=["key"]).columns == ("key", "x")
-    assert learn(table, drop=["key"]).columns == ("x",)
+    assert learn(table, ids=["key"]).columns == ("x",)
 
 
 def test_dates_with_a_word_among_them_are_refused_unless_declared():
@@ -283,10 +283,9 @@ def test_dates_with_a_word_among_them_are_refused_unless_declared():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"categorical": ["b", "x"]}, "no column 'b'; it has 'x'"),
-        ({"drop": ["b"]}, "no column 'b'"),
-        ({"drop": ["b", "c"]}, "no columns 'b', 'c'"),
-        ({"drop": ["x"]}, "no column left"),
+        ({"categorical": ["b", "x"]}, "no column 'b'; it has x"),
+        ({"categorical": ["b", "c"]}, "no columns 'b', 'c'"),
+        ({"ids": ["x"]}, "no column left"),
     ],
 )
 def test_arguments_of_learn(options, message):
@@ -299,5 +298,5 @@ def test_types_that_are_nothing_of_a_table_are_all_named():
     with pytest.raises(EncodingError, match=r"'a' must hold numbers, .* list.*; column 'b' must"):
         learn(table)
     twice = pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"])
-    with pytest.raises(EncodingError, match="two columns 'a'"):
+    with pytest.raises(EncodingError, match="2 columns 'a'"):
         learn(twice)

@@ -22,7 +22,8 @@ from hdiforest._cli.inputs import NAME, Inputs, Source
 from hdiforest._cli.prediction import Features, kind_and_levels
 from hdiforest._cli.score_table import Columns, features_of, score_table
 from hdiforest._tables.formats import ending
-from hdiforest._tables.read import TableError, listed
+from hdiforest._tables.names import listed
+from hdiforest._tables.read import TableError
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count

@@ -30,7 +30,7 @@ from hdiforest._tables.read import (
     not_numbers,
     unpacked,
 )
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
 
@@ -115,7 +115,7 @@ class CsvReader(TableReader):
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
-        return need("pyarrow.compute").if_else(_is_missing(column), None, column)
+        return pc.if_else(_is_missing(column), None, column)
 
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
@@ -154,7 +154,6 @@ class CsvReader(TableReader):
         kept: list[str],
         batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
     ) -> Iterator[Any]:
-        pa = need("pyarrow")
         with self._naming_the_file():
             for columns in self._blocks(number_columns, kept):
                 numbers = self._numbers({name: columns[name] for name in number_columns})
@@ -164,7 +163,6 @@ class CsvReader(TableReader):
     def _read_typed(
         self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
     ) -> Iterator[Any]:
-        pa = need("pyarrow")
         kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
         kinds |= dict.fromkeys(number_columns, "number")
         others = [name for name in columns if name not in number_columns]
@@ -235,7 +233,6 @@ class CsvReader(TableReader):
         self, number_columns: list[str], texts: list[str]
     ) -> tuple[dict[str, Any], int, bytes]:
         """Return columns, the number of their rows, and what is no whole row yet."""
-        pa = need("pyarrow")
         is_utf_8 = _is_utf_8(self._block)
         if not is_utf_8:
             self._block = self._block.decode(errors="replace").encode()
@@ -256,7 +253,7 @@ class CsvReader(TableReader):
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
         """Return a Table of the even rows of a block, and the others; the last one is the guard."""
-        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
+        pa_csv = need("pyarrow.csv")
         uneven: list[Any] = []
 
         def skip(row: Any) -> str:
@@ -313,7 +310,6 @@ class CsvReader(TableReader):
 
     def _require_utf_8(self, columns: Mapping[str, Any]) -> None:
         """Raise RowError for a column with what replaces bytes that are not UTF-8."""
-        pc = need("pyarrow.compute")
         for name, cells in columns.items():
             row = pc.match_substring(cells, "\ufffd").index(True).as_py()
             if row >= 0:
@@ -321,7 +317,6 @@ class CsvReader(TableReader):
 
     def _numbers(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as float64, or raise one TableError for all that hold something else."""
-        pa = need("pyarrow")
         numbers, bad = {}, {}
         for name, cells in columns.items():
             try:
@@ -337,7 +332,6 @@ class CsvReader(TableReader):
 
     def _as_numbers(self, text: Any) -> Any:
         """Return text as float64: spaces do not count, true is 1 and false is 0."""
-        pc = need("pyarrow.compute")
         bare = pc.ascii_trim_whitespace(text)
         lower = pc.ascii_lower(bare)
         for word, digit in (("true", "1"), ("false", "0")):
@@ -346,7 +340,7 @@ class CsvReader(TableReader):
 
     def _plain_numbers(self, text: Any) -> Any:
         """Return text as float64, without regard to spaces and words."""
-        pc, present = need("pyarrow.compute"), self.without_missing(text)
+        present = self.without_missing(text)
         if self._decimal != ".":
             # A point would be read as the decimal sign.
             present = pc.replace_substring(present, ".", "?")
@@ -382,7 +376,6 @@ def kind_of(
     decimal : str
         Sign before the decimals of a number.
     """
-    pc = need("pyarrow.compute")
     cells = pc.unique(text.drop_null())
     if len(cells) == 0:
         return None
@@ -397,14 +390,13 @@ def kind_of(
 
 
 def _is_missing(text: Any) -> Any:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     return pc.is_in(text, value_set=pa.array(_MISSING))
 
 
 def _fails(convert: Callable[[Any], Any], text: Any) -> bool:
     try:
         convert(text)
-    except need("pyarrow").ArrowInvalid:
+    except pa.ArrowInvalid:
         return True
     return False
 

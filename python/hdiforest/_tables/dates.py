@@ -22,6 +22,7 @@ from hdiforest._tables.columns import (
     require_facts,
     shown,
 )
+from hdiforest._utils.optional import pa, pc
 
 # How many make a day, by the name of the unit.
 UNITS = {
@@ -134,8 +135,6 @@ class DurationColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        import pyarrow as pa
-
         array = decoded(array)
         if pa.types.is_null(array.type):
             return Codes(np.full(len(array), np.nan))
@@ -158,8 +157,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
     ColumnError
         If it holds something else, or dates out of the years 1 to 9999.
     """
-    import pyarrow as pa
-
     zone = "UTC" if zoned else None
     kind = array.type
     if is_text(kind):
@@ -186,8 +183,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
 
 def has_zone(array: Any) -> bool:
     """Whether the first date of an Array has a time zone."""
-    import pyarrow.compute as pc
-
     if not is_text(array.type):
         return getattr(array.type, "tz", None) is not None
     present = present_text(array).drop_null()
@@ -212,8 +207,6 @@ def is_null(array: Any) -> NDArray[np.bool_]:
 
 def _integers(array: Any) -> NDArray[np.int64]:
     """Return the ticks of an Array of times; those of missing cells are 0."""
-    import pyarrow as pa
-
     width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
     ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
     return ticks
@@ -233,8 +226,6 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
 
 def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:
     """Return text as the first of the types that all cells can be read as."""
-    import pyarrow as pa
-
     for kind in types:
         try:
             return text.cast(kind)
@@ -258,8 +249,6 @@ def first_failure(text: Any, types: tuple[Any, ...]) -> int:
 
 def can_cast(array: Any, kind: Any) -> bool:
     """Whether all cells of an Array can be read as a type."""
-    import pyarrow as pa
-
     try:
         array.cast(kind)
     except pa.ArrowInvalid:

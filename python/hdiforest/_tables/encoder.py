@@ -1,4 +1,7 @@
-"""TableEncoder: numbers, dates and categories of a table as features; data, without code."""
+"""TableEncoder: numbers, dates and categories of a table as features; data, without code.
+
+What becomes of a cell is said by the kind of its column: of an unseen category in `categories`.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from hdiforest._tables.columns import (
 )
 from hdiforest._tables.dates import ISO_DATE, DateColumn, DurationColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
+from hdiforest._utils.optional import pa, pc
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
@@ -122,10 +126,9 @@ class TableEncoder:
         empty = np.ones(len(X), dtype=bool)
         for j, entry in enumerate(self.entries):
             try:
-                codes = _coded(entry, table.column(entry.name))
+                codes = _codes(entry, table.column(entry.name))
             except ColumnError as error:
-                where = "" if error.row is None else f" in row {first_row + error.row + 1}"
-                faults[entry.name] = f"column {entry.name!r} {error.clause}{where}"
+                faults[entry.name] = error.sentence(entry.name, first_row)
                 continue
             X[:, j] = codes.values
             empty &= np.isnan(codes.values)
@@ -141,7 +144,7 @@ class TableEncoder:
         return X, counts
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise EncodingError if a table with columns of these names lacks some, or has two."""
+        """See `require_columns`."""
         require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
@@ -210,16 +213,15 @@ def _entry(facts: Any) -> Column:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
 
 
-def _coded(entry: Column, column: Any) -> Codes:
+def _codes(entry: Column, column: Any) -> Codes:
     """Return the codes of an Array, or of a ChunkedArray."""
     parts, begin = [], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
             parts.append(entry.codes(chunk))
         except ColumnError as error:
-            raise ColumnError(
-                error.clause, None if error.row is None else begin + error.row
-            ) from None
+            row = None if error.row is None else begin + error.row
+            raise ColumnError(error.clause, row) from None
         begin += len(chunk)
     if len(parts) == 1:
         return parts[0]
@@ -232,7 +234,6 @@ def _coded(entry: Column, column: Any) -> Codes:
 
 Categorical = Literal["auto"] | Sequence[str]
 
-
 # A column of text with more distinct cells than this, and than half its rows, names the rows.
 _FEW = 20
 
@@ -241,7 +242,6 @@ def learn(
     table: Any,
     *,
     categorical: Categorical = "auto",
-    drop: Collection[str] = (),
     ids: Collection[str] = (),
 ) -> TableEncoder:
     """Choose how the columns of a training table become features.
@@ -253,11 +253,9 @@ def learn(
     Parameters
     ----------
     table : pyarrow.Table
-        Every column that neither `drop` nor `ids` names becomes a feature.
+        Every column that `ids` does not name becomes a feature.
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories, besides those of text and of dictionaries.
-    drop : collection of str
-        Columns that are no features.
     ids : collection of str
         Columns that are no features, whose names the encoder keeps. They need not be there.
 
@@ -268,15 +266,17 @@ def learn(
         booleans, dates, durations nor categories: one message for all of them.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
-    names = [name for name in table.schema.names if name not in {*drop, *ids}]
-    _require_known(table.schema.names, names, [*named, *drop])
+    names = [name for name in table.schema.names if name not in ids]
+    known = set(table.schema.names)
+    require_columns([*names, *(name for name in named if name not in known)], table.schema.names)
+    if not names:
+        raise EncodingError("the table has no column left to predict from")
     entries, faults = [], {}
     for name in names:
         try:
             entries.append(_learned(name, table.column(name), name in named))
         except ColumnError as error:
-            where = "" if error.row is None else f" in row {error.row + 1}"
-            faults[name] = f"column {name!r} {error.clause}{where}"
+            faults[name] = error.sentence(name)
     if faults:
         raise EncodingError("; ".join(faults.values()), faults)
     encoder = TableEncoder(tuple(entries), tuple(ids))
@@ -287,23 +287,7 @@ def learn(
     return encoder
 
 
-def _require_known(known: Sequence[str], features: Sequence[str], named: Sequence[str]) -> None:
-    missing = [repr(name) for name in dict.fromkeys(named) if name not in known]
-    if missing:
-        raise EncodingError(
-            f"the table has no column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-            f"it has {', '.join(map(repr, known[:12]))}"
-        )
-    if not features:
-        raise EncodingError("the table has no column left to predict from")
-    repeated = [name for name in dict.fromkeys(features) if features.count(name) > 1]
-    if repeated:
-        raise EncodingError(f"the table has two columns {', '.join(map(repr, repeated))}", repeated)
-
-
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:
-    import pyarrow as pa
-
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_boolean(kind):
@@ -316,22 +300,18 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
         return DurationColumn(name)
     if not (is_number(kind) or is_text(kind)):
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
-    distinct, at = counted(array)
+    distinct, counts = counted(array)
     if is_text(kind) and not is_categorical and len(distinct) > 0:
         other = _not_categories(name, array, distinct)
         if other is not None:
             return other
-        _require_few(distinct, at)
-    return CategoryColumn(
-        name, tuple(distinct.take(pa.array(_order(at, len(distinct)))).to_pylist())
-    )
+        _require_few(len(distinct), counts.sum())
+    order = np.argsort(-counts, kind="stable")  # the most frequent first
+    return CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
 
 
 def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     """Return a column of booleans or dates, if that is what the texts are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
     if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
         return BooleanColumn(name)
@@ -346,16 +326,9 @@ def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     return DateColumn.learned(name, array)
 
 
-def _require_few(distinct: Any, at: NDArray[np.int64]) -> None:
-    n = int((at >= 0).sum())
-    if len(distinct) > _FEW and 2 * len(distinct) > n:
+def _require_few(n_categories: int, n_cells: int) -> None:
+    if n_categories > _FEW and 2 * n_categories > n_cells:
         raise ColumnError(
-            f"has {len(distinct):,} categories in {n:,} rows, and so says little about new rows: "
-            "an id, free text, or dates that are not written as 2024-05-31"
+            f"has {n_categories:,} categories in {n_cells:,} rows, and so says little about new "
+            "rows: an id, free text, or dates that are not written as 2024-05-31"
         )
-
-
-def _order(at: NDArray[np.int64], n: int) -> NDArray[np.intp]:
-    """Return the n categories in the order of their codes: the most frequent first."""
-    counts = np.bincount(at[at >= 0], minlength=n)
-    return np.argsort(-counts, kind="stable")

@@ -27,7 +27,7 @@ from hdiforest._tables.read import (
 )
 from hdiforest._utils.checks import alternatives
 from hdiforest._utils.files import writing
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa
 
 # Writes one pyarrow Table.
 Write = Callable[[Any], None]
@@ -47,7 +47,6 @@ def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
         # times as fast as at level 6, to 2 to 7 % more bytes.
         stream: Any = gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
     else:
-        pa = need("pyarrow")
         stream = pa.CompressedOutputStream(pa.PythonFile(_LeftOpen(file), mode="w"), "zstd")
     layers.append(stream)
     return stream
@@ -73,7 +72,6 @@ class _LeftOpen:
 
 def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
     """Begin an Arrow file; see `StartWriting`."""
-    pa = need("pyarrow")
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     writer = pa.ipc.new_file(file, schema, options=options)
     layers.append(writer)
@@ -127,7 +125,6 @@ def written(
 
 @contextmanager
 def _naming_the_file(path: Path) -> Iterator[None]:
-    pa = need("pyarrow")
     try:
         yield
     except pa.ArrowException as error:

@@ -1,9 +1,9 @@
 """Readers of tables on disk: their base class, Parquet, Arrow and JSON lines; CSV is in `csv`.
 
-Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds
-row groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines
-are parsed block by block, because `pyarrow.json.open_json` waits for pipes in a thread of its own
-(see `hdiforest._tables.csv`), and all its types are those of the first block.
+Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds row
+groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines are parsed block
+by block: `pyarrow.json.open_json` is as flat in memory, but not in pyarrow 15, and in 26 a signal
+waits until a pipe has data, types are those of the first block, and errors do not name the line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import stat
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ from types import TracebackType
 from typing import IO, Any, Literal, Self, cast
 
 from hdiforest._tables.columns import is_number
-from hdiforest._utils.optional import need
+from hdiforest._tables.names import column_faults, listed
+from hdiforest._utils.optional import need, pa
 
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_MAX_SHOWN = 12
 
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
@@ -63,7 +62,6 @@ def unpacked(file: Any, packing: Packing) -> IO[bytes]:
     if packing == "gzip":  # pyarrow refuses zeros behind the end
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if packing == "zstd":
-        pa = need("pyarrow")
         source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
         return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
     return cast("IO[bytes]", file)
@@ -95,7 +93,7 @@ class Regroup:
         self._held.append(table)
         self._n_held += table.num_rows
         while self._n_held >= self._n_rows:
-            joined = need("pyarrow").concat_tables(self._held)
+            joined = pa.concat_tables(self._held)
             self._held = [joined.slice(self._n_rows)]
             self._n_held -= self._n_rows
             yield joined.slice(0, self._n_rows)
@@ -103,7 +101,7 @@ class Regroup:
     def rest(self) -> Iterator[Any]:
         """Yield the rows that are left, if there are any."""
         if self._n_held > 0:
-            yield need("pyarrow").concat_tables(self._held)
+            yield pa.concat_tables(self._held)
 
 
 class TableError(ValueError):
@@ -171,23 +169,17 @@ class TableReader(ABC):
 
         Those to be left out must be there, perhaps more than once. Parquet's types are checked too.
         """
-        counts = Counter(self.names)
         wanted = list(dict.fromkeys([*number_columns, *kept]))
         if both := [name for name in wanted if name in self._doubled]:
             raise TableError(
-                f"{self.path} has {listed(map(quoted, both))} in the file and in the names of its "
+                f"{self.path} has {listed(map(repr, both))} in the file and in the names of its "
                 "folders",
                 both,
             )
-        missing = [name for name in dict.fromkeys([*wanted, *left_out]) if name not in counts]
-        repeated = [name for name in wanted if counts[name] > 1]
-        types = self._other_types([name for name in number_columns if counts[name] == 1])
-        faults = [f"{counts[name]} columns '{name}'" for name in repeated]
-        if missing:
-            faults.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(quoted, missing))}")
-        clauses = [f"{self.path} has {listed(faults)}"] if faults else []
-        if missing:
-            clauses.append(f"it has {listed(self.names)}{self.separator_hint()}")
+        faults, repeated = column_faults(wanted, self.names, there=left_out)
+        once = set(self.names) - set(repeated)
+        types = self._other_types([name for name in number_columns if name in once])
+        clauses = [f"{self.path} has {faults}{self.separator_hint()}"] if faults else []
         if types:
             where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
@@ -198,8 +190,9 @@ class TableReader(ABC):
         """Say so if the header looks as if it were not separated by commas."""
         for character, word in _SEPARATORS.items():
             if len(self.names) == 1 and character in self.names[0]:
-                shown = "'\\t'" if character == "\t" else quoted(character)
-                return f" (its columns seem to be separated by {word}: --sep {shown} reads them)"
+                return (
+                    f" (its columns seem to be separated by {word}: --sep {character!r} reads them)"
+                )
         return ""
 
     def batches(
@@ -274,7 +267,6 @@ class TableReader(ABC):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""
-        pa = need("pyarrow")
         return [
             pa.field(name, self._key_type(name))
             if name in self._keys
@@ -305,7 +297,7 @@ class TableReader(ABC):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        pa, own = need("pyarrow"), iter(part.columns)
+        own = iter(part.columns)
         kinds = [*((name, pa.float64()) for name in number_columns),
                  *((name, self._key_type(name)) for name in kept)]  # fmt: skip
         columns = [
@@ -315,12 +307,11 @@ class TableReader(ABC):
         return pa.Table.from_arrays(columns, [*number_columns, *kept])
 
     def _key_type(self, name: str) -> Any:
-        pa = need("pyarrow")
         is_text = self.is_text or isinstance(self._keys.get(name), str)
         return pa.string() if is_text else pa.int64()
 
     def _repeated(self, name: str, kind: Any, n_rows: int) -> Any:
-        pa, value = need("pyarrow"), self._keys[name]
+        value = self._keys[name]
         if value is not None and pa.types.is_string(kind):
             value = str(value)
         return pa.repeat(pa.scalar(value, kind), n_rows)
@@ -328,7 +319,6 @@ class TableReader(ABC):
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         """Make a TableError of what reading raises."""
-        pa = need("pyarrow")
         try:
             yield
         except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
@@ -347,17 +337,6 @@ def not_numbers(contents: dict[str, str]) -> str:
         return f"column '{name}' must hold numbers, but {what}"
     each = listed(f"'{name}' {what}" for name, what in contents.items())
     return f"{len(contents)} columns must hold numbers, but {each}"
-
-
-def quoted(name: str) -> str:
-    """Return a name between quotes."""
-    return f"'{name}'"
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return the first items, with commas between them."""
-    shown = list(items)
-    return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
 
 
 class ParquetReader(TableReader):
@@ -388,7 +367,6 @@ class ParquetReader(TableReader):
         self._file.close()
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        pa = need("pyarrow")
         columns = list(dict.fromkeys([*number_columns, *kept]))
         with self._naming_the_file():
             for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
@@ -407,7 +385,6 @@ class ArrowReader(TableReader):
     """
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        pa = need("pyarrow")
         super().__init__(path)
         with path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
@@ -430,7 +407,6 @@ class ArrowReader(TableReader):
         self._source.close()
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        pa = need("pyarrow")
         with self._naming_the_file():
             for batch in self._batches():
                 table = pa.Table.from_batches([batch]).select([*number_columns, *kept])
@@ -544,7 +520,6 @@ class JsonLinesReader(TableReader):
         kept: list[str],
         batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
     ) -> Iterator[Any]:
-        pa = need("pyarrow")
         self._widen(kept)
         fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)
@@ -565,10 +540,10 @@ class JsonLinesReader(TableReader):
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         fields = self._parsed(block, line).schema
-        return need("pyarrow").schema([f.with_type(_with_text(f.type)) for f in fields])
+        return pa.schema([f.with_type(_with_text(f.type)) for f in fields])
 
     def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
-        pa, pa_json = need("pyarrow"), need("pyarrow.json")
+        pa_json = need("pyarrow.json")
         others = "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
@@ -601,7 +576,6 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 
 def _with_text(kind: Any) -> Any:
     """Return a type with text in place of the times that pyarrow makes of it."""
-    pa = need("pyarrow")
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -614,13 +588,12 @@ def _with_text(kind: Any) -> Any:
 
 def _may_widen(field: Any) -> bool:
     """Whether later lines may hold what the type of the first ones does not."""
-    types, kind = need("pyarrow").types, field.type
+    types, kind = pa.types, field.type
     return bool(types.is_null(kind) or types.is_integer(kind) or types.is_nested(kind))
 
 
 def _wider(schema: Any, other: Any) -> Any:
     """Return the columns of a schema with types that hold those of both, if there are such."""
-    pa = need("pyarrow")
 
     def widest(field: Any) -> Any:
         try:

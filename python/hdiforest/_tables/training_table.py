@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
 from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.read import TableError, TableReader, TextForm, listed, quoted
-from hdiforest._utils.optional import need
+from hdiforest._tables.names import column_faults
+from hdiforest._tables.read import TableError, TableReader, TextForm
+from hdiforest._utils.optional import pa
 from hdiforest._utils.typing import Array
 
 
@@ -56,11 +58,11 @@ class Roles:
     sample_weight: str | None = None
     groups: str | None = None
     categorical: Categorical = "auto"
-    numbers: list[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        numbers = [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
-        object.__setattr__(self, "numbers", numbers)
+    @property
+    def numbers(self) -> list[str]:
+        """Columns that must hold finite numbers."""
+        return [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
 
     @property
     def declared(self) -> list[str]:
@@ -79,16 +81,10 @@ class Roles:
 
     def require(self, names: Sequence[str], source: str) -> None:
         """Raise TableError if columns with a role are not in a table, or twice."""
-        wanted = [*self.numbers, *self.declared, *self.drop, *self.ids]
-        missing = [quoted(name) for name in dict.fromkeys(wanted) if name not in names]
-        if missing:
-            raise TableError(
-                f"{source} has no column{'s' * (len(missing) > 1)} {listed(missing)}; it has "
-                f"{listed(names)}"
-            )
-        for name in self.numbers:
-            if names.count(name) > 1:
-                raise TableError(f"{source} has {names.count(name)} columns '{name}'")
+        others = [*self.declared, *self.drop, *self.ids]
+        faults, _ = column_faults(self.numbers, names, there=others)
+        if faults:
+            raise TableError(f"{source} has {faults}")
 
     def features(self, names: Sequence[str], source: str) -> list[str]:
         """Return the names of the features among those of a table."""
@@ -122,7 +118,6 @@ def read_training_table(
 
 
 def _read(table: TableReader, roles: Roles) -> Any:
-    pa = need("pyarrow")
     names = [name for name in table.names if name not in roles.left_out]
     groups = [] if roles.groups is None else [roles.groups]
     table.require(
@@ -200,8 +195,7 @@ def _group_numbers(column: Any, source: str, roles: Roles) -> NDArray[np.int64]:
         raise TableError(
             f"{source}: groups '{roles.groups}' must be given, but row {first + 1} has none"
         )
-    encoded = dictionary_of(array).indices.to_numpy().astype(np.int64)
-    numbers: NDArray[np.int64] = encoded
+    numbers: NDArray[np.int64] = dictionary_of(array).indices.to_numpy().astype(np.int64)
     return numbers
 
 
@@ -210,7 +204,7 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
     if not bad:
         return ""
-    arguments = " ".join(quoted(name.replace("'", "'\\''")) for name in bad)
+    arguments = " ".join(map(quote, bad))
     it = "it" if sum(map(names.count, bad)) == 1 else "them"
     if any(names.count(name) > 1 for name in bad):
         return f" (--drop {arguments} leaves {it} out)"
@@ -222,4 +216,4 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
 
 def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
-    return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})
+    return pa.table({name: X[:, j] for j, name in enumerate(names)})
