@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,13 @@ from hdiforest._tables.columns import (
     Codes,
     Column,
     ColumnError,
-    Facts,
     as_float64,
     dictionary_of,
     is_number,
     is_text,
     present_text,
-    require_facts,
 )
 from hdiforest._utils.optional import pa, pc
-
-Values = tuple[str, ...] | tuple[float, ...]
 
 
 def _is_text(value: Any) -> bool:
@@ -51,9 +47,20 @@ class CategoryColumn(Column):
         Distinct; the code of each is its position. Every other value is missing.
     """
 
-    values: Values
+    values: tuple[str, ...] | tuple[float, ...]
     kind = "category"
     has_categories = True
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if not isinstance(values, tuple):
+            raise ValueError("values must be a list")
+        if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
+            raise ValueError("values must be texts that are not empty, or finite numbers")
+        if len(set(values)) != len(values):
+            raise ValueError("values must be distinct")
+        if len(values) > MAX_EXACT:
+            raise ValueError(f"values must be at most {MAX_EXACT} categories")
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.values):,} categories)"
@@ -70,25 +77,6 @@ class CategoryColumn(Column):
         unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
         n_unseen = int(np.append(unseen, False)[at].sum()) if unseen.any() else 0
         return Codes(np.append(codes, np.nan)[at], n_unseen)
-
-    def facts(self) -> Facts:
-        """See `Column`."""
-        return {"values": list(self.values)}
-
-    @classmethod
-    def from_facts(cls, name: str, facts: Facts) -> Self:
-        """See `Column`."""
-        require_facts(facts, ("values",))
-        values = facts["values"]
-        if not isinstance(values, list):
-            raise ValueError("values must be a list")
-        if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
-            raise ValueError("values must be texts that are not empty, or finite numbers")
-        if len(set(values)) != len(values):
-            raise ValueError("values must be distinct")
-        if len(values) > MAX_EXACT:
-            raise ValueError(f"values must be at most {MAX_EXACT} categories")
-        return cls(name, tuple(values))
 
     @cached_property
     def _value_set(self) -> Any:

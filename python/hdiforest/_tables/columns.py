@@ -5,8 +5,9 @@ from __future__ import annotations
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -64,7 +65,6 @@ def dictionary_of(array: Any) -> Any:
 
 Facts = dict[str, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-
 MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
@@ -144,7 +144,8 @@ class Column(ABC):
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""
-        return {}
+        own = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in own.items()}
 
     @classmethod
     def from_facts(cls, name: str, facts: Facts) -> Self:
@@ -153,10 +154,17 @@ class Column(ABC):
         Raises
         ------
         ValueError
-            If there are other facts than those of the kind.
+            If there are other facts than those of the kind, or one is out of range.
         """
-        require_facts(facts, ())
-        return cls(name)
+        names = {each.name for each in fields(cls)[1:]}
+        if set(facts) != names:
+            raise ValueError(
+                f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
+            )
+        own = {
+            each: tuple(fact) if isinstance(fact, list) else fact for each, fact in facts.items()
+        }
+        return cls(name, **own)
 
 
 @dataclass(frozen=True)
@@ -247,14 +255,6 @@ def as_float64(array: Any) -> NDArray[np.float64]:
     return np.frombuffer(values, np.float64, len(floats), 8 * floats.offset)
 
 
-def require_facts(facts: Facts, names: tuple[str, ...]) -> None:
-    """Raise ValueError if the facts are not those that are named."""
-    if set(facts) != set(names):
-        raise ValueError(
-            f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
-        )
-
-
 def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
     """Raise EncodingError if a table with columns of these names lacks some, or has two."""
     faults, repeated = column_faults(columns, names)
@@ -265,3 +265,9 @@ def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
 def shown(cell: str) -> str:
     """Return a cell between quotes, shortened."""
     return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
+
+
+def first_failure(fails: Callable[[Any], bool], cells: Any) -> int:
+    """Return the first row at which a conversion of an Array fails, by bisection over its heads."""
+    heads = range(1, len(cells) + 1)
+    return bisect_left(heads, True, key=lambda n: fails(cells.slice(0, n)))

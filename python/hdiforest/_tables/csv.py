@@ -15,12 +15,12 @@ import io
 import os
 import re
 import stat
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from hdiforest._tables.columns import first_failure, shown
 from hdiforest._tables.read import (
     Packing,
     TableError,
@@ -49,18 +49,7 @@ class RowError(ValueError):
 
 
 class CsvReader(TableReader):
-    """A CSV whose header has been read; pipes will do.
-
-    Parameters
-    ----------
-    path : Path
-    packing : {"none", "gzip", "zstd"}, default="none"
-    sep : str, default=","
-        Character between cells, if `form` does not say it.
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    form : TextForm, optional
-    """
+    """A CSV whose header has been read; pipes will do. `sep` counts if `form` does not say it."""
 
     is_text = True
 
@@ -78,6 +67,7 @@ class CsvReader(TableReader):
         self.sep, self._decimal = form.sep or sep, form.decimal
         # Not buffered, so that signals are handled between two reads of a pipe.
         self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
+        self._opened = [self._file]
         self._ahead = b""  # bytes that were read, from the beginning of a row on
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
@@ -86,6 +76,7 @@ class CsvReader(TableReader):
         try:
             with self._naming_the_file():
                 self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+                self._opened.append(self._stream)
                 self._header = self._read_header()
         except BaseException:
             self.close()
@@ -97,12 +88,6 @@ class CsvReader(TableReader):
         # Never an even row: neither as a row of its own nor behind an open quote, which it closes.
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
-
-    def close(self) -> None:
-        """Close the file."""
-        if hasattr(self, "_stream"):
-            self._stream.close()
-        self._file.close()
 
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
@@ -323,9 +308,8 @@ class CsvReader(TableReader):
                 is_text = pa.types.is_string(cells.type)
                 numbers[name] = self._as_numbers(cells) if is_text else cells
             except pa.ArrowInvalid:
-                row = _first_failure(self._as_numbers, cells)
-                cell = _shortened(cells[row].as_py())
-                bad[name] = f"holds '{cell}' in {self._place(row)}"
+                row = first_failure(lambda part: _fails(self._as_numbers, part), cells)
+                bad[name] = f"holds {shown(cells[row].as_py())} in {self._place(row)}"
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         return numbers
@@ -356,12 +340,10 @@ class CsvReader(TableReader):
             raise TableError(f"{self.path}: {error}") from None
 
 
-Kind = Literal["number", "text"]
+Kind = Literal["number", "text", "mixed"]
 
 
-def kind_of(
-    text: Any, as_numbers: Callable[[Any], Any], decimal: str
-) -> Literal["number", "text", "mixed"] | None:
+def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
     """Return what the cells of a column are; None if all are missing.
 
     Columns of the words true and false alone are text, and those with numbers in more than half of
@@ -401,12 +383,6 @@ def _fails(convert: Callable[[Any], Any], text: Any) -> bool:
     return False
 
 
-def _first_failure(convert: Callable[[Any], Any], text: Any) -> int:
-    """Return the first row that cannot be converted, by bisection over the heads of the column."""
-    heads = range(1, len(text) + 1)
-    return bisect_left(heads, True, key=lambda n: _fails(convert, text.slice(0, n)))
-
-
 def _may_have_empty_line(block: bytes) -> bool:
     return block[:1] in b"\r\n" or any(ends in block for ends in (b"\n\n", b"\n\r", b"\r\r"))
 
@@ -426,7 +402,3 @@ def _is_utf_8(block: bytes) -> bool:
 def _holds(row: list[str]) -> bool:
     """Whether a row is not blank."""
     return len(row) > 1 or any(cell.strip() for cell in row)
-
-
-def _shortened(cell: str) -> str:
-    return cell if len(cell) <= 60 else f"{cell[:57]}..."

@@ -277,14 +277,11 @@ def learn(
             entries.append(_learned(name, table.column(name), name in named))
         except ColumnError as error:
             faults[name] = error.sentence(name)
+        except ValueError as error:  # what cannot be read from a file must not be fitted on
+            faults[name] = f"column {name!r} cannot be encoded: {error}"
     if faults:
         raise EncodingError("; ".join(faults.values()), faults)
-    encoder = TableEncoder(tuple(entries), tuple(ids))
-    try:  # what cannot be read from a file must not be fitted on
-        TableEncoder.from_facts(encoder.facts())
-    except ValueError as error:
-        raise EncodingError(f"the table cannot be encoded: {error}") from None
-    return encoder
+    return TableEncoder(tuple(entries), tuple(dict.fromkeys(ids)))
 
 
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:

@@ -19,7 +19,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Literal, Self, cast
 
 from hdiforest._tables.columns import is_number
@@ -121,9 +120,20 @@ class TableError(ValueError):
 class TableReader(ABC):
     """A table whose header has been read. Its rows can be read once.
 
-    Attributes
+    Readers of each format take, beside the path:
+
+    Parameters
     ----------
     path : Path
+    stream : binary file, optional
+        To be read in place of the file at `path`, which is its name in errors.
+    packing : {"none", "gzip", "zstd"}, default="none"
+        Of formats that are text.
+    form : TextForm, optional
+        Heeded by CSV alone.
+
+    Attributes
+    ----------
     names : list of str
         All columns, in order.
     n_rows : int or None
@@ -141,6 +151,7 @@ class TableReader(ABC):
         self.n_rows: int | None = None
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
+        self._opened: list[Any] = []  # what `close` closes, the file itself first
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
         """Add columns of one value, a whole number, text or None, behind those of the file.
@@ -154,13 +165,13 @@ class TableReader(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        for opened in reversed(self._opened):
+            opened.close()
 
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
@@ -277,10 +288,6 @@ class TableReader(ABC):
         ]
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the file."""
-
-    @abstractmethod
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file."""
 
@@ -340,14 +347,7 @@ def not_numbers(contents: dict[str, str]) -> str:
 
 
 class ParquetReader(TableReader):
-    """A Parquet file whose footer has been read. No column of a row group is held as a whole.
-
-    Parameters
-    ----------
-    path : Path
-    stream : pyarrow.NativeFile, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    """
+    """A Parquet file whose footer has been read. No column of a row group is held as a whole."""
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
         super().__init__(path)
@@ -358,13 +358,10 @@ class ParquetReader(TableReader):
             )
         with self._naming_the_file():
             self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_PARQUET)
+        self._opened = [self._file]
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         columns = list(dict.fromkeys([*number_columns, *kept]))
@@ -376,12 +373,8 @@ class ParquetReader(TableReader):
 class ArrowReader(TableReader):
     """An Arrow file, which Feather is another name of, or a stream, whose schema has been read.
 
-    Parameters
-    ----------
-    path : Path
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors. If it cannot be read
-        twice, it is an Arrow stream, and `read` returns fewer bytes than asked for at the end only.
+    A `stream` that cannot be read twice is an Arrow stream, and its `read` returns fewer bytes than
+    asked for at the end only.
     """
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
@@ -390,21 +383,18 @@ class ArrowReader(TableReader):
             pass
         with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
-            self._source = pa.memory_map(str(path)) if stream is None else stream
-            begin = self._source.read(6) if self._source.seekable() else b""
+            source = pa.memory_map(str(path)) if stream is None else stream
+            self._opened = [source]
+            begin = source.read(6) if source.seekable() else b""
             if begin:
-                self._source.seek(-len(begin), os.SEEK_CUR)
-            self._watched = _Watched(self._source)
+                source.seek(-len(begin), os.SEEK_CUR)
+            self._watched = _Watched(source)
             if begin == b"ARROW1":
-                self._file = pa.ipc.open_file(self._source)
+                self._file = pa.ipc.open_file(source)
             else:
                 self._file = pa.ipc.open_stream(pa.PythonFile(self._watched, mode="r"))
         self._schema = self._file.schema
         self.names = self._schema.names
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
         with self._naming_the_file():
@@ -449,13 +439,6 @@ class JsonLinesReader(TableReader):
     Their types are those of the first block too, or wider ones if later lines need these: numbers
     with decimals after whole ones, anything after null. Columns of text stay as they are, also if
     it is that of dates.
-
-    Parameters
-    ----------
-    path : Path
-    packing : {"none", "gzip", "zstd"}, default="none"
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
     """
 
     def __init__(
@@ -469,8 +452,7 @@ class JsonLinesReader(TableReader):
         super().__init__(path)
         self._packing = packing
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
-        # A stream closes its file when it is forgotten.
-        self._streams: list[IO[bytes]] = []
+        self._opened = [self._file]
         try:
             with self._naming_the_file():
                 self._begin()
@@ -486,16 +468,11 @@ class JsonLinesReader(TableReader):
         self._widen([name for name in kept if name not in self._keys])
         return super().fields(kept)
 
-    def close(self) -> None:
-        """Close the file."""
-        for stream in self._streams:
-            stream.close()
-        self._file.close()
-
     def _begin(self) -> None:
         """Read the first block."""
-        self._streams.append(unpacked(self._file, self._packing))
-        self._blocks = _blocks_of_lines(self._streams[-1])
+        stream = unpacked(self._file, self._packing)
+        self._opened.append(stream)  # a stream closes its file when it is forgotten
+        self._blocks = _blocks_of_lines(stream)
         first = next(self._blocks, None)
         if first is None:
             raise TableError(f"{self.path} is empty")
