@@ -21,7 +21,7 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 from ..oracle import restored
 from . import twin

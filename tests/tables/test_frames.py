@@ -116,5 +116,5 @@ def test_two_columns_of_one_name_are_refused_in_one_sentence(kind, call):
         "stream": table.to_reader(),
     }[kind]
     frame = frame_of(rows)
-    with pytest.raises(EncodingError, match="^the table has 2 columns 'b'$"):
+    with pytest.raises(EncodingError, match=r"^the table has 2 columns 'b'$"):
         frame.numbers() if call == "numbers" else frame.in_library(call)

@@ -71,7 +71,7 @@ from hdiforest.calibration._bases import BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
+from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
 
 
 class StoredForest(BaseEstimator):
@@ -368,6 +368,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,
             feature_names=None if training.steps else getattr(self, "feature_names_in_", None),
+            target_names=self._target_names,
             encoder=training.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
@@ -821,6 +822,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             model.n_features_in_ = n_features
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
+        model._target_names = fitted.target_names
         model._fitted = fitted
         return model
 

@@ -79,6 +79,7 @@ class FittedForest:
     jackknife: Jackknife | None = None  # of the jackknife+
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
     encoder: TableEncoder | TableSteps | None = None
+    target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)

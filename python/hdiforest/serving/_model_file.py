@@ -10,7 +10,9 @@ from typing import Any
 
 from hdiforest._model.fitted import FittedForest
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._arrays import (
+from hdiforest.serving._objects import opened_objects, stored_objects
+from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
+from hdiforest.serving._serialization import (
     IndexedLeaves,
     Parts,
     from_arrays,
@@ -18,8 +20,6 @@ from hdiforest.serving._arrays import (
     leaves_to_arrays,
     to_arrays,
 )
-from hdiforest.serving._objects import opened_objects, stored_objects
-from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
 from hdiforest.serving._tensor_file import Format, Loaded
 
 

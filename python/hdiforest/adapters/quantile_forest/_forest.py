@@ -21,7 +21,12 @@ from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest.adapters.quantile_forest._checks import quantile_levels, tree_mask
 from hdiforest.adapters.quantile_forest._leaf_samples import LeafSamples, Source, leaf_limit
-from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
+)
 
 Duplicates = Iterable[Sequence[int]] | None
 

@@ -1,4 +1,4 @@
-"""The one codec: a fitted model to metadata, arrays and objects and back, for files and pickles."""
+"""Fitted models as facts, arrays and objects, and back: for files and for pickles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
@@ -81,11 +81,12 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    names, encoder, centred = fitted.feature_names, fitted.encoder, fitted.centred
+    encoder, centred = fitted.encoder, fitted.centred
     facts: Facts = {name: getattr(fitted, name) for name in FIELDS}
     facts |= {
         "n_features": forest.n_features,
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": _texts(fitted.feature_names),
+        "target_names": _texts(fitted.target_names),
         "scalar_output": index.scalar_output,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
         "encoder": encoder.facts() if isinstance(encoder, TableEncoder) else None,
@@ -150,15 +151,16 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     check_arrays(own, ARRAYS, _sizes(facts, own))
     _check_objects(facts, objects)
     names = facts["feature_names"]
-    if names is not None and len(names) != facts["n_features"]:
-        raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
+    _check_count("features", names, facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
+    targets = _target_names(facts, scorer.index)
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in FIELDS}
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
+        target_names=targets,
         training_rows=rows,
         check_rows=check_rows,
         calibration=_calibration(facts, read),
@@ -177,6 +179,7 @@ class IndexedLeaves:
     index: LeafIndex
     n_training_rows: int | None = None
     calibration: Calibration | None = None
+    target_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         calibration = self.calibration
@@ -195,6 +198,7 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     facts: Facts = {
         "scalar_output": leaves.index.scalar_output,
         "n_training_rows": leaves.n_training_rows,
+        "target_names": _texts(leaves.target_names),
         "calibration": None,
     }
     arrays = _named("index", leaves.index.arrays())
@@ -210,11 +214,25 @@ def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = Tru
     check_facts(facts, LEAF_FACTS)
     check_arrays(arrays, LEAF_ARRAYS, {})
     read = _Reader(_grouped(arrays), origin, copy)
-    return IndexedLeaves(
-        read.index("index", facts["scalar_output"]),
-        facts["n_training_rows"],
-        cast("Calibration | None", _calibration(facts, read)),
-    )
+    index = read.index("index", facts["scalar_output"])
+    calibration = cast("Calibration | None", _calibration(facts, read))
+    targets = _target_names(facts, index)
+    return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
+
+
+def _texts(names: Iterable[Any] | None) -> list[str] | None:
+    return None if names is None else list(map(str, names))
+
+
+def _target_names(facts: Facts, index: LeafIndex) -> list[str] | None:
+    names: list[str] | None = facts["target_names"]
+    _check_count("targets", names, index.n_outputs)
+    return names
+
+
+def _check_count(what: str, names: list[str] | None, n: int) -> None:
+    if names is not None and len(names) != n:
+        raise ValueError(f"it names {len(names)} {what} of {n}")
 
 
 def _named(group: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -258,26 +276,18 @@ class _Reader:
     copy: bool
 
     def forest(self, group: str, facts: Facts) -> Forest:
-        return Forest.from_arrays(
-            self.groups[group],
-            facts["n_features"],
-            copy=self._copies(group),
-            **self.origin.part(group)._asdict(),
-        )
+        arrays = self.groups[group]
+        return Forest.from_arrays(arrays, facts["n_features"], **self._options(group))
 
     def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
-        return LeafIndex.from_arrays(
-            self.groups[group],
-            scalar_output,
-            copy=self._copies(group),
-            **self.origin.part(group)._asdict(),
-        )
+        return LeafIndex.from_arrays(self.groups[group], scalar_output, **self._options(group))
 
-    def _copies(self, group: str) -> bool:
-        return self.copy and not all(
+    def _options(self, group: str) -> dict[str, Any]:
+        is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable
             for array in self.groups[group].values()
         )
+        return {"copy": self.copy and not is_mapped, **self.origin.part(group)._asdict()}
 
 
 def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, Any]:
@@ -401,7 +411,7 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     Returns
     -------
     facts : dict
-        Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
+        Of JSON's types; no number in it is infinite or NaN.
     arrays : dict
         coverage, (k,); cross_check, (k, 7): the numbers of `CrossCheck` in their order, NaN for
         None; targets, (m,), the training targets on the lattice, if there is one. Of a
@@ -417,7 +427,7 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "clip": postprocess.clip,
     }
     checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
-    arrays = {"cross_check": np.array(checks)}
+    arrays = {"cross_check": np.array(checks, dtype=np.float64)}
     if postprocess.targets is not None:
         arrays["targets"] = postprocess.targets
     if isinstance(calibration, CrossCalibration):
@@ -526,13 +536,12 @@ def _fixed_calibration(
     )
 
 
-def _cross_check_row(check: CrossCheck | None) -> list[float]:
-    """Return the numbers of a cross-check in their order, NaN for None."""
+def _cross_check_row(check: CrossCheck | None) -> list[float | None]:
+    """Return the numbers of a cross-check in their order; numpy makes NaN of None."""
     if check is None:
-        return [math.nan] * _N_CROSS_CHECK
+        return [None] * _N_CROSS_CHECK
     coverage, standard_error, mean_width, thirds, worst = astuple(check)
-    by_width = [math.nan if third is None else third for third in thirds]
-    return [coverage, standard_error, mean_width, *by_width, worst]
+    return [coverage, standard_error, mean_width, *thirds, worst]
 
 
 def _cross_check_of(row: list[float]) -> CrossCheck | None:
