@@ -653,6 +653,9 @@ def test_steps_of_types_that_are_not_trusted_are_refused(tmp_path):
     for trusted in ([own], [Halves]):
         loaded = HDIForestRegressor.load(tmp_path / "model", trusted=trusted)
         assert_array_equal(loaded.predict(X_NEW[["age"]]), model.predict(X_NEW[["age"]]))
+    scorer = BatchScorer(tmp_path / "model", 0.8, trusted=[Halves])
+    found = pickle.loads(pickle.dumps(scorer))(X_NEW[["age"]])["prediction"]
+    assert_array_equal(found, model.predict(X_NEW[["age"]]))
 
 
 @pytest.mark.parametrize("trusted", [True, None, "sklearn.pipeline.Pipeline", [3]])

@@ -28,7 +28,7 @@ from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 from hdiforest.serving._batch_scorer import BatchScorer
-from hdiforest.serving._open_model import open_model
+from hdiforest.serving._model_file import open_model
 
 KEY = b"hdiforest"
 

@@ -800,9 +800,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If it is not a model, is damaged, comes from a newer version, or has steps of types that
             are not trusted.
         """
-        is_list = isinstance(trusted, Sequence) and not isinstance(trusted, str)
-        if not is_list or not all(isinstance(each, str | type) for each in trusted):
-            raise ValueError(f"trusted must be a list of names or types, got {trusted!r}")
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         forest = StoredForest(

@@ -244,19 +244,10 @@ def check_arrays(
     table: Mapping[str, Array],
     sizes: Mapping[str, int | None],
 ) -> None:
-    """Check names, types and shapes of arrays; what they hold is checked by those who read them.
+    """Raise ValueError if an array is missing, not known, or not of the type and shape in a table.
 
-    Parameters
-    ----------
-    arrays : mapping
-    table : mapping
-    sizes : mapping
-        Numbers for the names in shapes. None: there is no such axis. Others may be any.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing, not known, or not what the table says.
+    `sizes` are numbers for the names in shapes. None: there is no such axis; others may be any.
+    What arrays hold is checked by those who read them.
     """
     required = [name for name, entry in table.items() if entry.required]
     _check_names("tensor", arrays, table, required)
@@ -282,18 +273,11 @@ def check_training_values(
     allow_nan: bool,
     moved: bool,
 ) -> None:
-    """Raise ValueError if the values of training rows do not fit the index; shapes do.
+    """Raise ValueError if the values of training rows do not fit the index.
 
-    Parameters
-    ----------
-    arrays : mapping
-        X, y, and sample_weight and counts if they are there.
-    atoms : list of (n_atoms,) arrays
-        Distinct targets of each output of the index.
-    allow_nan : bool
-        Whether X may hold missing values.
-    moved : bool
-        Whether leaves hold targets that were moved, within the range of all.
+    `arrays` are X, y, and sample_weight and counts if they are there, of shapes that have been
+    checked; `atoms` are the distinct targets of each output, (n_atoms,), which have been `moved`,
+    within the range of all, if the index is monotonic.
     """
     if np.isinf(arrays["X"]).any() or not (allow_nan or np.isfinite(arrays["X"]).all()):
         raise ValueError("training.X must be finite, but for missing values where they are allowed")

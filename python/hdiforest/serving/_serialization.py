@@ -30,25 +30,8 @@ from hdiforest.calibration._result import (
     FixedLevel,
     Level,
 )
-from hdiforest.serving._schema import (
-    ARRAY_FIELDS,
-    ARRAYS,
-    CROSS_ARRAYS,
-    CROSS_FACTS,
-    FACTS,
-    FIELDS,
-    FIXED_ARRAYS,
-    FIXED_FACTS,
-    LEAF_ARRAYS,
-    LEAF_FACTS,
-    LEVEL_FIELDS,
-    Arrays,
-    Facts,
-    Origin,
-    check_arrays,
-    check_facts,
-    check_training_values,
-)
+from hdiforest.serving import _schema as schema
+from hdiforest.serving._schema import Arrays, Facts, Origin
 
 _FOLD = re.compile(r"fold\d+\.")
 _HERE = Origin()  # no file
@@ -71,18 +54,12 @@ class Parts(NamedTuple):
 
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
-    """Return what `from_arrays` makes an equal model of.
-
-    Raises
-    ------
-    ValueError
-        If the training rows are asked for, and damaged.
-    """
+    """Return what `from_arrays` makes an equal model of; ValueError if its rows are damaged."""
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
     encoder, centred = fitted.encoder, fitted.centred
-    facts: Facts = {name: getattr(fitted, name) for name in FIELDS}
+    facts: Facts = {name: getattr(fitted, name) for name in schema.FIELDS}
     facts |= {
         "n_features": forest.n_features,
         "feature_names": _texts(fitted.feature_names),
@@ -95,7 +72,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "mean": None,
         "folds": [],
     }
-    arrays: Arrays = {name: getattr(fitted, name) for name in ARRAY_FIELDS}
+    arrays: Arrays = {name: getattr(fitted, name) for name in schema.ARRAY_FIELDS}
     arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
     objects: dict[str, Any] = {}
     if isinstance(encoder, TableSteps):
@@ -146,21 +123,19 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         If an entry is missing, not known, of another type or shape, or out of range.
     """
     facts, arrays, objects = parts
-    check_facts(facts, FACTS)
+    schema.check_facts(facts, schema.FACTS)
     own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
-    check_arrays(own, ARRAYS, _sizes(facts, own))
+    schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
     _check_objects(facts, objects)
-    names = facts["feature_names"]
-    _check_count("features", names, facts["n_features"])
+    names = _names(facts, "feature", facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
-    targets = _target_names(facts, scorer.index)
     rows, check_rows = _training_rows(read, facts, scorer.index)
-    fields: dict[str, Any] = {name: facts[name] for name in FIELDS}
+    fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=targets,
+        target_names=_names(facts, "target", scorer.index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
         calibration=_calibration(facts, read),
@@ -168,7 +143,7 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         folds=_folds(parts, origin, copy),
         jackknife=_jackknife(read, scorer.forest),
         encoder=_encoder(facts, objects),
-        **fields | {name: np.array(arrays[name]) for name in ARRAY_FIELDS},
+        **fields | {name: np.array(arrays[name]) for name in schema.ARRAY_FIELDS},
     )
 
 
@@ -211,12 +186,12 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
 def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
     facts, arrays, _ = parts
-    check_facts(facts, LEAF_FACTS)
-    check_arrays(arrays, LEAF_ARRAYS, {})
+    schema.check_facts(facts, schema.LEAF_FACTS)
+    schema.check_arrays(arrays, schema.LEAF_ARRAYS, {})
     read = _Reader(_grouped(arrays), origin, copy)
     index = read.index("index", facts["scalar_output"])
     calibration = cast("Calibration | None", _calibration(facts, read))
-    targets = _target_names(facts, index)
+    targets = _names(facts, "target", index.n_outputs)
     return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
 
 
@@ -224,15 +199,12 @@ def _texts(names: Iterable[Any] | None) -> list[str] | None:
     return None if names is None else list(map(str, names))
 
 
-def _target_names(facts: Facts, index: LeafIndex) -> list[str] | None:
-    names: list[str] | None = facts["target_names"]
-    _check_count("targets", names, index.n_outputs)
-    return names
-
-
-def _check_count(what: str, names: list[str] | None, n: int) -> None:
+def _names(facts: Facts, what: str, n: int) -> list[str] | None:
+    """Return the names of the n features or targets, or None if they have none."""
+    names: list[str] | None = facts[f"{what}_names"]
     if names is not None and len(names) != n:
-        raise ValueError(f"it names {len(names)} {what} of {n}")
+        raise ValueError(f"it names {len(names)} {what}s of {n}")
+    return names
 
 
 def _named(group: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -251,8 +223,8 @@ def _grouped(arrays: Arrays) -> dict[str, Any]:
 def _check_objects(facts: Facts, objects: Mapping[str, Any]) -> None:
     """Raise ValueError unless the objects, those of folds apart, are what the facts name."""
     mean = facts["mean"]
-    names = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
-    if {name for name in objects if not _FOLD.match(name)} != {n for n in names if names[n]}:
+    named = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
+    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
         raise ValueError("its objects are not those that its facts name")
 
 
@@ -282,6 +254,11 @@ class _Reader:
     def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
         return LeafIndex.from_arrays(self.groups[group], scalar_output, **self._options(group))
 
+    def require(self, group: str, *names: str) -> None:
+        for name in names:
+            if name not in self.groups[group]:
+                raise ValueError(f"the tensor {group}.{name} is missing")
+
     def _options(self, group: str) -> dict[str, Any]:
         is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable
@@ -299,22 +276,23 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
     arrays = read.groups["training"]
     if not arrays:
         return None, None
-    for name in ("X", "y"):
-        if name not in arrays:
-            raise ValueError(f"the tensor training.{name} is missing")
-    check = partial(check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved)
+    read.require("training", "X", "y")
+    check = partial(
+        schema.check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved
+    )
     rows = TrainingRows.from_arrays(arrays, facts["counts_are_weighted"])
     if not read.origin.lazy:
         check()
         return rows, None
-    return rows, cache(partial(_check_named, read.origin.source, check))
 
+    @cache
+    def check_rows() -> None:
+        try:
+            check()
+        except ValueError as error:
+            raise ValueError(f"{read.origin.source}: {error}") from None
 
-def _check_named(source: str | None, check: Any) -> None:
-    try:
-        check()
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+    return rows, check_rows
 
 
 def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
@@ -347,9 +325,7 @@ def _centred(
     if not groups["residuals"] and not arrays and not groups["mean_forest"] and mean is None:
         return None
     is_boosted = mean is not None and mean["baseline"] is not None
-    for name in ("leaf_means", "mean_values") if is_boosted else ("leaf_means",):
-        if name not in arrays:
-            raise ValueError(f"the tensor centred.{name} is missing")
+    read.require("centred", "leaf_means", *(["mean_values"] if is_boosted else []))
     if not is_boosted and (groups["mean_forest"] or "mean_values" in arrays):
         raise ValueError("it has tensors of a mean, but no facts of one")
     predicted: Mean | None = None
@@ -362,23 +338,17 @@ def _centred(
         predicted = RegressorMean(objects["mean"])
     leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
     share = 0.0 if mean is None else mean["share"]
-    return CentredForest.checked(
-        forest,
-        read.index("residuals"),
-        leaf_means,
-        predicted,
-        share,
-        **read.origin.part("centred.leaf_means")._asdict(),
-    )
+    origin = read.origin.part("centred.leaf_means")._asdict()
+    residuals = read.index("residuals")
+    return CentredForest.checked(forest, residuals, leaf_means, predicted, share, **origin)
 
 
 def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
-    groups = read.groups
-    if not groups["jackknife"] and not groups["inbag"]:
+    arrays = read.groups["jackknife"]
+    if not arrays and not read.groups["inbag"]:
         return None
-    if not groups["jackknife"]:
-        raise ValueError("the tensor jackknife.drawn is missing")
-    return Jackknife.checked(forest, read.index("inbag"), groups["jackknife"]["drawn"] != 0)
+    read.require("jackknife", "drawn")
+    return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
 
 
 def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
@@ -397,26 +367,17 @@ def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]
     return tuple(folds)
 
 
+Checks = list[CrossCheck | None]
 _N_CROSS_CHECK = 7  # coverage, standard error, mean width, three thirds, worst of five
 
 
 def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
-    """Return what `calibration_from_arrays` makes an equal calibration of.
+    """Return facts and float64 arrays that `calibration_from_arrays` makes it of again.
 
-    Parameters
-    ----------
-    calibration : Calibration or CrossCalibration
-        With k levels, and of n rows.
-
-    Returns
-    -------
-    facts : dict
-        Of JSON's types; no number in it is infinite or NaN.
-    arrays : dict
-        coverage, (k,); cross_check, (k, 7): the numbers of `CrossCheck` in their order, NaN for
-        None; targets, (m,), the training targets on the lattice, if there is one. Of a
-        `Calibration` level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` scores, and
-        weights if rows have any, (n, k), fold after fold. All are float64.
+    Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
+    their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` of n rows
+    scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
     facts: Facts = {
@@ -449,7 +410,7 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     arrays["level"] = np.array([base.level for base in bases])
     arrays |= {
         name: np.array([getattr(level, name) for level in calibration.levels])
-        for name in LEVEL_FIELDS
+        for name in schema.LEVEL_FIELDS
     }
     return facts, arrays
 
@@ -457,20 +418,14 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 def calibration_from_arrays(
     facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> Calibration | CrossCalibration:
-    """Return the calibration that `calibration_to_arrays` took apart; nothing is trusted.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing, not known, of another type or shape, or out of range.
-    """
+    """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
     is_cross = facts.get("method") in CROSS_METHODS
-    check_facts(facts, CROSS_FACTS if is_cross else FIXED_FACTS)
+    schema.check_facts(facts, schema.CROSS_FACTS if is_cross else schema.FIXED_FACTS)
     coverage = arrays.get("coverage")
     sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
     if is_cross:
         sizes["n_rows"] = sum(facts["fold_sizes"])
-    check_arrays(arrays, CROSS_ARRAYS if is_cross else FIXED_ARRAYS, sizes)
+    schema.check_arrays(arrays, schema.CROSS_ARRAYS if is_cross else schema.FIXED_ARRAYS, sizes)
     # Calibrations are given to callers, so they must not depend on a file that arrays map.
     arrays = {name: np.array(array) for name, array in arrays.items()}
     checks = [_cross_check_of(row) for row in arrays["cross_check"].tolist()]
@@ -490,10 +445,7 @@ def calibration_from_arrays(
 
 
 def _cross_calibration(
-    facts: Mapping[str, Any],
-    arrays: Arrays,
-    checks: list[CrossCheck | None],
-    postprocess: PostProcess,
+    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
 ) -> CrossCalibration:
     coverages = arrays["coverage"].tolist()
     if not all(0 < coverage < 1 for coverage in coverages):
@@ -510,10 +462,7 @@ def _cross_calibration(
 
 
 def _fixed_calibration(
-    facts: Mapping[str, Any],
-    arrays: Arrays,
-    checks: list[CrossCheck | None],
-    postprocess: PostProcess,
+    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
 ) -> Calibration:
     for name in ("families", "kinds"):
         if len(facts[name]) != len(checks):
@@ -522,11 +471,13 @@ def _fixed_calibration(
             )
     confidence = facts["confidence"]
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist())
-    rows = zip(*(arrays[name].tolist() for name in LEVEL_FIELDS), strict=True)
+    rows = zip(*(arrays[name].tolist() for name in schema.LEVEL_FIELDS), strict=True)
     return Calibration(
         facts["method"],
         tuple(
-            FixedLevel(**dict(zip(LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check)
+            FixedLevel(
+                **dict(zip(schema.LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check
+            )
             for row, base, check in zip(rows, bases, checks, strict=True)
         ),
         postprocess,

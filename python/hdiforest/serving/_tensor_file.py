@@ -17,33 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdicore
-from hdiforest._utils.checks import printable
+from hdiforest._utils.checks import check_flag, printable
 from hdiforest._utils.files import replacing
+from hdiforest._utils.optional import need
 from hdiforest.serving._schema import VERSIONS, Arrays, Facts, Origin, check_facts
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
-
-
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself
-
-
 _SMALL = 1 << 16  # bytes of an array whose checksum each `load` checks
-
-
 _DTYPES = {
-    "U8": "<u1",
-    "U16": "<u2",
-    "U32": "<u4",
-    "U64": "<u8",
-    "I32": "<i4",
-    "I64": "<i8",
-    "F32": "<f4",
-    "F64": "<f8",
-}
-
+    "U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8",
+    "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8",
+}  # fmt: skip
 
 FORMAT_VERSION = 1  # of all kinds of files
-
 
 Content = TypeVar("Content")
 
@@ -64,19 +51,10 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
 
     Raises
     ------
-    ImportError
-        If safetensors is not installed.
-    OSError
-        If the file cannot be written.
+    ImportError, OSError
+        If safetensors is not installed; if the file cannot be written.
     """
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import save_file
-    except ModuleNotFoundError:
-        raise ImportError(
-            "model files need the package safetensors: pip install 'hdicore[io]'"
-        ) from None
-
+    safetensors = need("safetensors.numpy", "a model file", "io")
     versions = {
         "format_version": FORMAT_VERSION,
         "hdicore": hdicore.__version__,
@@ -92,8 +70,8 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
         try:
             # safetensors writes the memory of an array as it lies.
             in_order = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-            save_file(in_order, temporary, metadata=metadata)
-        except SafetensorError as error:
+            safetensors.save_file(in_order, temporary, metadata=metadata)
+        except need("safetensors").SafetensorError as error:
             raise OSError(f"cannot write {path}: {error}") from None
 
 
@@ -153,9 +131,9 @@ def load(
 ) -> Loaded[Content]:
     """Return what the format reads from the file's facts and arrays.
 
-    Facts, names, types and shapes are compared with their checksum, and so are small arrays. With
-    `verify` large ones are, too, and everything is checked at once. Files that are not `mapped` but
-    copied are always verified.
+    Facts, names, types and shapes are compared with their checksum, and small arrays with theirs.
+    With `verify`, or if the file is not `mapped` but copied, so are large ones, and everything is
+    checked at once.
 
     Raises
     ------
@@ -164,8 +142,7 @@ def load(
     ValueError
         If it is of another format or version, damaged, or refused by `Format.read`.
     """
-    if not isinstance(mapped, bool):
-        raise ValueError(f"mapped must be True or False, got {mapped!r}")
+    check_flag("mapped", mapped)
     if not path.is_file():
         raise FileNotFoundError(f"there is no {form.noun} {path}")
     file = OpenFile(path)
@@ -197,18 +174,18 @@ def _checked(
         raise ValueError(f"{origin.source}: {printable(text)}") from None
 
 
-def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
-    """Return what a file holds beside its arrays."""
-    arrays = {name: _array_digest(array) for name, array in tensors.items()}
-    return {"facts": facts, "arrays": arrays, "sha256": _digest(facts, tensors, arrays)}
-
-
 class _Header(NamedTuple):
-    """What a file says of its arrays."""
+    """What a file holds beside its arrays."""
 
     facts: Facts  # not checked yet
     sha256: str
     arrays: dict[str, str]  # SHA-256 of each
+
+
+def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
+    """Return the header of a new file, as JSON's types."""
+    arrays = {name: _array_digest(array) for name, array in tensors.items()}
+    return _Header(facts, _digest(facts, tensors, arrays), arrays)._asdict()
 
 
 def _check_digests(path: Path, header: _Header, tensors: Arrays, verify: bool) -> None:
@@ -252,13 +229,9 @@ def _other_content(path: Path) -> str | None:
 def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Arrays]:
     """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
-    They are taken apart here, and not by that package, because it opens a file by its name, which
-    may mean another one by then, and maps it.
-
-    Raises
-    ------
-    ArithmeticError, LookupError, RecursionError, TypeError, ValueError
-        If the header is not well-formed, or its ranges do not tile the file.
+    That package is not asked: it opens a file by its name, which may mean another one by then, and
+    maps it. Errors of many kinds mean that a header is not well-formed, or does not tile the
+    file.
     """
     n_header = int.from_bytes(content[:8].tobytes(), "little")
     start = 8 + n_header
