@@ -133,12 +133,7 @@ class CsvReader(TableReader):
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
 
-    def _read(
-        self,
-        number_columns: list[str],
-        kept: list[str],
-        batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
-    ) -> Iterator[Any]:
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         with self._naming_the_file():
             for columns in self._blocks(number_columns, kept):
                 numbers = self._numbers({name: columns[name] for name in number_columns})
@@ -346,17 +341,9 @@ Kind = Literal["number", "text", "mixed"]
 def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
     """Return what the cells of a column are; None if all are missing.
 
-    Columns of the words true and false alone are text, and those with numbers in more than half of
-    their distinct cells, but not in all, are mixed.
-
-    Parameters
-    ----------
-    text : pyarrow.Array
-        Missing cells are null.
-    as_numbers : callable
-        Returns numbers, or raises pyarrow.ArrowInvalid.
-    decimal : str
-        Sign before the decimals of a number.
+    Missing cells are null, and `as_numbers` raises pyarrow.ArrowInvalid. Columns of the words true
+    and false alone are text, and those with numbers in more than half of their distinct cells, but
+    not in all, are mixed.
     """
     cells = pc.unique(text.drop_null())
     if len(cells) == 0:

@@ -48,17 +48,10 @@ class TableEncoder:
 
     Numbers stay numbers; booleans are 0 and 1, dates numbers of a unit since a day, and categories
     positions in a list. Missing cells and categories that the list does not hold are NaN.
-
-    Parameters
-    ----------
-    entries : tuple of Column
-        In the order of their features, whose names are distinct.
-    ids : tuple of str, default=()
-        Columns that name the rows. They are no features, and a table need not have them.
     """
 
-    entries: tuple[Column, ...]
-    ids: tuple[str, ...] = ()
+    entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
+    ids: tuple[str, ...] = ()  # columns that name the rows, and need not be there
 
     @classmethod
     def of_numbers(cls, names: Iterable[str]) -> TableEncoder:
@@ -87,7 +80,10 @@ class TableEncoder:
         first_row: int = 0,
         feature_range: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.float32], RowCounts]:
-        """Return the features of the rows of a table.
+        """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
+
+        O(n) for each column, and a hash of each cell of a category that has no dictionary. Warns of
+        whole numbers beyond 2^24, which float32 rounds.
 
         Parameters
         ----------
@@ -98,27 +94,11 @@ class TableEncoder:
         feature_range : (2, n_features) float32 array, optional
             See `FittedForest.feature_range`.
 
-        Returns
-        -------
-        X : (n, n_features) float32
-            C-ordered; missing is NaN.
-        counts : RowCounts
-            Of these rows.
-
         Raises
         ------
         EncodingError
             If columns are missing, repeated or of other types, dates are out of the years 1 to
             9999, or numbers do not fit into float32: one message for all columns.
-
-        Warns
-        -----
-        UserWarning
-            If whole numbers beyond 2^24 are rounded to float32.
-
-        Notes
-        -----
-        O(n) for each column, and a hash of each cell of a category that has no dictionary.
         """
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
@@ -173,13 +153,7 @@ class TableEncoder:
 
     @classmethod
     def from_facts(cls, facts: Any) -> TableEncoder:
-        """Return the encoder that `facts` made, after checking every entry.
-
-        Raises
-        ------
-        ValueError
-            If an entry is missing, not known or out of range.
-        """
+        """Return the encoder that `facts` made; ValueError if an entry is not what it must be."""
         if not isinstance(facts, dict) or set(facts) != {"columns", "ids"}:
             raise ValueError("an encoder must have the entries columns and ids")
         columns, ids = facts["columns"], facts["ids"]
@@ -250,14 +224,8 @@ def learn(
     tell the forest the target of each training row: with 2500 categories that have no effect,
     calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Every column that `ids` does not name becomes a feature.
-    categorical : "auto" or sequence of str, default="auto"
-        Columns of categories, besides those of text and of dictionaries.
-    ids : collection of str
-        Columns that are no features, whose names the encoder keeps. They need not be there.
+    Every column of the pyarrow Table becomes a feature, but for `ids`, which need not be there.
+    `categorical` names columns of categories besides those of text and of dictionaries.
 
     Raises
     ------

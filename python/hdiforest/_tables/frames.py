@@ -30,19 +30,10 @@ BLOCK_CELLS = 2**22
 class Frame:
     """Rows of any kind: those of an array, a list, a sparse matrix, or whatever a model reads.
 
-    Parameters
-    ----------
-    rows : object
-        As the caller has them; the attribute ``native``.
-    argument : str, default="X"
-        What messages call them.
-
-    Attributes
-    ----------
-    library : {"pandas", "polars"} or None
-        Whose tables steps get that are fitted on such rows; None: these are no table.
+    They are the attribute `native`, as the caller has them, and messages call them `argument`.
     """
 
+    # Whose tables steps get that are fitted on such rows; None: these are no table.
     library: Library | None = None
 
     def __init__(self, rows: Any, argument: str = "X") -> None:
@@ -177,18 +168,7 @@ class Table(Frame):
     ) -> Any:
         """Return kept columns, and behind them results, as a table of the same library.
 
-        Parameters
-        ----------
-        results : dict of (n,) arrays
-        keep : sequence of str
-            Columns that are there once.
-        types : mapping from str to pyarrow.DataType, optional
-            Of the kept columns that are cast.
-
-        Raises
-        ------
-        ValueError
-            If a column cannot be cast.
+        `types` are those of pyarrow to which kept columns are cast; ValueError if one cannot be.
         """
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
@@ -426,10 +406,7 @@ def _kind(X: Any) -> type[Frame]:
 def batch_of(rows: Any) -> Table:
     """Return rows that results can be given back for: of a known library, or records.
 
-    Raises
-    ------
-    ValueError
-        If they are of no such kind, or columns differ in length.
+    ValueError says that they are of no such kind, or that columns differ in length.
     """
     name = "the batch"
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):

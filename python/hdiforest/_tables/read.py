@@ -39,21 +39,11 @@ Packing = Literal["none", "gzip", "zstd"]
 
 @dataclass(frozen=True)
 class TextForm:
-    """How to read the text of tables without types.
+    """How to read the text of tables without types."""
 
-    Parameters
-    ----------
-    sep : str, optional
-        Character between cells; by default what the ending of the name says.
-    decimal : str, default="."
-        Sign before the decimals of a number.
-    encoding : str, default="utf-8"
-        A name that Python knows.
-    """
-
-    sep: str | None = None
+    sep: str | None = None  # between cells; None: as the ending of the name says
     decimal: str = "."
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # a name that Python knows
 
 
 def unpacked(file: Any, packing: Packing) -> IO[bytes]:
@@ -74,13 +64,7 @@ def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
 
 
 class Regroup:
-    """Holds rows until there are enough.
-
-    Parameters
-    ----------
-    n_rows : int
-        Length of the tables to make.
-    """
+    """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -120,35 +104,17 @@ class TableError(ValueError):
 class TableReader(ABC):
     """A table whose header has been read. Its rows can be read once.
 
-    Readers of each format take, beside the path:
-
-    Parameters
-    ----------
-    path : Path
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    packing : {"none", "gzip", "zstd"}, default="none"
-        Of formats that are text.
-    form : TextForm, optional
-        Heeded by CSV alone.
-
-    Attributes
-    ----------
-    names : list of str
-        All columns, in order.
-    n_rows : int or None
-        None if only reading the whole file would tell.
-    is_text : bool
-        Whether the file has no types.
+    Readers of each format take a `path`, a `stream` to be read in place of the file, which then is
+    its name in errors, the `packing` of formats that are text, and a `form`, which CSV heeds.
     """
 
-    is_text = False
-    names: list[str]
+    is_text = False  # whether the file has no types
+    names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.n_rows: int | None = None
+        self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
         self._opened: list[Any] = []  # what `close` closes, the file itself first
@@ -211,20 +177,9 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
 
-        Parameters
-        ----------
-        number_columns : list of str
-            Columns that must hold numbers: the first ones of the Tables. `numbers` makes a matrix
-            of them.
-        kept : list of str
-            Columns to pass on, behind the others: of a CSV as text, of Parquet in their own type.
-        batch_rows : int, optional
-            65536 if None, or as many rows as make 2^22 cells.
-
-        Raises
-        ------
-        TableError
-            If a column is missing or holds something else, or the file is damaged.
+        Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
+        their own type. Without `batch_rows` there are 65536, or as many as make 2^22 cells.
+        TableError says which column is missing or holds something else, or that a file is damaged.
         """
         self.require(number_columns, kept)
         own_numbers = [name for name in number_columns if name not in self._keys]
@@ -242,29 +197,15 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
-        Parameters
-        ----------
-        columns : list of str
-            Those of a CSV are float64 if their first cells are numbers, and text if not.
-        number_columns : list of str
-            Those of them that must hold numbers.
-        text_columns : collection of str
-            Those of them that a CSV shall have as text.
-
-        Raises
-        ------
-        TableError
-            As `batches`; and if a CSV has numbers in most of the first cells of a column, but not
-            in all cells.
+        Those of a CSV are float64 if they must hold numbers or their first cells do, and otherwise,
+        or if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has
+        numbers in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
         yield from self._read_typed(columns, number_columns, text_columns)
 
     def _read_typed(
-        self,
-        columns: list[str],
-        number_columns: list[str],  # noqa: ARG002 (types have been checked)
-        text_columns: Collection[str],  # noqa: ARG002 (columns have types)
+        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
     ) -> Iterator[Any]:
         return self._read([], columns, rows_of(len(columns)))
 
@@ -288,7 +229,7 @@ class TableReader(ABC):
         ]
 
     @abstractmethod
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file."""
 
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
@@ -396,12 +337,10 @@ class ArrowReader(TableReader):
         self._schema = self._file.schema
         self.names = self._schema.names
 
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         with self._naming_the_file():
             for batch in self._batches():
-                table = pa.Table.from_batches([batch]).select([*number_columns, *kept])
-                for begin in range(0, len(table), batch_rows):
-                    yield table.slice(begin, batch_rows)
+                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
             raise TableError(
@@ -491,12 +430,7 @@ class JsonLinesReader(TableReader):
             self._file.seek(0)
             self._begin()
 
-    def _read(
-        self,
-        number_columns: list[str],
-        kept: list[str],
-        batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
-    ) -> Iterator[Any]:
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         self._widen(kept)
         fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)

@@ -40,24 +40,14 @@ class TrainingTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a training table are for.
-
-    Parameters
-    ----------
-    target : str
-    drop, ids : sequence of str
-        Columns that are no features; an encoder remembers the names of `ids`.
-    sample_weight, groups : str, optional
-    categorical : "auto" or sequence of str
-        See `hdiforest._tables.encoder.learn`.
-    """
+    """What the columns of a training table are for."""
 
     target: str
     drop: Sequence[str] = ()
-    ids: Sequence[str] = ()
+    ids: Sequence[str] = ()  # no features either, but an encoder remembers them
     sample_weight: str | None = None
     groups: str | None = None
-    categorical: Categorical = "auto"
+    categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
 
     @property
     def numbers(self) -> list[str]:
@@ -132,22 +122,7 @@ def _read(table: TableReader, roles: Roles) -> Any:
 
 
 def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
-    """Return what a forest is fitted on.
-
-    Parameters
-    ----------
-    raw : pyarrow.Table
-    source : str
-        What messages name.
-    roles : Roles
-    encoded : bool, default=True
-        Whether the features become numbers.
-
-    Raises
-    ------
-    TableError
-        As `read_training_table`.
-    """
+    """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
     y = _numbers_of(raw, roles.target, source, "target")
     weights = None
