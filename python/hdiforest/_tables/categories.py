@@ -38,15 +38,9 @@ def _is_finite_float(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """Categories, which are texts or numbers.
+    """Categories, which are texts or numbers."""
 
-    Parameters
-    ----------
-    name : str
-    values : tuple of str, or tuple of float
-        Distinct; the code of each is its position. Every other value is missing.
-    """
-
+    # Distinct; the code of each is its position, and every other value is missing.
     values: tuple[str, ...] | tuple[float, ...]
     kind = "category"
     has_categories = True
@@ -85,13 +79,9 @@ class CategoryColumn(Column):
 
 
 def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the distinct cells of an Array of categories that are not missing, and their counts.
+    """Return the distinct cells of an Array of categories, without missing ones, and their counts.
 
-    Returns
-    -------
-    distinct : pyarrow.Array
-        Of large_string or float64, (n_categories,).
-    counts : (n_categories,) int64
+    Both are of shape (n_categories,): an Array of large_string or float64, and int64.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     cells, at = _distinct_cells(array, as_text=is_text(kind))

@@ -69,14 +69,9 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be encoded.
+    """A column that cannot be encoded, because of the cell in a `row` if there is one.
 
-    Parameters
-    ----------
-    clause : str
-        To follow the name of the column, as in "must hold dates, but is double".
-    row : int, optional
-        Position of the cell at fault.
+    The `clause` follows the name of the column, as in "must hold dates, but is double".
     """
 
     def __init__(self, clause: str, row: int | None = None) -> None:
@@ -90,13 +85,7 @@ class ColumnError(ValueError):
 
 
 class EncodingError(ValueError):
-    """A table that cannot be encoded; the message names all columns at fault.
-
-    Attributes
-    ----------
-    columns : list of str
-        Those that are there, but cannot be read.
-    """
+    """A table that cannot be encoded; `columns` are those at fault that are there."""
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -113,13 +102,7 @@ class Codes(NamedTuple):
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """How one column of a table becomes a feature.
-
-    Parameters
-    ----------
-    name : str
-        Of the column and of the feature.
-    """
+    """How one column of a table becomes a feature of its name."""
 
     name: str
     kind: ClassVar[str]
@@ -130,13 +113,7 @@ class Column(ABC):
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:
-        """Return what stands for the cells of a pyarrow Array.
-
-        Raises
-        ------
-        ColumnError
-            If the array holds something else.
-        """
+        """Return what stands for the cells of a pyarrow Array; ColumnError if it cannot."""
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         """Return the numbers that stand for cells as people write the cells."""
@@ -149,13 +126,7 @@ class Column(ABC):
 
     @classmethod
     def from_facts(cls, name: str, facts: Facts) -> Self:
-        """Return the column that `facts` describes, after checking it.
-
-        Raises
-        ------
-        ValueError
-            If there are other facts than those of the kind, or one is out of range.
-        """
+        """Return the column that `facts` describes; ValueError if they are not of the kind."""
         names = {each.name for each in fields(cls)[1:]}
         if set(facts) != names:
             raise ValueError(

@@ -50,21 +50,11 @@ class DateColumn(Column):
     """Dates or timestamps, as a number of units since a day of reference.
 
     Whole numbers of the unit are exact in float32 up to 2^24 units from the reference.
-
-    Parameters
-    ----------
-    name : str
-    unit : str
-        One of `UNITS`.
-    reference : int
-        Days since 1970-01-01.
-    zoned : bool
-        Whether the timestamps have a time zone; the number is then that of UTC.
     """
 
-    unit: str
-    reference: int
-    zoned: bool
+    unit: str  # one of `UNITS`
+    reference: int  # in days since 1970-01-01
+    zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
     kind = "date"
 
     def __post_init__(self) -> None:
@@ -135,13 +125,7 @@ class DurationColumn(Column):
 
 
 def as_timestamps(array: Any, zoned: bool) -> Any:
-    """Return an Array of dates as timestamps, with or without a time zone.
-
-    Raises
-    ------
-    ColumnError
-        If it holds something else, or dates out of the years 1 to 9999.
-    """
+    """Return an Array of dates of the years 1 to 9999, or raise ColumnError, as timestamps."""
     zone = "UTC" if zoned else None
     kind = array.type
     if is_text(kind):

@@ -54,23 +54,15 @@ def require_distinct(names: Sequence[str]) -> None:
 def column_faults(
     needed: Iterable[Any], names: Iterable[Any], who: str = "", *, there: Iterable[Any] = ()
 ) -> tuple[str, list[Any]]:
-    """Say which columns a table lacks, or has more than once.
+    """Say which columns a table with these `names` lacks, or has more than once.
 
-    Parameters
-    ----------
-    needed : iterable of str
-        Columns that must be there once.
-    names : iterable of str
-        Of the columns that are there.
-    who : str, default=""
-        What to say of missing columns, such as ", which the forest was fitted on".
-    there : iterable of str, default=()
-        Columns that must be there, perhaps more than once.
+    Those that are `needed` must be there once, and others that must be `there` perhaps more often.
 
     Returns
     -------
     faults : str
-        Such as ``no columns 'a', 'b'; it has 'c', 'd'``, or ``2 columns 'c'``; empty without any.
+        Such as ``no columns 'a', 'b'; it has c, d``, with `who` before the semicolon, or ``2
+        columns 'c'``; empty without any.
     repeated : list of str
         Those that are there more than once.
     """

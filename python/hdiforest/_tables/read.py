@@ -90,10 +90,7 @@ class Regroup:
 class TableError(ValueError):
     """A table that cannot be used; the message names the file and what is wrong with it.
 
-    Attributes
-    ----------
-    columns : list of str
-        Columns at fault that are there, but cannot be read as numbers.
+    `columns` are those at fault that are there, but cannot be read as numbers.
     """
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
@@ -113,6 +110,7 @@ class TableReader(ABC):
     _schema: Any  # pyarrow.Schema, of files with types
 
     def __init__(self, path: Path) -> None:
+        need("pyarrow")  # before a file is opened
         self.path = path
         self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
@@ -221,9 +219,7 @@ class TableReader(ABC):
         """Return the pyarrow fields with which `batches` yields the kept columns."""
         return [
             pa.field(name, self._key_type(name))
-            if name in self._keys
-            else pa.field(name, pa.string())
-            if self.is_text
+            if self.is_text or name in self._keys
             else self._schema.field(name)
             for name in kept
         ]
@@ -235,7 +231,7 @@ class TableReader(ABC):
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
         keys = {name: self._keys[name] for name in columns if name in self._keys}
-        texts = {name: f"'{value}'" for name, value in keys.items() if isinstance(value, str)}
+        texts = {name: repr(value) for name, value in keys.items() if isinstance(value, str)}
         if self.is_text:
             return texts
         types = {name: self._schema.field(name).type for name in columns if name not in keys}
@@ -249,7 +245,9 @@ class TableReader(ABC):
         kinds = [*((name, pa.float64()) for name in number_columns),
                  *((name, self._key_type(name)) for name in kept)]  # fmt: skip
         columns = [
-            self._repeated(name, kind, part.num_rows) if name in self._keys else next(own)
+            pa.repeat(self._key_scalar(name, kind), part.num_rows)
+            if name in self._keys
+            else next(own)
             for name, kind in kinds
         ]
         return pa.Table.from_arrays(columns, [*number_columns, *kept])
@@ -258,11 +256,10 @@ class TableReader(ABC):
         is_text = self.is_text or isinstance(self._keys.get(name), str)
         return pa.string() if is_text else pa.int64()
 
-    def _repeated(self, name: str, kind: Any, n_rows: int) -> Any:
+    def _key_scalar(self, name: str, kind: Any) -> Any:
         value = self._keys[name]
-        if value is not None and pa.types.is_string(kind):
-            value = str(value)
-        return pa.repeat(pa.scalar(value, kind), n_rows)
+        is_text = value is not None and pa.types.is_string(kind)
+        return pa.scalar(str(value) if is_text else value, kind)
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:

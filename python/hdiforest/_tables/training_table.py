@@ -90,14 +90,9 @@ def read_training_table(
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments.
 
-    Features that are not `encoded` stay as they are.
-
-    Raises
-    ------
-    TableError
-        If a column is missing, is of a type that cannot be encoded, or holds two kinds of cells; if
-        target or weights are not finite numbers, no feature is left, a row has no group, or there
-        are no rows.
+    Features that are not `encoded` stay as they are. TableError says what is wrong: a column is
+    missing, is of a type that cannot be encoded, or holds two kinds of cells; target or weights are
+    not finite numbers; no feature is left, a row has no group, or there are no rows.
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
