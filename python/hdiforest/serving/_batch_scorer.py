@@ -42,16 +42,6 @@ def _kind_and_levels(
     return resolve_kind_and_levels(fitted, kind, levels)
 
 
-def _kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of kept columns, or raise ValueError if they are not pyarrow's."""
-    for name, kind in keep.items():
-        if not isinstance(kind, pa.DataType):
-            raise ValueError(
-                f"keep must map '{name}' to a type such as pyarrow.int64(), got {kind!r}"
-            )
-    return dict(keep)
-
-
 # Names of types in Spark by those in pyarrow.
 _SPARK_TYPES = {
     "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT",
@@ -131,8 +121,7 @@ class BatchScorer:
     columns that are not kept, in their order. Numbers are those of
     `HDIForestRegressor.predict_interval`, bit for bit.
 
-    Rows with values beyond the range of the training rows, rows without a known value, and cells of
-    categories that the training rows did not have get ordinary intervals. `counts` counts them.
+    What `counts` counts gets ordinary intervals.
 
     If a mapped file is replaced by another model, is damaged or gone, the next batch raises an
     error that names the path and the host.
@@ -180,7 +169,12 @@ class BatchScorer:
             raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest
         self.keep = tuple(keep)
-        self._types = _kept_types(keep) if isinstance(keep, Mapping) else {}
+        self._types = dict(keep) if isinstance(keep, Mapping) else {}
+        for name, type_ in self._types.items():
+            if not isinstance(type_, pa.DataType):
+                raise ValueError(
+                    f"keep must map '{name}' to a type such as pyarrow.int64(), got {type_!r}"
+                )
         self.counts = RowCounts()
         if not mapped:
             self._copy = model

@@ -105,22 +105,12 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
 
 
 def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> FittedForest:
-    """Return the model that `to_arrays` took apart, after checking everything.
+    """Return the model that `to_arrays` took apart; nothing is trusted but the objects.
 
-    Parameters
-    ----------
-    parts : Parts
-        Nothing is trusted but the objects.
-    origin : Origin, optional
-        Of a file. By default errors name none, and everything is checked now.
-    copy : bool, default=True
-        Whether compiled objects copy arrays, unless these map a file for reading, as
-        ``joblib.load`` returns them with ``mmap_mode="r"``.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing, not known, of another type or shape, or out of range.
+    Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
+    arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
+    them. ValueError says that an entry is missing, not known, of another type or shape, or out of
+    range.
     """
     facts, arrays, objects = parts
     schema.check_facts(facts, schema.FACTS)

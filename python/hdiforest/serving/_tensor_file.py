@@ -42,18 +42,11 @@ class Format(Generic[Content]):
     noun: str  # as in "there is no model file PATH"
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    # Checks facts and arrays, and raises ValueError.
-    read: Callable[[Facts, Arrays, Origin], Content]
+    read: Callable[[Facts, Arrays, Origin], Content]  # raises ValueError
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
-    """Write a file, whole or not at all. The versions of all that wrote it become facts.
-
-    Raises
-    ------
-    ImportError, OSError
-        If safetensors is not installed; if the file cannot be written.
-    """
+    """Write a file, whole or not at all. The versions of all that wrote it become facts."""
     safetensors = need("safetensors.numpy", "a model file", "io")
     versions = {
         "format_version": FORMAT_VERSION,
@@ -89,8 +82,7 @@ class OpenFile:
     def require_unchanged(self) -> None:
         """Raise OSError if the file was written to since it was opened. Takes a microsecond.
 
-        It is no ValueError, because the rows of the caller are not to blame. A file that another
-        one was renamed over stays as it was opened, though its time of change of state is new.
+        A file that another one was renamed over stays as it was opened.
         """
         try:
             status = os.fstat(self._descriptor)
@@ -133,14 +125,8 @@ def load(
 
     Facts, names, types and shapes are compared with their checksum, and small arrays with theirs.
     With `verify`, or if the file is not `mapped` but copied, so are large ones, and everything is
-    checked at once.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, or is written to meanwhile.
-    ValueError
-        If it is of another format or version, damaged, or refused by `Format.read`.
+    checked at once. OSError says that the file cannot be read, or is written to meanwhile;
+    ValueError that it is of another format or version, damaged, or refused by `Format.read`.
     """
     check_flag("mapped", mapped)
     if not path.is_file():
