@@ -185,6 +185,14 @@ def test_intervals_of_several_targets_have_their_names(tmp_path):
     assert model.predict(X_NEW, output="polars").columns == ["y0_prediction", "y1_prediction"]
 
 
+@pytest.mark.parametrize("steps", [False, True])
+def test_targets_of_one_name_are_refused(steps):
+    model = HDIForestRegressor(make_pipeline(StandardScaler(), FOREST) if steps else FOREST)
+    both = pd.DataFrame(BOTH, columns=["height", "height"])
+    with pytest.raises(ValueError, match="distinct names, got 2 columns 'height'"):
+        model.fit(X, both)
+
+
 DATES = RNG.permutation(np.datetime64("2026-01-01", "us") + np.arange(250) * 10**9)
 INDICES = {
     "numbers": pd.RangeIndex(250),

@@ -32,7 +32,6 @@ from hdiforest._estimators.fit import (
 from hdiforest._estimators.out_of_bag import OutOfBagMixin
 from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
-    DEFAULT_COVERAGES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
@@ -67,7 +66,7 @@ from hdiforest.calibration import (
     OutOfBag,
     Split,
 )
-from hdiforest.calibration._bases import BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file

@@ -21,14 +21,13 @@ from hdiforest._estimators.base import (
     query_intervals,
     query_mean_and_intervals,
 )
-from hdiforest._model.calibrate import DEFAULT_COVERAGES
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import BaseKind, check_base
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.serving import _model_file as model_file

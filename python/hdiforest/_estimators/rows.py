@@ -188,6 +188,7 @@ def checked_training_rows(
     X : (n, n_features) float32
     y : (n,) or (n, n_outputs) float64
     """
+    _require_distinct_targets(y)
     rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
 
@@ -196,9 +197,20 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
     """Return a copy of the targets of a table that steps read, (n,) or (n, n_outputs)."""
     if y is None:
         raise ValueError("y must be the targets of the rows of X, got None")
+    _require_distinct_targets(y)
     targets = check_array(y, dtype=np.float64, ensure_2d=False, copy=True, input_name="y")
     check_consistent_length(X, targets)
     return one_column_as_1d(targets)
+
+
+def _require_distinct_targets(y: ArrayLike) -> None:
+    """Raise ValueError if two columns of targets have one name."""
+    names = list(frame_of(y).names or ())
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"y must have columns of distinct names, got {names.count(name)} columns {name!r}"
+            )
 
 
 def one_column_as_1d(targets: NDArray[Any]) -> NDArray[Any]:

@@ -18,14 +18,19 @@ from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
 from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, LEVELS, BaseKind
+from hdiforest.calibration._bases import (
+    DEFAULT_COVERAGES,
+    DEFAULT_KINDS,
+    FIXED_RAW,
+    KINDS,
+    LEVELS,
+    BaseKind,
+)
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import OBJECTIVES, Objective
-
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
