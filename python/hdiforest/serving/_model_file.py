@@ -30,7 +30,7 @@ from hdiforest.serving._serialization import (
 )
 from hdiforest.serving._tensor_file import Format, Loaded
 
-_HARMLESS = ("numpy.dtype",)  # besides the types that skops trusts
+HARMLESS = ("numpy.dtype",)  # types that any file may hold, besides those that skops trusts
 _WHO = "a model file with steps of scikit-learn, or another regressor as mean,"
 
 
@@ -103,7 +103,7 @@ def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:
 def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str, Any]:
     """Return the objects of a file; ValueError if they are of types that are not trusted."""
     io = need("skops.io", _WHO, "io")
-    data, known = stored.tobytes(), [*_HARMLESS, *trusted]
+    data, known = stored.tobytes(), [*HARMLESS, *trusted]
     names = {
         each if isinstance(each, str) else f"{each.__module__}.{each.__qualname__}"
         for each in known
