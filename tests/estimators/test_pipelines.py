@@ -156,11 +156,12 @@ def test_cross_validation_fits_all_steps_in_each_fold():
     folds = model._fitted.folds
     assert len(folds) == 3
     encodings = [
-        fold.coding.pipeline[0].named_transformers_["targetencoder"].encodings_[0] for fold in folds
+        fold.encoder.pipeline[0].named_transformers_["targetencoder"].encodings_[0]
+        for fold in folds
     ]
     assert not np.array_equal(encodings[0], encodings[1])
     for fold in folds:
-        assert_array_equal(fold.scorer.mean(fold.coding.rows(X_NEW)).shape, (M,))
+        assert_array_equal(fold.scorer.mean(fold.encoder.rows(X_NEW)).shape, (M,))
     assert ((found[:, 1] - found[:, 0]) > 0).all()
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
@@ -652,6 +653,9 @@ def test_steps_of_types_that_are_not_trusted_are_refused(tmp_path):
     for trusted in ([own], [Halves]):
         loaded = HDIForestRegressor.load(tmp_path / "model", trusted=trusted)
         assert_array_equal(loaded.predict(X_NEW[["age"]]), model.predict(X_NEW[["age"]]))
+    scorer = BatchScorer(tmp_path / "model", 0.8, trusted=[Halves])
+    found = pickle.loads(pickle.dumps(scorer))(X_NEW[["age"]])["prediction"]
+    assert_array_equal(found, model.predict(X_NEW[["age"]]))
 
 
 @pytest.mark.parametrize("trusted", [True, None, "sklearn.pipeline.Pipeline", [3]])
@@ -706,8 +710,8 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
         (lambda facts, arrays: facts["steps"].update(more=1), "steps must be null, or what"),
         (lambda facts, arrays: facts.update(n_features=9), r"feature_range .* shape \(2, 9\)"),
         (
-            lambda facts, arrays: facts.update(coding={"columns": [], "ids": []}),
-            "it has a coding of tables and steps",
+            lambda facts, arrays: facts.update(encoder={"columns": [], "ids": []}),
+            "it has an encoder of tables and steps",
         ),
         (
             lambda facts, arrays: arrays.update(objects=np.zeros(9, np.uint8)),

@@ -103,8 +103,8 @@ class Columns(NamedTuple):
             return list(table.names)
         if self.names is not None:
             return list(self.names)
-        coding = scorer.model.fitted.coding
-        return [] if coding is None else [name for name in coding.ids if name in table.names]
+        encoder = scorer.model.fitted.encoder
+        return [] if encoder is None else [name for name in encoder.ids if name in table.names]
 
 
 class Settings(NamedTuple):

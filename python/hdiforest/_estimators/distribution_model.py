@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -68,7 +68,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     """A regressor whose predictions come from the training rows that share leaves with a row."""
 
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
-    _target_names: list[str] | None = None
+    _target_names: Sequence[str] | None = None
     _row_labels: Any = None
 
     @abstractmethod

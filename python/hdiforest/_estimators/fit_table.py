@@ -14,7 +14,7 @@ from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegresso
 from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
-from hdiforest._tables.encoder import Categorical, TableCoding
+from hdiforest._tables.encoder import Categorical, TableEncoder
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
@@ -117,8 +117,8 @@ def fit_table(
     options: dict[str, Any] = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
     model = HDIForestRegressor(estimator, random_state=random_state, **options)
     model.fit(read.X, read.y, sample_weight=row_weights)
-    numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
-    attach_encoder(model, read.coding or numbers, table)
+    numbers = TableEncoder(tuple(map(NumberColumn, read.X.schema.names)))
+    attach_encoder(model, read.encoder or numbers, table)
     return model
 
 

@@ -54,7 +54,7 @@ from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output
 from hdiforest._utils.checks import (
     check_targets,
@@ -78,7 +78,7 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
+from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
 
 # What a fit calibrates; see `HDIForestRegressor`.
 CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]
@@ -389,7 +389,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,
             feature_names=None if training.steps else getattr(self, "feature_names_in_", None),
-            coding=training.steps,
+            target_names=self._target_names,
+            encoder=training.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
             training_digest=digest_of(rows.X),
@@ -461,8 +462,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     @property
     def _steps(self) -> TableSteps | None:
         """The steps before the forest."""
-        coding = self._fitted.coding
-        return coding if isinstance(coding, TableSteps) else None
+        encoder = self._fitted.encoder
+        return encoder if isinstance(encoder, TableSteps) else None
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
@@ -482,7 +483,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
-        steps_of_folds = [f.coding for f in fitted.folds if isinstance(f.coding, TableSteps)]
+        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
             n_threads = self._n_threads(len(block.rows))
@@ -780,9 +781,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If it is not a model, is damaged, comes from a newer version, or has steps of types that
             are not trusted.
         """
-        is_list = isinstance(trusted, Sequence) and not isinstance(trusted, str)
-        if not is_list or not all(isinstance(each, str | type) for each in trusted):
-            raise ValueError(f"trusted must be a list of names or types, got {trusted!r}")
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         forest = StoredForest(
@@ -795,13 +793,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if isinstance(fitted.coding, TableSteps):
-            names = fitted.coding.names
-            n_features = getattr(fitted.coding.pipeline, "n_features_in_", None)
+        if isinstance(fitted.encoder, TableSteps):
+            names = fitted.encoder.names
+            n_features = getattr(fitted.encoder.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
+        model._target_names = fitted.target_names
         model._fitted = fitted
         return model
 
@@ -850,12 +849,12 @@ def keep_finite_coverages(model: HDIForestRegressor) -> None:
 
 
 def attach_encoder(
-    model: HDIForestRegressor, encoder: TableCoding | None, table: Any = None
+    model: HDIForestRegressor, encoder: TableEncoder | None, table: Any = None
 ) -> None:
     """Attach the encoder of tables that the features of a model came from.
 
     Results out of bag have the index of the table, if there is one and it is of pandas.
     """
-    model._fitted = replace(model.fitted_forest(), coding=encoder)
+    model._fitted = replace(model.fitted_forest(), encoder=encoder)
     if table is not None:
         model._learn_labels(table, None)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
 from hdiforest._utils.checks import check_weights
 from hdiforest._utils.warnings import callers_level
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
     """Return rows to score, (n, n_features), C-ordered float32 or float64, or raise ValueError.
 
-    `model` is named in errors, and `fitted` is what it holds. One with a coding takes tables only.
+    `model` is named in errors; `fitted`, which it holds, takes tables only if it has an encoder.
     """
     return concatenated(block.rows for block in checked_blocks(model, X, fitted))
 
@@ -56,8 +56,8 @@ def checked_blocks(
     """
     n: int | None
     blocks: Iterable[Block]
-    coding = fitted.coding
-    if coding is None:
+    encoder = fitted.encoder
+    if encoder is None:
         rows = X
         if not is_plain(X, model, fitted):
             options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
@@ -65,9 +65,9 @@ def checked_blocks(
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
-        is_steps = isinstance(coding, TableSteps)
-        frame = frame.sliceable() if is_steps else frame_of(frame.arrow(coding.columns))
-        n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
+        is_steps = isinstance(encoder, TableSteps)
+        frame = frame.sliceable() if is_steps else frame_of(frame.arrow(encoder.columns))
+        n, blocks = frame.n_rows, _encoded_blocks(frame, encoder, fitted, per_row)
     # As many rows as those of the fit may be these.
     seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
     for block in blocks:
@@ -79,17 +79,20 @@ def checked_blocks(
 
 
 def _encoded_blocks(
-    frame: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, per_row: ArrayLike | None
+    frame: Frame,
+    encoder: TableEncoder | TableSteps,
+    fitted: FittedForest,
+    per_row: ArrayLike | None,
 ) -> Iterator[Block]:
     n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
-        if isinstance(coding, TableSteps):
-            rows = coding.rows(given)
+        if isinstance(encoder, TableSteps):
+            rows = encoder.rows(given)
         else:
-            rows, _ = fitted.encode(given.native, coding, part.start or 0)
+            rows, _ = fitted.encode(given.native, encoder, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
 
 
@@ -196,7 +199,7 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
         type(X) is np.ndarray
         and X.dtype in _FLOATS
         and X.flags.c_contiguous
-        and fitted.coding is None
+        and fitted.encoder is None
         and fitted.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_

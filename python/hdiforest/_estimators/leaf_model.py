@@ -32,7 +32,12 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
+)
 
 Apply = Callable[[Any], ArrayLike]
 
@@ -206,10 +211,12 @@ class LeafModel(DistributionModel):
     def _leaves(self) -> IndexedLeaves:
         """Return what is kept, or raise OSError if its file was written to."""
         calibration = getattr(self, "calibration_", None)
-        return IndexedLeaves(self._require_index(), self.n_training_rows_, calibration)
+        index = self._require_index()
+        return IndexedLeaves(index, self.n_training_rows_, calibration, self._target_names)
 
     def _keep_leaves(self, leaves: IndexedLeaves) -> None:
         self._keep(leaves.index, leaves.n_training_rows)
+        self._target_names = leaves.target_names
         if leaves.calibration is not None:
             self.calibration_ = leaves.calibration
 

@@ -38,7 +38,12 @@ from hdiforest.adapters.quantile_forest._leaf_samples import (
     ranks,
     tree_mask,
 )
-from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
+)
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
 Duplicates = Iterable[Sequence[int]] | None
