@@ -15,7 +15,7 @@ from hdiforest.calibration._bases import FAMILIES, LEVELS, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 from .twin import by_base
 

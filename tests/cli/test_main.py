@@ -267,8 +267,8 @@ def test_inspect_as_json(frame, tmp_path, capsys):
     assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["features"] == ["f0", "f1", "f2", "on", "town"]
-    assert found["coding"]["ids"] == ["key"]
-    assert found["coding"]["columns"][4] == {
+    assert found["encoder"]["ids"] == ["key"]
+    assert found["encoder"]["columns"][4] == {
         "name": "town", "kind": "category", "values": ["Lyon", "Nice"]
     }  # fmt: skip
     assert found["trees"] == 40
@@ -576,7 +576,7 @@ def test_not_a_model(capsys, model_path, table, tmp_path):
         (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
         (b"a,y\n1,2\n2,x\n", ["--target", "y"], r"'y' .* holds 'x' in row 2 \(line 3\)$"),
         (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
-         r"holds 'jan' in row 3 \(line 4\) \(--drop 'a' leaves it out"),
+         r"holds 'jan' in row 3 \(line 4\) \(--drop a leaves it out"),
         (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
         (b"a,y\n", ["--target", "y"], "has no rows"),
         (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
@@ -596,7 +596,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     rows = "1,2,1,10,3,4\n1,2,2,20,3,4\n1,2,x,red,3,4\n" * 10
     (tmp_path / "train.csv").write_text("a,twice,b,it's,y,twice\n" + rows)
     call = ["fit", tmp_path / "train.csv", "--target", "y", "-o", tmp_path / "m", "--trees", 3]
-    assert "has 2 columns 'twice' (--drop 'twice' leaves them out)" in failure(capsys, call)
+    assert "has 2 columns 'twice' (--drop twice leaves them out)" in failure(capsys, call)
     call += ["--drop", "twice"]
     found = failure(capsys, call)
     said = "2 columns must hold numbers, but 'b' holds 'x' in row 3 (line 4), 'it's' holds 'red'"
@@ -611,7 +611,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     found = failure(capsys, [*call, "--drop", "z"])
     assert "'a' must hold numbers, booleans, dates or categories, but is list<" in found
     assert "column 'b' must hold numbers, booleans, dates or categories, but is binary" in found
-    assert "(--drop 'a' 'b' leaves them out" in found
+    assert "(--drop a b leaves them out" in found
 
 
 def test_booleans_and_kept_text(model_path, tmp_path):

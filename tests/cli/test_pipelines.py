@@ -103,7 +103,7 @@ def test_inspect_names_the_steps(files, capsys):
     shown = capsys.readouterr().out
     assert "town, floor, size (through OneHotEncoder, SimpleImputer, StandardScaler)" in shown
     assert run(["inspect", files / "m.hdi", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["coding"]["numbers"] == ["floor", "size"]
+    assert json.loads(capsys.readouterr().out)["encoder"]["numbers"] == ["floor", "size"]
 
 
 def test_what_the_steps_refuse_is_one_sentence(files, capsys):

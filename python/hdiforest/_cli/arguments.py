@@ -216,7 +216,7 @@ _NO_QUOTES = str.maketrans("", "", "',")
 
 # Calls in messages of models, and what stands for them on the command line.
 _OPTIONS: dict[str, Any] = {
-    r"call calibrate\(.*coverage=\[(.*)\]\)": lambda call: (
+    r"call calibrate\(.*coverage=\[(.*?)\]\)(, fit with calibration=\[.*?\])?": lambda call: (
         f"give 'hdiforest fit' or 'hdiforest calibrate' --coverage {call[1].replace(',', '')}"
     ),
     r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*?)\]\)(, or by .*)?": lambda call: (

@@ -21,7 +21,7 @@ from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._estimators.hdi_forest import (
     HDIForestRegressor,
     attach_encoder,
-    calibrate_finite_coverages,
+    calibrate_as_far,
 )
 from hdiforest._tables.training_table import TrainingTable, read_training_table
 from hdiforest._utils.optional import need
@@ -60,7 +60,7 @@ def run_fit(options: Any) -> None:
     )
     not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
-    attach_encoder(model, table.coding)
+    attach_encoder(model, table.encoder)
     model.save(options.output, training_rows=options.training_rows)
     written = f"Model written to {options.output}"
     if options.report is not None:
@@ -170,7 +170,7 @@ def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any
         model.calibrate(coverage=usual, **how)
     else:
         try:
-            n_rows = calibrate_finite_coverages(model, coverage=usual, **how)
+            n_rows = calibrate_as_far(model, coverage=usual, **how)
         except ValueError as error:
             if method != "oob":
                 raise

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from hdiforest._cli.arguments import UsageError, text_form
 from hdiforest._model.fitted import FittedForest
-from hdiforest._tables.columns import CodingError, as_float64
+from hdiforest._tables.columns import EncodingError, as_float64
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
@@ -273,7 +273,7 @@ class Features:
     ) -> None:
         others = [*more, *(kept if not_features is None else not_features)]
         try:
-            self.encoder = fitted.encoder([name for name in table.names if name not in others])
+            self.encoder = fitted.encoder_for([name for name in table.names if name not in others])
         except ValueError as error:
             raise TableError(
                 f"{table.path}: {error} that neither --keep nor --target names"
@@ -323,7 +323,7 @@ class Features:
         """Make a TableError of what encoding raises."""
         try:
             yield
-        except CodingError as error:
+        except EncodingError as error:
             raise TableError(f"{self._table.path}: {error}", error.columns) from None
 
 
@@ -342,7 +342,7 @@ def read_model(options: Any) -> HDIForestRegressor:
 def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, Array, RowCounts]:
     """Read what the methods of a model take as X and y (n,) from the table of the arguments.
 
-    X has raw columns if the model has a coding, and no names if it was fitted without.
+    X has raw columns if the model has an encoder, and no names if it was fitted without.
 
     Raises
     ------
@@ -366,7 +366,7 @@ def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, A
     with features.naming_the_file():
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")
-    if fitted.coding is not None:
+    if fitted.encoder is not None:
         return features.raw(whole), y, counts
     names = fitted.columns
     return (X if names is None else with_names(X, list(names))), y, counts

@@ -144,10 +144,10 @@ class Contents:
     facts: dict[str, Any]
 
     def json(self) -> str:
-        """Return an object of JSON: names and sizes, the coding, and the calibration."""
+        """Return an object of JSON: names and sizes, the encoder, and the calibration."""
         fitted, facts = self.fitted, self.facts
         forest, index = fitted.scorer.forest, fitted.scorer.index
-        coding, calibration = fitted.coding, fitted.calibration
+        encoder, calibration = fitted.encoder, fitted.calibration
         names, levels = fitted.feature_names, None
         if calibration is not None:
             levels = {
@@ -168,7 +168,7 @@ class Contents:
             "targets": self._ranges(),
             "n_features": fitted.n_features,
             "features": None if names is None else [str(name) for name in names],
-            "coding": None if coding is None else coding.facts(),
+            "encoder": None if encoder is None else encoder.facts(),
             "calibration": levels,
         }
         return json.dumps(found, indent=2, allow_nan=False)
@@ -208,9 +208,9 @@ class Contents:
         ]
 
     def _features(self) -> str:
-        names, coding = self.fitted.feature_names, self.fitted.coding
-        if coding is not None:
-            return str(coding)
+        names, encoder = self.fitted.feature_names, self.fitted.encoder
+        if encoder is not None:
+            return str(encoder)
         return "without names" if names is None else ", ".join(map(str, names))
 
 

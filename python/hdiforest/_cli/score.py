@@ -21,12 +21,13 @@ from hdiforest._cli.console import Progress, no_progress, progress, say
 from hdiforest._cli.inputs import STANDARD_INPUT, Features, Inputs, Source
 from hdiforest._cli.score_table import Columns, Settings, features_of, score_table
 from hdiforest._tables.formats import ending
-from hdiforest._tables.read import TableError, listed
+from hdiforest._tables.names import listed
+from hdiforest._tables.read import TableError
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 from hdiforest.serving._batch_scorer import BatchScorer
-from hdiforest.serving._open_model import open_model
+from hdiforest.serving._model_file import open_model
 
 Origin = dict[str, Any]  # what an output depends on, as JSON's types
 

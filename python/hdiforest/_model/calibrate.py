@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
+from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
-from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
+from hdiforest.calibration import Calibration, OutOfBag
 from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, BaseKind, candidate_bases
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
-from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import OBJECTIVES, Objective
 
 
@@ -42,18 +43,17 @@ def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
 
 
-def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
+def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
     check_flag("clip", settings.clip)
-    check_mean(settings.mean, fitted.training_rows)
-    if isinstance(method, JackknifePlus) and fitted.weights == "monotonic":
-        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
-    if settings.mean is not None and fitted.weights != "all":
-        raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+    if settings.mean is not None:
+        check_mean(settings.mean, fitted.training_rows)
+        if fitted.weights != "all":
+            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
 
 
 def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
@@ -88,6 +88,25 @@ def _calibrate_on(
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = source.centred_forest() if needs_centred else None
     return fitted.uncalibrated(calibration=calibration, centred=centred)
+
+
+def calibrate_finite_coverages(
+    fitted: FittedForest, settings: Settings, n_threads: int
+) -> FittedForest:
+    """Return the forest as `calibrate_out_of_bag` does, at the coverages that its rows allow.
+
+    Raises ValueError, too, if rows are too few for the coverage that is usually predicted.
+    """
+    with ignore_infinite_intervals():
+        result = calibrate_out_of_bag(fitted, settings, n_threads)
+    n_rows = cast("Calibration", result.calibration).n
+    result = result.with_finite_coverages()
+    if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
+        raise ValueError(
+            f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
+            f"and there are {n_rows}"
+        )
+    return result
 
 
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
@@ -154,6 +173,8 @@ def calibrate_by_jackknife(
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
     a row has no part in the forest that is used for it. Raises as `calibrate_out_of_bag`.
     """
+    if fitted.weights == "monotonic":
+        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)

@@ -23,9 +23,19 @@ def leaves_by_block(
     """Yield slices of rows and their leaf ids, (rows of the slice, n_trees), as `apply` gives them.
 
     Blocks hold at most `BLOCK_IDS` ids, or one row. The only block is X itself if it is no larger
-    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known. Raises
-    ValueError if it returns another number of rows than it was given, or of trees than before.
+    or cannot be sliced. `apply` is not called for no rows, if the number of trees is known.
+
+    Raises
+    ------
+    ValueError
+        If `apply` is no function, or returns another number of rows than it was given, or of trees
+        than before.
     """
+    if not callable(apply):
+        raise ValueError(
+            "apply must be a function from rows to leaf ids, such as the method apply of a forest, "
+            f"got {type(apply).__name__}"
+        )
     frame = frame_of(X)
     n = frame.n_rows
     if n == 0 and n_trees is not None:  # of which some libraries are not to be asked

@@ -70,7 +70,8 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     Parameters
     ----------
     coverage : float, default=0.9
-        Above 0 and below 1.
+        Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
+        by ``HDIForestRegressor(calibration=[...])``.
     kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}, optional
         See `HDIForestRegressor.predict_interval`; by default "calibrated" if the model is, else
         "hdi".
