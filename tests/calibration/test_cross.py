@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.cross_fit import split_folds
+from hdiforest._estimators.folds import split_folds
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross
@@ -21,7 +21,7 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 from ..oracle import restored
 from . import twin
@@ -250,7 +250,7 @@ def test_folds_are_of_rows_with_weight(groups):
 def test_forests_that_use_all_rows_in_each_tree(weights):
     forest = ExtraTreesRegressor(30, min_samples_leaf=5, random_state=0)
     model = HDIForestRegressor(forest, weights=weights, calibration=False).fit(X, Y)
-    with pytest.raises(ValueError, match=r"method='split' or 'cv\+'"):
+    with pytest.raises(ValueError, match=r"or calibrate\(method='cv\+'\)"):
         model.calibrate(coverage=0.9)
     model.calibrate(coverage=0.9, method=CVPlus(3), random_state=0)
     lower, upper = model.predict_interval(X_NEW).T

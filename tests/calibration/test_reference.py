@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,11 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._model.fitted import base_intervals
-from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest.calibration._bases import Base, Candidates, candidate_bases
-from hdiforest.calibration._postprocess import PostProcess
-from hdiforest.calibration._selection import best
+from hdiforest._model import calibrate
+from hdiforest.calibration import Base, _selection
+from hdiforest.calibration._bases import candidate_bases
 
 from ..oracle import ROOT, SKLEARN
 
@@ -37,7 +36,7 @@ def load(name):
 
 
 # A base and its conformal quantile, the mean width out of bag, and coverage and mean width on the
-# test rows; of weights that are not rounded, selected among all candidates however
+# test rows; of weights that are not rounded, selected among all candidates at `LEVELS` however
 # few rows there are.
 @pytest.mark.parametrize(
     ("name", "coverage", "base", "q_hat", "width", "test_coverage", "test_width"),
@@ -57,8 +56,10 @@ def load(name):
     ],
 )
 def test_bases_quantiles_and_widths_are_known(
-    name, coverage, base, q_hat, width, test_coverage, test_width
+    name, coverage, base, q_hat, width, test_coverage, test_width, monkeypatch
 ):
+    monkeypatch.setattr(calibrate, "candidate_bases", partial(candidate_bases, levels=LEVELS))
+    monkeypatch.setattr(_selection, "MIN_ROWS_TO_SELECT", 0)
     X, y = load(name)
     order = np.random.default_rng(10_000).permutation(len(y))
     train, test = np.split(order, [round(0.8 * len(y))])
@@ -66,19 +67,11 @@ def test_bases_quantiles_and_widths_are_known(
     model = HDIForestRegressor.from_forest(
         forest.fit(X[train], y[train]), X[train], y[train], n_jobs=1
     )
-    source = OutOfBagIntervals(model._fitted, 1)
-    bases = candidate_bases(source.families, ("hdi", "equal_tailed"), LEVELS)
-    ends = source.intervals(source.usable, bases)
-    candidates = Candidates.checked(bases, ends, y[train][source.usable])
-    postprocess = PostProcess.from_targets(y[train])
-    scores = postprocess.scores(candidates.ends, candidates.y, candidates.units)
-    selected = best(candidates, scores, coverage, postprocess, "width", (0.0,))
-    assert selected.base == Base(*base)
-    assert_allclose([selected.q_hat, np.exp(selected.loss)], [q_hat, width], atol=2e-6)
-    fitted = model._fitted
-    if selected.base.family == "centred":
-        object.__setattr__(fitted, "centred", source.centred_forest())
-    found = base_intervals(fitted, X[test].astype(np.float32), [selected.base], 1)
-    lower, upper = postprocess.widen(found, [selected.q_hat])[..., 0].T
+    options = {"objective": "width", "adaptive": False, "min_samples_leaf": (1,)}
+    options["kinds"] = ("hdi", "equal_tailed")
+    (level,) = model.calibrate(coverage=coverage, **options).calibration_.levels
+    assert level.base == Base(*base)
+    assert_allclose([level.q_hat, level.mean_width], [q_hat, width], atol=2e-6)
+    lower, upper = model.predict_interval(X[test], coverage).T
     assert round(((lower <= y[test]) & (y[test] <= upper)).mean(), 4) == test_coverage
     assert_allclose((upper - lower).mean(), test_width, atol=2e-6)

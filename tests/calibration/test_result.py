@@ -16,7 +16,7 @@ from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
 from hdiforest.calibration._selection import Selected
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 BASES = candidate_bases(FAMILIES[:2])
 

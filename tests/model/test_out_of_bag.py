@@ -8,38 +8,36 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
-from hdiforest._model.out_of_bag import OutOfBagCentres
+from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest.calibration import Base
 
 X, Y = make_regression(200, 4, noise=20, random_state=0)
 X_NEW = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
 
 
-def centres_of(n_trees=60, sample_weight=None, **options):
+def fitted_source(n_trees=60, sample_weight=None, **options):
     forest = RandomForestRegressor(n_trees, random_state=0, **options).fit(X, Y, sample_weight)
     model = HDIForestRegressor.from_forest(forest, X, Y, sample_weight=sample_weight)
-    rows, compiled = model._fitted.training_rows, model.scorer_.forest
-    leaves = compiled.leaves(rows.X)
-    return forest, model, OutOfBagCentres.of(rows, leaves, rows.bags.matrix(), compiled)
+    return forest, model, OutOfBagIntervals(model._fitted, 1)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_centres_are_the_forests_own_means(weighted):
     weights = np.random.default_rng(2).random(len(Y)) if weighted else None
-    forest, _, centres = centres_of(sample_weight=weights, oob_score=True)
-    assert_allclose(centres.centres, forest.oob_prediction_, rtol=1e-10)
-    centred = centres.forest_of(None, 1)
+    forest, _, source = fitted_source(sample_weight=weights, oob_score=True)
+    assert_allclose(source.means.centres, forest.oob_prediction_, rtol=1e-10)
+    centred = source.centred_forest()
     found = centred.intervals(X_NEW, [0.9], ["hdi"], 1) - centred.scorer.intervals(X_NEW, [0.9])
     assert_allclose(found, np.tile(forest.predict(X_NEW)[:, None, None], (1, 2, 1)), atol=1e-10)
 
 
 def test_intervals_are_those_of_the_weighted_residuals():
-    forest, model, centres = centres_of()
+    forest, model, source = fitted_source()
     levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
-    found = centres.forest_of(None, 1).intervals(X_NEW, levels, ["hdi", "equal_tailed"], 2)
+    found = source.centred_forest().intervals(X_NEW, levels, ["hdi", "equal_tailed"], 2)
     weights = model.predict_weights(X_NEW).toarray()
     for i, mean in enumerate(forest.predict(X_NEW)):
-        atoms = mean + Y - centres.centres
+        atoms = mean + Y - source.means.centres
         assert_allclose(found[i, :, 0], weighted_hdi(atoms, weights[i], levels[0]), rtol=1e-7)
         order = np.argsort(atoms)
         reached = np.cumsum(weights[i][order])
@@ -48,11 +46,11 @@ def test_intervals_are_those_of_the_weighted_residuals():
 
 
 def test_rows_that_every_tree_drew_have_no_atom():
-    *_, centres = centres_of(n_trees=3)
-    never = np.flatnonzero(centres.n_trees == 0)
+    *_, source = fitted_source(n_trees=3)
+    never = np.flatnonzero(source.means.n_trees == 0)
     assert len(never) > 10
-    ends = centres.intervals(np.arange(len(Y)), [Base("centred", "hdi", 0.9)], None, 1)
+    ends = source.intervals(np.arange(len(Y)), [Base("centred", "hdi", 0.9)])
     # So have rows whose leaves hold nothing else.
     assert np.isnan(ends[never]).all()
     assert not np.isnan(ends).all()
-    assert_array_equal(centres.row_weights == 0, centres.n_trees == 0)
+    assert_array_equal(source.row_weights == 0, source.means.n_trees == 0)

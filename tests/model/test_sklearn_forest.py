@@ -307,7 +307,7 @@ def test_a_new_kind_of_forest_is_one_more_reader(monkeypatch):
         return sklearn_forest.GrownForest(
             members=estimator.trees_,
             n_rows=N,
-            read_bags=None,
+            draw=None,
             weighting_rules=lambda counts, sample_weight: [sklearn_forest.WeightingRule(True)],
         )
 

@@ -70,7 +70,7 @@ def test_other_regressors_stay_what_they_are(regressor):
 
 def test_the_share_minimises_the_squared_error():
     source = stacked_source("boosting")
-    c, g = source.centres.centres, source.stacking.out_of_fold
+    c, g = source.means.centres, source.stacking.out_of_fold
     expected = cross_val_predict(
         HistGradientBoostingRegressor(random_state=0),
         X.astype(np.float32),
@@ -88,7 +88,7 @@ def test_weights_take_part_in_the_share():
     forest = RandomForestRegressor(80, random_state=0)
     model = HDIForestRegressor(forest, calibration=False).fit(X, Y, weight)
     source = stacked_source(LinearRegression(), model)
-    c, g = source.centres.centres[:300], source.stacking.out_of_fold[:300]
+    c, g = source.means.centres[:300], source.stacking.out_of_fold[:300]
     share = (g - c) @ (Y[:300] - c) / np.square(g - c).sum()
     assert source.stacking.share == pytest.approx(np.clip(share, 0, 1))
 
@@ -101,7 +101,7 @@ def test_intervals_are_those_of_residuals_around_stacked_centres(mean):
     assert centred.family == "stacked"
     levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
     found = centred.intervals(X_NEW, levels, ["hdi", "hdi"], 1)
-    residuals = Y - (1 - a) * source.centres.centres - a * stacking.out_of_fold
+    residuals = Y - (1 - a) * source.means.centres - a * stacking.out_of_fold
     means = MODEL.estimator_.predict(X_NEW)
     if a > 0:
         means = (1 - a) * means + a * stacking.mean.predict(X_NEW, 1)

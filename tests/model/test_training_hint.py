@@ -29,8 +29,8 @@ from hdiforest import (
     from_leaves,
     quantile_views,
 )
-from hdiforest._estimators import rows as rows_module
-from hdiforest._model.training_hint import digest_of
+from hdiforest._estimators import input_rows as rows_module
+from hdiforest._utils.hints import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.metrics import make_interval_scorer
 from hdiforest.serving import BatchScorer
@@ -132,8 +132,7 @@ def test_nothing_is_hashed_if_the_number_of_rows_differs(model, monkeypatch):
         def update(self, rows):
             raise AssertionError("hashed")
 
-    monkeypatch.setattr(rows_module.TrainingRowsHint.__init__.__globals__["hashlib"], "blake2b",
-                        lambda **_: Refused())  # fmt: skip
+    monkeypatch.setattr("hdiforest._utils.hints.hashlib.blake2b", lambda **_: Refused())
     model.predict_interval(X[1:], 0.8)
     model.predict_interval(X[1:], 0.8, kind="hdi", output="pandas")
     with pytest.raises(AssertionError, match="hashed"):

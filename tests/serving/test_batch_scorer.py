@@ -311,7 +311,7 @@ def test_missing_values_are_refused_where_the_forest_takes_none(tmp_path):
         ({"keep": ["prediction"]}, "two columns 'prediction'"),
         ({"keep": {"id": int}}, "keep must map 'id' to a type such as pyarrow.int64"),
         ({"mapped": "no"}, "mapped must be True or False, got 'no'"),
-        ({"n_jobs": 0}, "n_jobs must be a whole number but 0, or None, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0, or None, got 0"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(folder, options, message):
@@ -402,7 +402,7 @@ def test_models_that_are_mapped_and_copies_are_told_apart(folder):
 def test_a_process_opens_a_model_once(folder, monkeypatch):
     scorer = BatchScorer(folder / "raw.hdi", 0.9)
     monkeypatch.setattr(
-        "hdiforest.serving._model_file.load", lambda path, mapped: pytest.fail("opened again")
+        "hdiforest.serving._model_file.load", lambda *_, **__: pytest.fail("opened again")
     )
     worker = pickle.loads(pickle.dumps(scorer))
     worker(ROWS)

@@ -23,8 +23,13 @@ def test_numbers():
     assert thread_count(7) == 7
     assert thread_count(-1) == PROCESSORS
     assert thread_count(-PROCESSORS - 5) == 1
-    with pytest.raises(ValueError, match="n_jobs"):
-        thread_count(0)
+
+
+@pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2"])
+def test_other_numbers_are_refused(n_jobs):
+    message = f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}"
+    with pytest.raises(ValueError, match=message):
+        thread_count(n_jobs)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])

@@ -16,10 +16,10 @@ from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._tables.formats import write_table
 from hdiforest._tables.names import interval_names
 from hdiforest._tables.training_table import read_training_table
+from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import significant
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array, Kind
 from hdiforest.displays import DistributionDisplay, IntervalDisplay
 from hdiforest.displays._common import GREY
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -33,14 +33,9 @@ LABEL = "compressive strength (MPa)"
 N_FOLDS = 5
 
 
-def run(folder: Path) -> None:
-    """Cross-validate on the concrete data, print the comparison, write a table and a picture.
-
-    Raises
-    ------
-    OSError
-        If `folder` cannot be made or written to.
-    """
+def run_demo(options: Any) -> None:
+    """Cross-validate on the concrete data, print the comparison, write a table and a picture."""
+    folder: Path = options.output
     matplotlib = need("matplotlib.figure")
     with as_file(files("hdiforest._cli") / "data" / "concrete.csv.gz") as path:
         frame, y, *_ = read_training_table(path, TARGET)

@@ -17,7 +17,7 @@ from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
-from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
+from hdiforest.calibration import Calibration, OutOfBag
 from hdiforest.calibration._bases import (
     DEFAULT_KINDS,
     FIXED_RAW,
@@ -32,7 +32,6 @@ from hdiforest.calibration._calibrate import (
     calibrate_split,
     select_out_of_bag,
 )
-from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import (
@@ -45,7 +44,6 @@ from hdiforest.calibration._selection import (
 )
 
 LEAF_SIZES = (1, 5, 15)
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -79,27 +77,23 @@ def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
     return (1,) if fitted.weights == "monotonic" else settings.leaf_sizes
 
 
-def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
+def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
     check_flag("clip", settings.clip)
-    check_mean(settings.mean, fitted.training_rows)
-    if isinstance(method, JackknifePlus) and fitted.weights == "monotonic":
-        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
-    if settings.mean is not None and fitted.weights != "all":
-        raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+    if settings.mean is not None:
+        check_mean(settings.mean, fitted.training_rows)
+        if fitted.weights != "all":
+            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
 
 
 def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
     """Return the forest with intervals selected and widened on its training rows.
 
-    Raises
-    ------
-    ValueError
-        If too few trees leave rows out.
+    Raises ValueError if too few trees leave rows out.
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
@@ -155,17 +149,13 @@ def _observed(
     return rows, {"ends": ends[finite], "y": training.y[rows], "weights": weights}
 
 
-def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedForest:
-    """Return the forest with those of `DEFAULT_COVERAGES` calibrated that its rows allow.
+def calibrate_finite_coverages(
+    fitted: FittedForest, settings: Settings, n_threads: int
+) -> FittedForest:
+    """Return the forest as `calibrate_out_of_bag` does, at the coverages that its rows allow.
 
-    Raises
-    ------
-    ValueError
-        If it has several targets, too few trees that leave rows out, too few rows for the coverage
-        that is usually predicted, or targets too large to be averaged.
+    Raises ValueError, too, if rows are too few for the coverage that is usually predicted.
     """
-    settings = Settings(DEFAULT_COVERAGES, default_kinds(fitted))
-    check_calibration(fitted, settings, OutOfBag())
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads)
     n_rows = cast("Calibration", result.calibration).n
@@ -181,12 +171,7 @@ def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedF
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
     """Return the forest as `calibrate_out_of_bag` does, without its errors and warnings.
 
-    Without a calibration if too few trees leave rows out.
-
-    Raises
-    ------
-    ValueError
-        If another mean is given and too few trees leave rows out.
+    Without a calibration if too few trees leave rows out; ValueError if there is a mean then.
     """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     if (shortage := source.shortage) is not None:
@@ -215,10 +200,7 @@ def calibrate_by_split(
 ) -> FittedForest:
     """Return the forest with bases selected out of bag, if so, and widened by rows of their own.
 
-    Raises
-    ------
-    ValueError
-        If the rows are training rows, or some have no interval.
+    Raises ValueError if the rows are training rows, or some have no interval.
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
@@ -252,17 +234,12 @@ def calibrate_by_jackknife(
 ) -> FittedForest:
     """Return the forest with the scores of some training rows, each by trees that did not draw it.
 
-    Raises
-    ------
-    ValueError
-        If fewer than half of the rows have 20 trees that did not draw them.
-
-    Notes
-    -----
     Kim, Xu and Barber, "Predictive inference is free with the jackknife+-after-bootstrap", NeurIPS
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
-    a row has no part in the forest that is used for it.
+    a row has no part in the forest that is used for it. Raises as `calibrate_out_of_bag`.
     """
+    if fitted.weights == "monotonic":
+        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)
@@ -285,8 +262,9 @@ def calibrate_by_jackknife(
 def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
     if source.shortage is not None:
         raise ValueError(
-            f"method={method!r} needs {source.shortage}; use more trees that draw their rows, or "
-            "method='split' or 'cv+'"
+            f"method={method!r} needs {source.shortage}; fit more trees that draw their rows, or "
+            "call calibrate(X, y) with rows that took no part in the fit, or "
+            "calibrate(method='cv+')"
         )
 
 
@@ -311,10 +289,9 @@ def _refuse_training_rows(
         floats = np.ascontiguousarray(rows, dtype=np.float32)
         return (row.tobytes() + t.tobytes() for row, t in zip(floats, targets, strict=True))
 
-    new = set(keys(X, y))
-    n_known = len(new.intersection(keys(X_train, y_train)))
-    if 2 * n_known > len(y):
+    n_training = len(set(keys(X, y)).intersection(keys(X_train, y_train)))
+    if 2 * n_training > len(y):
         raise ValueError(
-            f"X and y must be rows that took no part in the fit; {n_known} of {len(y)} are "
+            f"X and y must be rows that took no part in the fit; {n_training} of {len(y)} are "
             "training rows"
         )

@@ -13,9 +13,10 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._utils import Array, Kind
+from hdiforest._utils.hints import Instead, TrainingRowsHint
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
@@ -49,8 +50,8 @@ class Jackknife:
         for begin in range(0, len(leaves), step):
             part = slice(begin, begin + step)
             masked = np.where(self.drawn, np.int32(-1), leaves[part, np.newaxis])
-            found = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
-            ends[part] = found.reshape(-1, len(self.drawn), 2)
+            part_ends = self._read(masked.reshape(-1, masked.shape[2]), n_threads)
+            ends[part] = part_ends.reshape(-1, len(self.drawn), 2)
         return ends.transpose(1, 0, 2)
 
     def _read(self, leaves: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
@@ -71,14 +72,15 @@ class FittedForest:
     # Least and greatest value of each feature in training rows that weigh anything,
     # (2, n_features); NaN: it has none.
     feature_range: NDArray[np.float32]
-    training_digest: str  # of the features of the fit; see `training_hint`
+    training_digest: str  # of the features of the fit; see `RowsDigest`
     matches_forest: bool  # whether the means are the predictions of the scikit-learn forest
     calibration: Calibration | CrossCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
-    coding: TableCoding | TableSteps | None = None
+    encoder: TableEncoder | TableSteps | None = None
+    target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)
@@ -96,29 +98,27 @@ class FittedForest:
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
         self._check_range()
-        if isinstance(self.coding, TableCoding) and self.coding.columns != tuple(
+        if isinstance(self.encoder, TableEncoder) and self.encoder.columns != tuple(
             [] if self.feature_names is None else self.feature_names
         ):
-            raise ValueError("the coding does not fit the features of the model")
+            raise ValueError("the encoder does not fit the features of the model")
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
         none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
         return replace(self, **(none | parts))
 
-    def with_first_coverages(self, k: int) -> FittedForest:
-        """Return the forest with a calibration of its k lowest coverages."""
-        calibration = cast("Calibration", self.calibration).first(k)
-        needs_centred = any(base.family != "raw" for base in calibration.bases)
-        return replace(
-            self, calibration=calibration, centred=self.centred if needs_centred else None
-        )
-
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
         calibration = cast("Calibration", self.calibration)
         n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
-        return self.with_first_coverages(n_finite) if n_finite else self.uncalibrated()
+        if n_finite == 0:
+            return self.uncalibrated()
+        calibration = calibration.first(n_finite)
+        needs_centred = any(base.family != "raw" for base in calibration.bases)
+        return replace(
+            self, calibration=calibration, centred=self.centred if needs_centred else None
+        )
 
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
@@ -127,9 +127,9 @@ class FittedForest:
         if (len(self.folds), n_left_out) != ((0, n) if jackknifes else (n, 0)):
             raise ValueError("the calibration does not fit the folds of the model")
         for fold in self.folds:
-            own, whole = fold.calibration, cast("CrossCalibration", self.calibration)
+            whole = cast("CrossCalibration", self.calibration)
             if fold.n_outputs != self.n_outputs or (
-                own is not None and own.coverages != whole.coverages
+                fold.calibration is not None and fold.calibration.coverages != whole.coverages
             ):
                 raise ValueError("the calibration does not fit the folds of the model")
 
@@ -151,6 +151,11 @@ class FittedForest:
         return "hdi" if self.calibration is None else "calibrated"
 
     @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Columns of a table that name its rows."""
+        return self.encoder.ids if isinstance(self.encoder, TableEncoder) else ()
+
+    @property
     def n_features(self) -> int:
         """Number of columns of a row."""
         return self.scorer.forest.n_features
@@ -163,48 +168,34 @@ class FittedForest:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns that a table must have; None: fitted without names."""
-        if self.coding is not None:
-            return self.coding.columns
+        if self.encoder is not None:
+            return self.encoder.columns
         return None if self.feature_names is None else tuple(map(str, self.feature_names))
 
-    def encoder(self, columns: Sequence[str]) -> TableCoding | TableSteps:
+    def encoder_for(self, columns: Sequence[str]) -> TableEncoder | TableSteps:
         """Return how a table with these columns becomes features.
 
-        Without a coding these are plain numbers, by name; or in the order of the columns, if the
-        forest was fitted without names.
-
-        Raises
-        ------
-        ValueError
-            If the forest was fitted without names, to another number of columns.
+        Without an encoder these are plain numbers, by name; or in the order of the columns, if the
+        forest was fitted without names. Raises ValueError if they are not as many then.
         """
-        if self.coding is not None:
-            return self.coding
+        if self.encoder is not None:
+            return self.encoder
         names = tuple(columns) if self.columns is None else self.columns
         if len(names) != self.n_features:
             raise ValueError(
                 f"the model was fitted without column names and takes {self.n_features} columns "
                 f"in their order, got {len(names)}"
             )
-        return TableCoding.of_numbers(names)
+        return TableEncoder.of_numbers(names)
 
     def encode(
-        self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0
+        self, table: Any, encoder: TableEncoder | TableSteps, first_row: int = 0
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
-        Parameters
-        ----------
-        table : pyarrow.Table
-        encoder : TableCoding or TableSteps
-            What `encoder` returned.
-        first_row : int, default=0
-            Number of the rows before the table's own, for messages.
-
-        Raises
-        ------
-        CodingError
-            If the table cannot be encoded, or has missing cells that the forest does not take.
+        `first_row`, the number of the rows before the table's own, is for messages. Raises
+        EncodingError if the table cannot be encoded, or has missing cells that the forest does not
+        take.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
@@ -221,10 +212,29 @@ class FittedForest:
             self.check_rows()
         return self.training_rows
 
+    def training_hint(self, n_rows: int | None) -> TrainingRowsHint | None:
+        """Return what warns if the rows of a call are those of the fit; None: not as many."""
+        if n_rows != self.n_training_rows:
+            return None
+        return TrainingRowsHint(self.training_digest, self._name_out_of_bag)
+
+    def _name_out_of_bag(self, instead: Instead) -> str:
+        if self.training_rows is None or self.training_rows.bags is None:
+            return instead.without
+        return instead.usual if self.why_not_out_of_bag() is None else instead.hdi
+
+    def why_not_out_of_bag(self) -> str | None:
+        """Say why the calibration has no intervals of training rows; None if it has."""
+        if isinstance(self.calibration, CrossCalibration):
+            return f"the model was calibrated by {self.calibration.method!r}"
+        if self.centred is not None and self.centred.mean is not None:
+            return "what the other mean predicts out of fold is not kept"
+        return None
+
     def rows_of_folds(self, table: Any, first_row: int = 0) -> list[NDArray[np.float32]]:
         """Return the rows of a pyarrow Table for the forest of each fold, if it has own steps."""
-        codings = [fold.coding for fold in self.folds if fold.coding is not None]
-        return [coding.encode(table, first_row=first_row)[0] for coding in codings]
+        encoders = [fold.encoder for fold in self.folds if fold.encoder is not None]
+        return [encoder.encode(table, first_row=first_row)[0] for encoder in encoders]
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:
         """Return a scorer whose atoms are the positions of the training rows.
@@ -248,8 +258,8 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    Those of one family are read at once. All but raw ones need `fitted.centred`. `mean`, an array
-    (n,), is filled with the means of the rows, in the same pass as raw intervals.
+    All but raw ones need `fitted.centred`. `mean`, an array (n,), is filled with the means of the
+    rows, in the same pass as raw intervals.
     """
     if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)

@@ -18,12 +18,8 @@ Floats = NDArray[np.floating[Any]]
 
 CRITERIA = ("squared_error", "friedman_mse", "poisson", "absolute_error")
 
-
 # Largest relative error of one operation in float64, and largest error near 0.
-_UNIT = 2.0**-53
-
-
-_LEAST = 2.0**-1074
+_UNIT, _LEAST = 2.0**-53, 2.0**-1074
 
 
 @dataclass(frozen=True)
@@ -58,15 +54,9 @@ def find_mismatch(
     its weighted targets, which changes no interval; and below the rounding (a spread of less than
     about 1e-13 of the targets).
 
-    Parameters
-    ----------
-    member : fitted DecisionTreeRegressor
-    leaf_nodes : (n_leaves,) int32
-        Node of each leaf.
-    rows : TreeRows
-    below_parents : callable
-        Returns for numbers of the leaves, (k, n_leaves), their sums over the leaves below each
-        leaf's parent.
+    `member` is a fitted DecisionTreeRegressor, `leaf_nodes` (n_leaves,) are the nodes of its
+    leaves, and `below_parents` returns for numbers of the leaves, (k, n_leaves), their sums over
+    the leaves below each leaf's parent.
     """
     with np.errstate(all="ignore"):  # sums that overflow prove nothing
         weight = rows.sums(rows.weights, len(leaf_nodes))
@@ -181,17 +171,24 @@ class _Tree:
         return sums
 
 
-class _Means:
-    """Leaves that predict means."""
+class _Leaves:
+    """Leaves of a tree, and their rows."""
 
     def __init__(self, tree: _Tree, member: Any, rows: TreeRows) -> None:
         self.tree, self.member, self.rows = tree, member, rows
-        self.mean = self._mean(rows.targets)
-        self.variance = self._mean((rows.targets - self.mean[rows.leaf]) ** 2)
 
     def _mean(self, values: Floats) -> Floats:
         sums = self.rows.sums(self.rows.weights * values, len(self.tree.leaf_nodes))
         return sums / self.tree.weight
+
+
+class _Means(_Leaves):
+    """Leaves that predict means."""
+
+    def __init__(self, tree: _Tree, member: Any, rows: TreeRows) -> None:
+        super().__init__(tree, member, rows)
+        self.mean = self._mean(rows.targets)
+        self.variance = self._mean((rows.targets - self.mean[rows.leaf]) ** 2)
 
     def values(self) -> Bounds:
         """Bounds of the values of leaves."""
@@ -235,11 +232,11 @@ class _Means:
         return Bounds(impurity - error, impurity + error)
 
 
-class _Medians:
+class _Medians(_Leaves):
     """Leaves that predict medians."""
 
     def __init__(self, tree: _Tree, member: Any, rows: TreeRows) -> None:
-        self.tree, self.member, self.rows = tree, member, rows
+        super().__init__(tree, member, rows)
         order = np.lexsort((rows.targets, rows.leaf))
         order = order[rows.weights[order] > 0]
         weights = rows.weights[order]
@@ -255,10 +252,6 @@ class _Medians:
         last = np.append(first[1:], len(order)) - 1
         self.low = rows.targets[order[np.maximum(low, first)]]
         self.high = rows.targets[order[np.minimum(high, last)]]
-
-    def _mean(self, values: Floats) -> Floats:
-        sums = self.rows.sums(self.rows.weights * values, len(self.tree.leaf_nodes))
-        return sums / self.tree.weight
 
     def values(self) -> Bounds:
         """Bounds of the values of leaves, which constraints move anywhere."""

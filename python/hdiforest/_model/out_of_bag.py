@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,129 +15,47 @@ from hdicore._core import _centred_oob_intervals
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.prune import leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, Stacking
-from hdiforest._model.training_rows import IN_BAG, TrainingRows
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._model.training_rows import IN_BAG, Counts, TrainingRows
+from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import Base, read_bases
 
+# A training row with fewer such trees has a distribution unlike that of a new row.
+MIN_OOB_TREES = 20
+MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
 
-@dataclass(frozen=True, eq=False)
-class OutOfBagCentres:
-    """Means of the training rows, each from the trees that did not draw the row."""
 
-    rows: TrainingRows
-    forest: Forest
-    leaves: NDArray[np.int32]  # (n, n_trees) of the rows
-    counts: NDArray[np.unsignedinteger]  # (n, n_trees) of the rows
+class OutOfBagMeans(NamedTuple):
+    """Means of n training rows, each from the trees that did not draw the row."""
+
     centres: Array  # (n,); 0 for rows that every tree drew
     n_trees: NDArray[np.intp]  # (n,) trees that did not draw a row
     leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
     leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
-    @classmethod
-    def of(
-        cls,
-        rows: TrainingRows,
-        leaves: NDArray[np.int32],
-        counts: NDArray[np.unsignedinteger] | None,
-        forest: Forest,
-    ) -> OutOfBagCentres:
-        """Sum up tree after tree; `counts` (n, n_trees) are of the rows. O(n * n_trees)."""
-        if counts is None:
-            raise ValueError("every tree was fitted on all rows, so none is out of bag")
-        sums = np.zeros(len(leaves))
-        means, totals = [], []
-        with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums
-            for tree, n_leaves in enumerate(forest.n_leaves):
-                drawn = rows.in_bag_weights(counts[:, tree])
-                total = np.bincount(leaves[:, tree], drawn, n_leaves)
-                sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
-                mean = sum_y / np.where(total > 0, total, 1)
-                out = counts[:, tree] == 0
-                sums[out] += mean[leaves[out, tree]]
-                means.append(mean)
-                totals.append(total)
-        n_trees = (counts == 0).sum(axis=1)
-        if not np.isfinite(sums).all():
-            raise ValueError("the targets of the training rows are too large to be averaged")
-        centres = sums / np.maximum(n_trees, 1)
-        leaf_means = np.concatenate(means)
-        leaf_weight: Array = np.concatenate(totals, dtype=np.float64)
-        return cls(rows, forest, leaves, counts, centres, n_trees, leaf_means, leaf_weight)
 
-    @cached_property
-    def row_weights(self) -> Array | None:
-        """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
-        sample_weight = self.rows.sample_weight
-        if self.n_trees.all():
-            return sample_weight
-        weights = np.ones(len(self.rows.y)) if sample_weight is None else sample_weight
-        return np.where(self.n_trees == 0, 0, weights)
-
-    def forest_of(self, stacking: Stacking | None, n_threads: int) -> CentredForest:
-        """Index the residuals of all rows by leaf."""
-        scale, offsets = _scale_and_offsets(stacking)
-        centres = self.centres if offsets is None else scale * self.centres + offsets
-        residuals = LeafIndex(
-            self.leaves,
-            self.rows.y - centres,
-            sample_weight=self.row_weights,
-            n_leaves=self.forest.n_leaves,
-            n_threads=n_threads,
-        )
-        scorer = Scorer(self.forest, residuals)
-        if stacking is None:
-            return CentredForest(scorer, self.leaf_means)
-        return CentredForest(scorer, self.leaf_means, stacking.mean, stacking.share)
-
-    def intervals(
-        self,
-        rows: NDArray[np.intp],
-        kinds: Sequence[Kind],
-        levels: Sequence[float],
-        stacking: Stacking | None,
-        n_threads: int,
-    ) -> Array:
-        """Intervals of some training rows, none of which sees itself, (rows, 2, k)."""
-        unique_kinds, unique_levels = list(dict.fromkeys(kinds)), list(dict.fromkeys(levels))
-        index = LeafIndex(
-            self.leaves,
-            np.arange(len(self.leaves), dtype=np.float64),
-            sample_weight=self.row_weights,
-            n_leaves=self.forest.n_leaves,
-            keep_row_weights=True,
-            n_threads=n_threads,
-        )
-        scale, offsets = _scale_and_offsets(stacking)
-        ends = _centred_oob_intervals(  # (kinds, rows, 2, levels)
-            index,
-            self.leaves,
-            self.counts,
-            self.rows.y,
-            self.centres,
-            self.leaf_weight,
-            rows,
-            unique_levels,
-            unique_kinds,
-            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
-            scale=scale,
-            offsets=offsets,
-            n_threads=n_threads,
-        )
-        pairs = zip(kinds, levels, strict=True)
-        columns = [ends[unique_kinds.index(k), ..., unique_levels.index(c)] for k, c in pairs]
-        return np.stack(columns, axis=-1)
-
-
-def _scale_and_offsets(stacking: Stacking | None) -> tuple[float, Array | None]:
-    """How the forest's centres become stacked ones: scale times them, plus offsets."""
-    if stacking is None:
-        return 1.0, None
-    return 1 - stacking.share, stacking.share * stacking.out_of_fold
-
-
-# A training row with fewer such trees has a distribution unlike that of a new row.
-MIN_OOB_TREES = 20
-MIN_SHARE_OF_WEIGHT = 0.9  # that usable rows have, relative to their share of the rows
+def out_of_bag_means(
+    rows: TrainingRows, leaves: NDArray[np.int32], counts: Counts | None, forest: Forest
+) -> OutOfBagMeans:
+    """Sum up tree after tree; leaves and counts (n, n_trees) are of the rows. O(n * n_trees)."""
+    if counts is None:
+        raise ValueError("every tree was fitted on all rows, so none is out of bag")
+    sums = np.zeros(len(leaves))
+    means, totals = [], []
+    with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums
+        for tree, n_leaves in enumerate(forest.n_leaves):
+            drawn = rows.in_bag_weights(counts[:, tree])
+            total = np.bincount(leaves[:, tree], drawn, n_leaves)
+            sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
+            mean = sum_y / np.where(total > 0, total, 1)
+            out = counts[:, tree] == 0
+            sums[out] += mean[leaves[out, tree]]
+            means.append(mean)
+            totals.append(total)
+    n_trees = (counts == 0).sum(axis=1)
+    if not np.isfinite(sums).all():
+        raise ValueError("the targets of the training rows are too large to be averaged")
+    leaf_weight: Array = np.concatenate(totals, dtype=np.float64)
+    return OutOfBagMeans(sums / np.maximum(n_trees, 1), n_trees, np.concatenate(means), leaf_weight)
 
 
 class OutOfBagIntervals:
@@ -151,35 +69,34 @@ class OutOfBagIntervals:
         random_state: int | None = None,
     ) -> None:
         self.fitted = fitted
-        self.rows: TrainingRows = fitted.require_training_rows()
+        self._forest: Forest = fitted.scorer.forest
         self._n_threads = n_threads
         self._mean = mean
         self._random_state = random_state
+        self.rows: TrainingRows = fitted.require_training_rows()
         self._grown = self  # of trees that are not pruned
 
     def pruned(self, min_samples_leaf: int) -> OutOfBagIntervals:
         """Return the same of trees with larger leaves; nothing is fitted or routed again."""
         if min_samples_leaf == 1:
             return self
-        forest = prune_to(
-            self.fitted, min_samples_leaf, self._leaf_sizes, self.leaves, self._n_threads
-        )
+        sizes, leaves = self._leaf_sizes, self.leaves
+        forest = prune_to(self.fitted, min_samples_leaf, sizes, leaves, self._n_threads)
         other = OutOfBagIntervals(forest.fitted, self._n_threads, self._mean, self._random_state)
-        other.leaves, other.counts = forest.leaves(self.leaves), self.counts
-        other._grown = self
+        other.leaves, other.counts, other._grown = forest.leaves(leaves), self.counts, self
         return other
 
     @cached_property
     def _leaf_sizes(self) -> NDArray[np.int64]:
-        return leaf_sizes(self.fitted.scorer.forest, self.rows, self.leaves, self._n_threads)
+        return leaf_sizes(self._forest, self.rows, self.leaves, self._n_threads)
 
     @cached_property
     def leaves(self) -> NDArray[np.int32]:
         """Leaves of the training rows, (n, n_trees)."""
-        return self.fitted.scorer.forest.leaves(self.rows.X, n_threads=self._n_threads)
+        return self._forest.leaves(self.rows.X, n_threads=self._n_threads)
 
     @cached_property
-    def counts(self) -> NDArray[np.unsignedinteger] | None:
+    def counts(self) -> Counts | None:
         """How often each tree drew each row, (n, n_trees); None: always once."""
         return None if self.rows.bags is None else self.rows.bags.matrix()
 
@@ -225,58 +142,113 @@ class OutOfBagIntervals:
         return self.rows.y[self.rows.has_weight]
 
     @cached_property
-    def centres(self) -> OutOfBagCentres:
+    def means(self) -> OutOfBagMeans:
         """Out-of-bag means of all training rows."""
-        return OutOfBagCentres.of(self.rows, self.leaves, self.counts, self.fitted.scorer.forest)
+        return out_of_bag_means(self.rows, self.leaves, self.counts, self._forest)
+
+    @cached_property
+    def row_weights(self) -> Array | None:
+        """Weights of the rows, (n,): none for those without a centre. None if all weigh 1."""
+        sample_weight, has_centre = self.rows.sample_weight, self.means.n_trees > 0
+        if has_centre.all():
+            return sample_weight
+        return np.where(has_centre, 1.0 if sample_weight is None else sample_weight, 0)
 
     @cached_property
     def stacking(self) -> Stacking | None:
         """The other regressor's mean in the centres, if there is one."""
         if self._mean is None:
             return None
-        from hdiforest._model.stacking import best_share, stacked  # fit with scikit-learn
+        from hdiforest._model.stacking import best_share, stacked  # fits with scikit-learn
 
-        centres, has_centre = self.centres.centres, self.centres.n_trees > 0
+        centres, has_centre = self.means.centres, self.means.n_trees > 0
         if self._grown is self:
             return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
         of_grown = cast("Stacking", self._grown.stacking)
         share = best_share(of_grown.out_of_fold, self.rows, centres, has_centre)
         return replace(of_grown, share=share)
 
+    @property
+    def _scale_and_offsets(self) -> tuple[float, Array | None]:
+        """How the forest's centres become stacked ones: scale times them, plus offsets."""
+        if self.stacking is None:
+            return 1.0, None
+        return 1 - self.stacking.share, self.stacking.share * self.stacking.out_of_fold
+
     def centred_forest(self) -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
-        return self.centres.forest_of(self.stacking, self._n_threads)
+        scale, offsets = self._scale_and_offsets
+        centres = self.means.centres if offsets is None else scale * self.means.centres + offsets
+        residuals = self._index_by_row(self.rows.y - centres)
+        scorer, leaf_means = Scorer(self._forest, residuals), self.means.leaf_means
+        if self.stacking is None:
+            return CentredForest(scorer, leaf_means)
+        return CentredForest(scorer, leaf_means, self.stacking.mean, self.stacking.share)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            if family == "raw":
-                return self._raw_intervals(rows, kinds, levels)
-            return self.centres.intervals(rows, kinds, levels, self.stacking, self._n_threads)
+            of_family = self._raw_intervals if family == "raw" else self._centred_intervals
+            return of_family(rows, kinds, levels)
 
         return read_bases(bases, len(rows), read)
 
     def _raw_intervals(
         self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
-        weights, scorer = self.fitted.weights, self.fitted.scorer
-        index: LeafIndex = scorer.index
-        leaves_count_row = weights not in IN_BAG
+        index: LeafIndex = self.fitted.scorer.index
+        leaves_count_row = self.fitted.weights not in IN_BAG
         if leaves_count_row:
             index = self.rows.index(
-                scorer.forest,
+                self._forest,
                 self.leaves,
-                weights,
+                self.fitted.weights,
                 keep_row_weights=True,
                 n_threads=self._n_threads,
             )
         leaves = self.leaves[rows]
-        leaves[cast("NDArray[np.unsignedinteger]", self.counts)[rows] > 0] = -1
+        leaves[cast("Counts", self.counts)[rows] > 0] = -1
         return index.intervals(
             leaves,
             levels,
             kinds,
             leave_out=rows if leaves_count_row else None,
+            n_threads=self._n_threads,
+        )
+
+    def _centred_intervals(
+        self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
+    ) -> Array:
+        unique_kinds, unique_levels = list(dict.fromkeys(kinds)), list(dict.fromkeys(levels))
+        positions = np.arange(len(self.leaves), dtype=np.float64)
+        scale, offsets = self._scale_and_offsets
+        ends = _centred_oob_intervals(  # (kinds, rows, 2, levels)
+            self._index_by_row(positions, keep_row_weights=True),
+            self.leaves,
+            cast("Counts", self.counts),
+            self.rows.y,
+            self.means.centres,
+            self.means.leaf_weight,
+            rows,
+            unique_levels,
+            unique_kinds,
+            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
+            scale=scale,
+            offsets=offsets,
+            n_threads=self._n_threads,
+        )
+        pairs = zip(kinds, levels, strict=True)
+        columns = [ends[unique_kinds.index(k), ..., unique_levels.index(c)] for k, c in pairs]
+        return np.stack(columns, axis=-1)
+
+    def _index_by_row(self, values: Array, *, keep_row_weights: bool = False) -> LeafIndex:
+        """Index values of all rows by leaf; rows without a centre weigh nothing."""
+        return LeafIndex(
+            self.leaves,
+            values,
+            sample_weight=self.row_weights,
+            n_leaves=self._forest.n_leaves,
+            keep_row_weights=keep_row_weights,
             n_threads=self._n_threads,
         )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
-from hdiforest._utils.typing import Array, Kind
+from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._result import Calibration, CrossCalibration
 
@@ -30,12 +30,8 @@ def resolve_kind_and_levels(
     """Return what to predict, with the defaults for what is None.
 
     The kind is "calibrated" if the model is, else "hdi". The level is 0.9, or the lowest that was
-    calibrated if 0.9 was not.
-
-    Raises
-    ------
-    ValueError
-        If the kind is "calibrated" and the model is not, or not at one of the levels.
+    calibrated if 0.9 was not. Raises ValueError if the kind is "calibrated" and the model is not,
+    or not at one of the levels.
     """
     calibration = fitted.calibration
     if kind is None:
@@ -45,9 +41,9 @@ def resolve_kind_and_levels(
     if calibration is None:
         raise ValueError("kind must not be calibrated, because the model has no calibration")
     if levels is None:
-        known = calibration.coverages
-        usual = (level for level in known if math.isclose(level, USUAL_COVERAGE, abs_tol=1e-9))
-        return kind, [next(usual, known[0])]
+        coverages = calibration.coverages
+        usual = (level for level in coverages if math.isclose(level, USUAL_COVERAGE, abs_tol=1e-9))
+        return kind, [next(usual, coverages[0])]
     calibration.positions(levels)
     return kind, list(levels)
 
@@ -80,24 +76,11 @@ def predict_calibrated(
     mean: Array | None = None,
     of_folds: Sequence[Rows] = (),
 ) -> Array:
-    """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k).
+    """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
-    Parameters
-    ----------
-    fitted : FittedForest
-        With a calibration.
-    X : (n, n_features) array
-    coverage : float or k floats
-    n_threads : int
-    mean : (n,) array, optional
-        Filled with the means of the rows.
-    of_folds : sequence of (n, n_features_of_fold) arrays, default=()
-        The same rows for the forest of each fold, if they are not those of X.
-
-    Raises
-    ------
-    ValueError
-        If a coverage was not calibrated.
+    An array `mean` (n,) is filled with the means of the rows. `of_folds` are the same rows for the
+    forest of each fold, if they are not those of X. Raises ValueError if a coverage was not
+    calibrated.
     """
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
@@ -114,16 +97,10 @@ def predict_calibrated_out_of_bag(
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
     From the base intervals of the trees that did not draw the row, widened and post-processed as
-    those of new rows. NaN for rows that no such tree has a base interval for.
-
-    Raises
-    ------
-    AttributeError
-        If the forest has no calibration.
-    ValueError
-        If a coverage was not calibrated, or the calibration does not say what these intervals are.
+    those of new rows. NaN for rows that no such tree has a base interval for. Raises ValueError if
+    a coverage was not calibrated, or the calibration does not say what these intervals are.
     """
-    if (reason := why_not_out_of_bag(fitted)) is not None:
+    if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
             "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
@@ -141,16 +118,6 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
         return np.broadcast_to(ends, (len(X), 2, k))
     calibration = fold.calibration.first(k)
     return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
-
-
-def why_not_out_of_bag(fitted: FittedForest) -> str | None:
-    """Say why the calibration has no intervals of training rows; None if it has."""
-    calibration = fitted.calibration
-    if isinstance(calibration, CrossCalibration):
-        return f"the model was calibrated by {calibration.method!r}"
-    if fitted.centred is not None and fitted.centred.mean is not None:
-        return "what the other mean predicts out of fold is not kept"
-    return None
 
 
 def _calibration_up_to(
@@ -183,10 +150,10 @@ def _predict_by_folds(
         part = slice(begin, begin + step)
         if fitted.jackknife is not None:
             leaves = fitted.scorer.forest.leaves(X[part], n_threads=n_threads)
-            own = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
-            ends = np.broadcast_to(own, (*own.shape[:3], k))
+            ends = fitted.jackknife.intervals(leaves, n_threads)[..., np.newaxis]
+            ends = np.broadcast_to(ends, (*ends.shape[:3], k))
         else:
-            by_fold = zip(fitted.folds, of_folds, strict=True)
-            ends = np.stack([predict_fold(fold, own[part], k, n_threads) for fold, own in by_fold])
+            pairs = zip(fitted.folds, of_folds, strict=True)
+            ends = np.stack([predict_fold(fold, rows[part], k, n_threads) for fold, rows in pairs])
         intervals[part] = calibration.intervals(ends)
     return intervals

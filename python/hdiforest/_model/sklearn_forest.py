@@ -21,7 +21,6 @@ from hdicore import Forest, LeafIndex
 from hdiforest._model.leaf_checks import CRITERIA, TreeRows, find_mismatch
 from hdiforest._model.training_rows import (
     Bags,
-    RedrawnBags,
     TrainingRows,
     TreeBlock,
     Weighting,
@@ -51,8 +50,8 @@ class GrownForest(NamedTuple):
 
     members: list[Any]  # fitted trees
     n_rows: int | None  # of the fit; None: a tree, which records only rows with a weight
-    # Returns the rows that trees [first, last) drew; None: every tree used each row once.
-    read_bags: Callable[[int, int], list[NDArray[np.integer]]] | None
+    # Returns the rows that a tree drew; None: every tree used each row once.
+    draw: Callable[[int], NDArray[np.integer]] | None
     # From bags and sample_weight to what the fit may have done with them, likeliest first.
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
@@ -62,7 +61,7 @@ def _read_tree(estimator: Any) -> GrownForest:
     return GrownForest(
         members=[estimator],
         n_rows=None,
-        read_bags=None,
+        draw=None,
         weighting_rules=lambda _bags, _weight: [WeightingRule(True)],
     )
 
@@ -73,8 +72,8 @@ def _read_forest(estimator: Any) -> GrownForest:
     seeds = [SimpleNamespace(random_state=tree.random_state) for tree in estimator.estimators_]
     drawn.estimators_ = seeds  # so that it does not keep the trees
 
-    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
-        return _bags_of(drawn, estimators_=seeds[first:last])
+    def draw(tree: int) -> NDArray[np.integer]:
+        return _draw(drawn, estimators_=seeds[tree : tree + 1])
 
     def weighting_rules(bags: Bags | None, sample_weight: SampleWeight) -> list[WeightingRule]:
         if bags is None:
@@ -84,7 +83,7 @@ def _read_forest(estimator: Any) -> GrownForest:
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=read_bags if estimator.bootstrap else None,
+        draw=draw if estimator.bootstrap else None,
         weighting_rules=weighting_rules,
     )
 
@@ -93,13 +92,13 @@ def _read_bagging(estimator: Any) -> GrownForest:
     drawn = copy.copy(estimator)
     seeds = np.array(estimator._seeds)
 
-    def read_bags(first: int, last: int) -> list[NDArray[np.integer]]:
-        return _bags_of(drawn, _seeds=seeds[first:last])
+    def draw(tree: int) -> NDArray[np.integer]:
+        return _draw(drawn, _seeds=seeds[tree : tree + 1])
 
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
-        read_bags=read_bags,
+        draw=draw,
         weighting_rules=partial(_rules_of_draws, estimator),
         features=estimator.estimators_features_,
     )
@@ -114,9 +113,7 @@ _READERS: dict[type, Callable[[Any], GrownForest]] = {
     BaggingRegressor: _read_bagging,
 }
 
-
 _UNDERSTOOD = f"a fitted {alternatives(kind.__name__ for kind in _READERS)} of such trees"
-
 
 _READERS[ForestRegressor] = _read_forest  # of other libraries, like quantile-forest
 
@@ -136,14 +133,11 @@ def import_forest(
     O(n_nodes + n * n_trees). The leaves and draws of all trees are never in memory at once.
     `fitted_on` are the targets of its fit if that was given a transform of y.
 
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood or not fitted, the number of rows is not that of its
-        fit, or a leaf holds other rows than its own statistics say: other X, y, order of rows or
-        sample_weight than those of the fit (see `hdiforest._model.leaf_checks.find_mismatch` for
-        what statistics cannot tell). If `weights` is "oob", and every tree was fitted on all rows;
-        or "monotonic", and the forest has no constraints, or none in the unit of y.
+    Raises ValueError if the estimator is not understood or not fitted, the number of rows is not
+    that of its fit, or a leaf holds other rows than its own statistics say: other X, y, order of
+    rows or sample_weight than those of the fit (see `find_mismatch` for what statistics cannot
+    tell). If `weights` is "oob", and every tree was fitted on all rows; or "monotonic", and the
+    forest has no constraints, or none in the unit of y.
     """
     grown = _grown_forest(estimator)
     members = grown.members
@@ -170,28 +164,22 @@ def import_forest(
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
-        check = _LeafCheck(members, forest, rows, seen, rule)
+        check = _leaf_check(members, forest, rows, seen, rule)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
             else:
                 index = rows.index(forest, None, weights, check=check, n_threads=n_threads)
-        except Refusal as refusal:
+        except _Refusal as refusal:
             refusals.append(refusal)
         else:
             return forest, rows, index
-    most_exact = max(refusals, key=lambda each: each.check)
+    most_exact = max(refusals, key=lambda refusal: refusal.exactness)
     raise OtherRowsError(f"{most_exact}{_note_on_subclass(estimator)}")
 
 
 def why_no_means(estimator: Any) -> str | None:
-    """Say why a fitted forest's predictions are not the means of its leaves; None if they are.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood.
-    """
+    """Say why a fitted forest's predictions are not the means of its leaves; None if they are."""
     members = _grown_forest(estimator).members
     if any(_has_constraints(member) for member in members):
         return (
@@ -212,16 +200,16 @@ def _has_constraints(member: Any) -> bool:
 
 def _require_constraints(grown: GrownForest, *, transformed: bool) -> None:
     """Refuse a forest whose leaves have no bounds in the unit of y, or not those of one order."""
-    wanted = "weights='monotonic' needs a forest with "
+    needed = "weights='monotonic' needs a forest with "
     if not any(_has_constraints(member) for member in grown.members):
-        raise ValueError(f"{wanted}monotonic_cst; this one was fitted without")
+        raise ValueError(f"{needed}monotonic_cst; this one was fitted without")
     n_features = len(grown.members[0].monotonic_cst)
     if grown.features is not None and any(
-        not np.array_equal(own, np.arange(n_features)) for own in grown.features
+        not np.array_equal(features, np.arange(n_features)) for features in grown.features
     ):
-        raise ValueError(f"{wanted}trees that see all features in one order; bagged ones do not")
+        raise ValueError(f"{needed}trees that see all features in one order; bagged ones do not")
     if transformed:
-        raise ValueError(f"{wanted}leaves in the unit of y; this one was fitted on a transform")
+        raise ValueError(f"{needed}leaves in the unit of y; this one was fitted on a transform")
 
 
 def _monotonic_index(
@@ -232,10 +220,9 @@ def _monotonic_index(
     n_threads: int,
 ) -> LeafIndex:
     """Return the index of `clipped_index`, after checking the leaves of all trees."""
-    leaf_nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
     bounds = [
-        leaf_bounds(member.tree_, member.monotonic_cst, own)
-        for member, own in zip(members, leaf_nodes, strict=True)
+        leaf_bounds(member.tree_, member.monotonic_cst, nodes)
+        for member, nodes in zip(members, _nodes_of_leaves(forest), strict=True)
     ]
 
     def drawn() -> Iterator[tuple[TreeBlock, NDArray[np.unsignedinteger]]]:
@@ -248,25 +235,13 @@ def _monotonic_index(
 
 
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
-    """Compile a fitted forest; also return what its trees drew of n rows, None if each row once.
-
-    Raises
-    ------
-    ValueError
-        If the estimator is not understood.
-    """
+    """Compile a fitted forest; also return what its trees drew of n rows, None if each row once."""
     grown = _grown_forest(estimator)
     return _as_forest(grown, estimator.n_features_in_, n_threads), _bags(grown, n)
 
 
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
-    """Return the function that reads an estimator of its type, which need not be fitted.
-
-    Raises
-    ------
-    ValueError
-        If it is of no type that is understood.
-    """
+    """Return the function that reads an estimator of its type, or raise ValueError for others."""
     name = type(estimator).__name__
     if is_classifier(estimator):
         raise ValueError(f"estimator must be {_UNDERSTOOD}, got the classifier {name}")
@@ -325,11 +300,11 @@ def _check_member(member: Any, name: str) -> None:
 
 def _has_categories(member: Any) -> bool:
     """Whether a tree splits on categories, or may; coming versions of scikit-learn have a mask."""
-    given = getattr(member, "categorical_features", None)
-    found = getattr(member, "is_categorical_", given)
-    if found is None:
+    parameter = getattr(member, "categorical_features", None)
+    categorical = getattr(member, "is_categorical_", parameter)
+    if categorical is None:
         return False
-    mask = np.asarray(found)
+    mask = np.asarray(categorical)
     return mask.dtype != bool or bool(mask.any())
 
 
@@ -361,8 +336,8 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     if grown.features is not None:
         # The feature of a leaf is negative and never read; any valid one can replace it.
         split_on = [
-            np.asarray(own)[np.maximum(split, 0)]
-            for own, split in zip(grown.features, split_on, strict=True)
+            np.asarray(features)[np.maximum(split, 0)]
+            for features, split in zip(grown.features, split_on, strict=True)
         ]
     arrays: list[Any] = [
         {name: getattr(tree, name) for name in _TREE_ARRAYS} | {"feature": split}
@@ -373,77 +348,66 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
 
 def _bags(grown: GrownForest, n: int) -> Bags | None:
     """Return what each tree drew; None if always each row once."""
-    if grown.read_bags is None:
-        return None
-    bags = RedrawnBags(n, len(grown.members), grown.read_bags)
-    return None if bags.each_row_once else bags
+    return None if grown.draw is None else Bags.redrawn(n, len(grown.members), grown.draw)
 
 
-def _bags_of(estimator: Any, **part: Any) -> list[NDArray[np.integer]]:
-    """Draw the rows of some trees again; `part` replaces attributes by those of these trees."""
+def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
+    """Draw the rows of a tree again; `part` replaces an attribute by that of this tree alone."""
     revived = copy.copy(estimator)
     vars(revived).update(part)
     # Forests pickled before scikit-learn 1.9, when rows were drawn uniformly, do not have it.
     vars(revived).setdefault("_sample_weight", None)
-    return revived.estimators_samples_  # type: ignore[no-any-return]
+    [rows] = revived.estimators_samples_
+    return rows  # type: ignore[no-any-return]
 
 
-class Refusal(Exception):  # noqa: N818
-    """Why rows are not those of a forest; the reason of the last check is the most exact."""
+# What of the leaves may differ, less exact reasons first.
+_DIFFERENCES = {
+    "weights": "X and y (given {with_} sample_weight) are not the rows this forest was fitted on: "
+    "leaves of tree {tree} hold other in-bag weights than the forest recorded. Pass X, its order "
+    "of rows and sample_weight exactly as they were at the forest's last fit (forests fitted on "
+    "missing values by scikit-learn before 1.8 do not agree with their own record; fit again)",
+    "targets": "y is not the target this forest was fitted on: leaves of tree {tree} hold other "
+    "targets than the forest recorded. Pass y as it was, and in the same order of rows, at the "
+    "forest's last fit",
+}
 
-    def __init__(self, check: int, message: str) -> None:
-        super().__init__(message)
-        self.check = check
+
+class _Refusal(Exception):  # noqa: N818
+    def __init__(self, difference: str, tree: int, sample_weight: SampleWeight) -> None:
+        with_ = "without" if sample_weight is None else "with"
+        super().__init__(_DIFFERENCES[difference].format(tree=tree, with_=with_))
+        self.exactness = list(_DIFFERENCES).index(difference)
 
 
-class _LeafCheck:
-    """Compares every leaf of some trees with the trees' own record of it."""
+def _leaf_check(
+    members: list[Any],
+    forest: Forest,
+    rows: TrainingRows,
+    targets: NDArray[np.float64],
+    rule: WeightingRule,
+) -> Callable[[TreeBlock], None]:
+    """Return what compares every leaf of some trees with the trees' own record of it."""
+    nodes = _nodes_of_leaves(forest)
 
-    def __init__(
-        self,
-        members: list[Any],
-        forest: Forest,
-        rows: TrainingRows,
-        targets: NDArray[np.float64],
-        rule: WeightingRule,
-    ) -> None:
-        self._members, self._rows, self._targets, self._rule = members, rows, targets, rule
-        self._forest = forest
-        self._nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
-
-    def __call__(self, block: TreeBlock) -> None:
-        """Raise Refusal at the first difference."""
+    def check(block: TreeBlock) -> None:
         for k in range(block.leaves.shape[1]):
-            drawn = None if block.counts is None else block.counts[:, k]
-            self._check_tree(block.first + k, block.leaves[:, k], drawn)
+            tree = block.first + k
+            weights = rows.in_bag_weights(None if block.counts is None else block.counts[:, k])
+            if rule.float32:
+                weights = weights.astype(np.float32).astype(np.float64)
+            tree_rows = TreeRows(block.leaves[:, k], weights, targets)
+            below_parents = partial(forest.sums_below_parents, tree)
+            difference = find_mismatch(members[tree], nodes[tree], tree_rows, below_parents)
+            if difference is not None:
+                raise _Refusal(difference, tree, rows.sample_weight)
 
-    def _check_tree(
-        self, t: int, leaf: NDArray[np.int32], drawn: NDArray[np.unsignedinteger] | None
-    ) -> None:
-        weights = self._rows.in_bag_weights(drawn)
-        if self._rule.float32:
-            weights = weights.astype(np.float32).astype(np.float64)
-        tree_rows = TreeRows(leaf, weights, self._targets)
-        below_parents = partial(self._forest.sums_below_parents, t)
-        difference = find_mismatch(self._members[t], self._nodes[t], tree_rows, below_parents)
-        if difference == "weights":
-            without = self._rows.sample_weight is None
-            given = "without sample_weight" if without else "with sample_weight"
-            raise Refusal(
-                1,
-                f"X and y (given {given}) are not the rows this forest was fitted on: leaves of "
-                f"tree {t} hold other in-bag weights than the forest recorded. Pass X, its order "
-                "of rows and sample_weight exactly as they were at the forest's last fit (forests "
-                "fitted on missing values by scikit-learn before 1.8 do not agree with their own "
-                "record; fit again)",
-            )
-        if difference == "targets":
-            raise Refusal(
-                2,
-                f"y is not the target this forest was fitted on: leaves of tree {t} hold other "
-                "targets than the forest recorded. Pass y as it was, and in the same order of "
-                "rows, at the forest's last fit",
-            )
+    return check
+
+
+def _nodes_of_leaves(forest: Forest) -> list[NDArray[np.int32]]:
+    """Return the nodes of the leaves of each tree."""
+    return np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
 
 
 def _rules_of_draws(
@@ -466,9 +430,9 @@ def _rules_of_draws(
     if used is None and sample_weight is not None:
         raise ValueError("sample_weight was not used at the forest's last fit; leave it out")
     if used is not None and (sample_weight is None or not np.array_equal(used, sample_weight)):
-        given = "none was given" if sample_weight is None else "another one was given"
+        which = "none" if sample_weight is None else "another one"
         raise ValueError(
-            f"sample_weight decided which rows the forest drew at its last fit, but {given}; pass "
-            "the same"
+            f"sample_weight decided which rows the forest drew at its last fit, but {which} was "
+            "given; pass the same"
         )
     return [WeightingRule(False)]

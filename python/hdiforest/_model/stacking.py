@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from hdicore import Forest
 from hdiforest._model.residuals import BoostedMean, Mean, RegressorMean, Stacking, checked_means
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._utils.typing import Array
+from hdiforest._utils import Array
 
 _N_FOLDS = 5
 
@@ -28,17 +28,9 @@ def stacked(
 ) -> Stacking:
     """Fit a regressor on all rows, and in five folds without each of them.
 
-    Parameters
-    ----------
-    regressor : estimator or "boosting"
-        Not changed. "boosting" is scikit-learn's HistGradientBoostingRegressor.
-    rows : TrainingRows
-    centres : (n,) array
-        Out-of-bag means c of the rows.
-    has_centre : (n,) bool array
-        Which rows have one.
-    random_state : int or None
-        Seed of the folds and of "boosting".
+    "boosting" is scikit-learn's HistGradientBoostingRegressor. The centres c are the out-of-bag
+    means of the rows that have one. `random_state` is the seed of the folds and of "boosting". The
+    share minimises the squared error of c + share (g - c) over the rows with a centre.
     """
     if isinstance(regressor, str):
         regressor = HistGradientBoostingRegressor(random_state=random_state)
@@ -104,9 +96,8 @@ def is_plain_boosting(regressor: Any) -> bool:
 def boosted_mean(regressor: Any, n_features: int) -> BoostedMean:
     """Read the trees of a fitted regressor that `is_plain_boosting` accepts."""
     nodes = [tree.nodes for iteration in regressor._predictors for tree in iteration]
-    sizes = [len(own) for own in nodes]
     joined = np.concatenate(nodes)
-    offsets = np.cumsum([0, *sizes])
+    offsets = np.cumsum([0, *map(len, nodes)])
     left, right = (
         np.where(joined["is_leaf"], -1, joined[side].astype(np.int64)) for side in ("left", "right")
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, Column, NumberColumn, require_columns
+from hdiforest._tables.columns import Column, EncodingError, NumberColumn, require_columns
 from hdiforest._tables.frames import Library, frame_of
 from hdiforest._tables.row_counts import RowCounts, count_rows
 
@@ -25,33 +25,16 @@ MAX_DENSE_BYTES = 2**33
 class TableSteps:
     """The fitted steps before a forest, and what tables they read.
 
-    What `TableCoding` is to a table that is encoded by data, these are where code does it.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-    library : {"pandas", "polars"} or None
-        Of the table of the fit; None: it was no table.
-    n_features : int
-        Of the forest.
-    allow_nan : bool
-        Whether the forest takes missing values.
-    names : tuple of str or None
-        Columns of the table of the fit; None: it had no names.
-    number_columns : tuple of str, default=()
-        Those that held numbers.
-    texts : mapping
-        See `texts_of`.
+    What `TableEncoder` is to a table that is encoded by data, these are where code does it.
     """
 
     pipeline: Pipeline
-    library: Library | None
-    n_features: int
-    allow_nan: bool
-    names: tuple[str, ...] | None
-    number_columns: tuple[str, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    ids: tuple[str, ...] = ()
+    library: Library | None  # of the table of the fit; None: it was no table
+    n_features: int  # of the forest
+    allow_nan: bool  # whether the forest takes missing values
+    names: tuple[str, ...] | None  # columns of the table of the fit; None: it had no names
+    number_columns: tuple[str, ...] = ()  # those that held numbers
+    texts: Mapping[str, str] = field(default_factory=dict)  # see `texts_of`
 
     def __str__(self) -> str:
         columns = "no names" if self.names is None else ", ".join(self.names)
@@ -64,9 +47,9 @@ class TableSteps:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names that a table must have, or CodingError if the steps know none."""
+        """Names that a table must have, or EncodingError if the steps know none."""
         if self.names is None:
-            raise CodingError(
+            raise EncodingError(
                 "the steps before the forest were fitted on rows without names, and a batch or a "
                 "file of a table has its columns by name; fit them on a table"
             )
@@ -74,7 +57,7 @@ class TableSteps:
 
     @cached_property
     def ordered(self) -> dict[int, Column]:
-        """What is counted out of range, as `TableCoding.ordered`: all that the steps make."""
+        """What is counted out of range, as `TableEncoder.ordered`: all that the steps make."""
         try:
             names = list(self.pipeline.get_feature_names_out())
         except (AttributeError, TypeError, ValueError):  # some steps have no names
@@ -87,8 +70,7 @@ class TableSteps:
         if frame.n_rows == 0:  # which few transformers accept
             return np.empty((0, self.n_features), dtype=np.float32)
         table = _with_texts(frame.in_library(self.library), self.texts)
-        made = transformed(self.pipeline, table)
-        rows = dense_rows(made, allow_nan=self.allow_nan)
+        rows = dense_rows(transformed(self.pipeline, table), allow_nan=self.allow_nan)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the steps before the forest made {rows.shape[1]} columns of X, but the forest "
@@ -103,29 +85,25 @@ class TableSteps:
         first_row: int = 0,
         feature_range: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.float32], RowCounts]:
-        """Return the forest's rows for those of a pyarrow Table; see `TableCoding.encode`.
+        """Return the forest's rows for those of a pyarrow Table; see `TableEncoder.encode`.
 
         Categories that the training rows did not have are not counted, as only the steps know them.
-
-        Raises
-        ------
-        CodingError
-            If columns are missing or repeated, or the steps refuse the rows.
+        Raises EncodingError if columns are missing or repeated, or the steps refuse the rows.
         """
         self.require(table.schema.names)
-        chosen = table.select(list(self.columns))
+        table = table.select(list(self.columns))
         try:
-            X = self.rows(chosen)
+            X = self.rows(table)
         except (TypeError, ValueError) as error:
             last = first_row + table.num_rows
-            raise CodingError(
+            raise EncodingError(
                 f"the steps before the forest refuse one of the rows {first_row + 1} to {last}: "
                 f"{' '.join(str(error).split())}"
             ) from None
-        return X, count_rows(X, self.ordered, feature_range, _are_empty(chosen))
+        return X, count_rows(X, self.ordered, feature_range, _are_empty(table))
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        """Raise EncodingError if a table with columns of these names lacks some, or has two."""
         require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
@@ -169,30 +147,28 @@ def _are_empty(table: Any) -> NDArray[np.bool_]:
     return empty
 
 
-def dense_rows(made: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
+def dense_rows(features: Any, *, allow_nan: bool, copy: bool = False) -> NDArray[np.float32]:
     """Return what steps made of a table as the forest reads it, C-ordered float32.
 
-    Raises
-    ------
-    ValueError
-        If it does not hold numbers, or is sparse and too large to be dense.
+    Raises ValueError if it does not hold numbers, or is sparse and too large to be dense.
     """
     from scipy.sparse import issparse
     from sklearn.utils import check_array
 
-    if issparse(made):
-        n_bytes = 4 * made.shape[0] * made.shape[1]
+    if issparse(features):
+        n_rows, n_columns = features.shape
+        n_bytes = 4 * n_rows * n_columns
         if n_bytes > MAX_DENSE_BYTES:
             raise ValueError(
-                f"the steps before the forest made {made.shape[0]} sparse rows of "
-                f"{made.shape[1]} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
+                f"the steps before the forest made {n_rows} sparse rows of "
+                f"{n_columns} columns, which take {n_bytes / 2**30:.0f} GB as the dense rows "
                 "that the model keeps; make fewer columns, by OrdinalEncoder, TargetEncoder or "
                 "max_categories of OneHotEncoder"
             )
-        made = made.astype(np.float32).toarray()
+        features = features.astype(np.float32).toarray()
     finite: bool | str = "allow-nan" if allow_nan else True
     rows: NDArray[np.float32] = check_array(
-        made,
+        features,
         dtype=np.float32,
         order="C",
         copy=copy,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,15 @@ WEIGHTINGS: dict[Weighting, str] = {
     "oob": "training rows that the tree did not see",
     "monotonic": "as inbag, targets moved within the bounds that monotonic constraints set a leaf",
 }
-
-
 ANY_WEIGHTING = alternatives(repr(mode) for mode in WEIGHTINGS)
-
 
 # By these a leaf counts a row only if its tree drew the row.
 IN_BAG: tuple[Weighting, ...] = ("inbag", "monotonic")
 
-
 _BLOCK_BYTES = 1 << 24  # of the leaves in some trees that need not be cut further
+
+
+Counts = NDArray[np.unsignedinteger]  # (n, k): how often each of k trees drew each row
 
 
 class TreeBlock(NamedTuple):
@@ -39,7 +38,49 @@ class TreeBlock(NamedTuple):
 
     first: int  # of the trees
     leaves: NDArray[np.int32]  # (n, k)
-    counts: NDArray[np.unsignedinteger] | None  # (n, k) times drawn; None: once
+    counts: Counts | None  # None: each row once
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The rows that each tree drew."""
+
+    n_trees: int
+    of_trees: Callable[[int, int], Counts]  # of trees [first, last)
+
+    @classmethod
+    def stored(cls, counts: Counts) -> Self:
+        """Return those of one array of all trees."""
+        return cls(counts.shape[1], lambda first, last: counts[:, first:last])
+
+    @classmethod
+    def redrawn(
+        cls, n_rows: int, n_trees: int, draw: Callable[[int], NDArray[np.integer]]
+    ) -> Self | None:
+        """Return those whose rows are drawn again tree by tree; None: each tree drew each row once.
+
+        Counts are in Fortran order. Drawing takes some 20 ns for each row and tree.
+        """
+
+        def times_drawn(tree: int) -> NDArray[np.intp]:
+            return np.bincount(draw(tree), minlength=n_rows)
+
+        def of_trees(first: int, last: int) -> Counts:
+            counts = np.zeros((last - first, n_rows), dtype=np.uint8)
+            for k, times in enumerate(map(times_drawn, range(first, last))):
+                needed = np.min_scalar_type(times.max())
+                if needed.itemsize > counts.itemsize:
+                    counts = counts.astype(needed)
+                counts[k] = times
+            return counts.T
+
+        if all((times_drawn(tree) == 1).all() for tree in range(n_trees)):
+            return None
+        return cls(n_trees, of_trees)
+
+    def matrix(self) -> Counts:
+        """Return the counts of all trees, (n, n_trees), in the smallest type that fits."""
+        return self.of_trees(0, self.n_trees)
 
 
 @dataclass(frozen=True)
@@ -58,7 +99,7 @@ class TrainingRows:
     def from_arrays(cls, arrays: Mapping[str, Any], counts_are_weighted: bool) -> Self:
         """Return rows from the arrays X, y, sample_weight and counts; the last two may be None."""
         counts = arrays.get("counts")
-        bags = None if counts is None else KnownBags(counts)
+        bags = None if counts is None else Bags.stored(counts)
         weight = arrays.get("sample_weight")
         return cls(arrays["X"], arrays["y"], weight, bags, counts_are_weighted)
 
@@ -91,7 +132,7 @@ class TrainingRows:
             return weights
         return weights * self.sample_weight
 
-    def drawn(self, block: TreeBlock) -> NDArray[np.unsignedinteger]:
+    def drawn(self, block: TreeBlock) -> Counts:
         """How often some trees drew each row, (n, k), without rows that have no weight."""
         counts = block.counts
         if counts is None:
@@ -123,11 +164,11 @@ class TrainingRows:
         for first in range(0, n_trees, at_once):
             last = min(first + at_once, n_trees)
             if leaves is None:
-                own = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
+                part = forest.leaves_of_trees(self.X, first, last, order=order, n_threads=n_threads)
             else:
-                own = leaves[:, first:last]
+                part = leaves[:, first:last]
             counts = None if bags is None else bags.of_trees(first, last)
-            yield TreeBlock(first, own, counts)
+            yield TreeBlock(first, part, counts)
 
     def index(
         self,
@@ -168,78 +209,11 @@ class TrainingRows:
         )
 
 
-def _counted(counts: NDArray[np.unsignedinteger] | None, weights: Weighting) -> NDArray[Any] | None:
+def _counted(counts: Counts | None, weights: Weighting) -> NDArray[Any] | None:
     """How often an index counts rows that were drawn so often; None: once."""
     if counts is None or weights == "all":
         return None
     return counts if weights in IN_BAG else counts == 0
-
-
-Counts = NDArray[np.unsignedinteger]  # (n, k) of k trees
-
-
-class Bags(Protocol):
-    """The rows that each tree drew."""
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """How often trees [first, last) drew each row, (n, last - first)."""
-
-    def matrix(self) -> Counts:
-        """How often each tree drew each row, (n, n_trees), in the smallest type that fits."""
-
-
-class KnownBags:
-    """Counts of all trees in one array."""
-
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """See `Bags`."""
-        return self._counts[:, first:last]
-
-    def matrix(self) -> Counts:
-        """See `Bags`."""
-        return self._counts
-
-
-class RedrawnBags:
-    """Counts that follow from seeds. Drawing them takes some 20 ns for each row and tree."""
-
-    def __init__(
-        self,
-        n_rows: int,
-        n_trees: int,
-        draw: Callable[[int, int], Sequence[NDArray[np.integer]]],
-    ) -> None:
-        self._n_rows, self._n_trees = n_rows, n_trees
-        self._draw = draw  # the rows that trees [first, last) drew
-
-    def of_trees(self, first: int, last: int) -> Counts:
-        """See `Bags`. In Fortran order."""
-        counts = np.zeros((last - first, self._n_rows), dtype=np.uint8)
-        for t, drawn in enumerate(self._each(first, last)):
-            needed = np.min_scalar_type(drawn.max())
-            if needed.itemsize > counts.itemsize:
-                counts = counts.astype(needed)
-            counts[t] = drawn
-        return counts.T
-
-    def matrix(self) -> Counts:
-        """See `Bags`."""
-        return self.of_trees(0, self._n_trees)
-
-    @property
-    def each_row_once(self) -> bool:
-        """Whether every tree drew every row once."""
-        trees = range(self._n_trees)
-        return all((next(self._each(t, t + 1)) == 1).all() for t in trees)
-
-    def _each(self, first: int, last: int) -> Iterator[NDArray[np.intp]]:
-        """How often each of some trees drew each row, (n,)."""
-        for t in range(first, last):
-            [rows] = self._draw(t, t + 1)
-            yield np.bincount(rows, minlength=self._n_rows)
 
 
 class Bounds(NamedTuple):
@@ -279,7 +253,7 @@ def leaf_bounds(
 def clipped_index(
     forest: Forest,
     y: NDArray[np.float64],
-    kept: Iterable[tuple[TreeBlock, NDArray[np.unsignedinteger]]],
+    blocks: Iterable[tuple[TreeBlock, Counts]],
     bounds: Sequence[Bounds],
     n_threads: int,
     *,
@@ -288,7 +262,7 @@ def clipped_index(
 ) -> LeafIndex:
     """Return an index of targets (n,) that are moved within the bounds of each leaf.
 
-    `kept` says how often leaves keep rows. To the index, rows that a leaf moves to one of its
+    The blocks say how often leaves keep rows. To the index, rows that a leaf moves to one of its
     bounds are one row more: a row has other targets in other trees, and an index only one.
     O(rows of the index * n_trees).
 
@@ -297,9 +271,9 @@ def clipped_index(
     that of the lower one in any tree, and so in their mean: means, quantiles and ends of
     equal-tailed intervals are monotonic.
     """
-    given = np.ones(len(y)) if sample_weight is None else sample_weight
-    targets, weights, trees, n = [y], [given], [], len(y)
-    for block, counts in kept:
+    row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    targets, weights, trees, n = [y], [row_weights], [], len(y)
+    for block, counts in blocks:
         for k in range(counts.shape[1]):
             (rows,) = np.nonzero(counts[:, k])
             leaf, count = block.leaves[rows, k], counts[rows, k].astype(np.uint32)
@@ -308,7 +282,7 @@ def clipped_index(
             stay = (low <= y[rows]) & (y[rows] <= high)
             bound, group = np.unique(2 * leaf[~stay] + (y[rows] > high)[~stay], return_inverse=True)
             moved = np.bincount(group, count[~stay]).astype(np.uint32)
-            weight = np.bincount(group, (count * given[rows])[~stay]) / moved
+            weight = np.bincount(group, (count * row_weights[rows])[~stay]) / moved
             targets.append(ends.ravel()[bound])
             weights.append(weight)
             trees.append(
@@ -325,7 +299,7 @@ def clipped_index(
     place = np.empty(n, dtype=np.intp)
     place[order] = np.arange(n)
 
-    def blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
+    def index_blocks() -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint32]]]:
         for rows, leaf, count in trees:
             leaves = np.zeros((n, 1), dtype=np.int32)
             times = np.zeros((n, 1), dtype=np.uint32)
@@ -333,7 +307,7 @@ def clipped_index(
             yield leaves, times
 
     return LeafIndex.from_blocks(
-        blocks,
+        index_blocks,
         values[order],
         forest.n_leaves,
         sample_weight=None if sample_weight is None else np.concatenate(weights)[order],

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.typing import Array
+from hdiforest._utils import Array
 
 
-def check_names(name: str, value: Sequence[str], known: Collection[str]) -> None:
-    """Raise ValueError unless the names are known, distinct, and at least one."""
-    names = [word for word in value if isinstance(word, str) and word in known]
+def check_names(name: str, value: Sequence[str], choices: Collection[str]) -> None:
+    """Raise ValueError unless the names are among the choices, distinct, and at least one."""
+    names = [word for word in value if isinstance(word, str) and word in choices]
     if not names or len(names) != len(value) or len(set(names)) != len(names):
-        raise ValueError(f"{name} must be some of {', '.join(known)}, got {value!r}")
+        raise ValueError(f"{name} must be some of {', '.join(choices)}, got {value!r}")
 
 
-def check_choice(name: str, value: object, known: Iterable[str | None]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str | None]) -> None:
     """Raise ValueError unless it is one of the words, or None where that is among them."""
-    words = tuple(known)
+    words = tuple(choices)
     if not (value is None or isinstance(value, str)) or value not in words:
         raise ValueError(f"{name} must be {alternatives(map(repr, words))}, got {value!r}")
 
@@ -42,16 +42,9 @@ def reals(name: str, value: ArrayLike) -> Array:
 
 
 def shares(name: str, value: Any, *, one: bool = False) -> Array:
-    """Return coverages or levels as float64, of the shape given.
+    """Return coverages or levels above 0 and below 1, or also `one`, as float64 of their shape.
 
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : number or array
-        Above 0 and below 1. Texts and booleans, which numpy casts, are refused.
-    one : bool, default=False
-        Whether 1 is allowed.
+    Texts and booleans, which numpy casts, are refused.
     """
     try:
         numbers = np.asarray(value)
@@ -62,8 +55,8 @@ def shares(name: str, value: Any, *, one: bool = False) -> Array:
     for share in numbers.flat:
         if not (0 < share < 1 or (one and share == 1)):
             hint = percentage_hint(share, lambda level: level < 1)
-            wanted = "at most 1" if one else "below 1"
-            raise ValueError(f"{name} must be above 0 and {wanted}, got {share:g}{hint}")
+            bound = "at most 1" if one else "below 1"
+            raise ValueError(f"{name} must be above 0 and {bound}, got {share:g}{hint}")
     return numbers.astype(np.float64)
 
 
@@ -156,35 +149,23 @@ def number_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def checked_random_state(random_state: Any) -> RandomState:
-    """Return a RandomState for a seed, a RandomState or None.
-
-    Raises
-    ------
-    ValueError
-        If it is something else; True and False are no seeds.
-    """
+    """Return a RandomState for a seed, a RandomState or None; True and False are no seeds."""
     from sklearn.utils import check_random_state  # serving does without scikit-learn
 
     try:
         if isinstance(random_state, bool):
             raise ValueError
-        found: RandomState = check_random_state(random_state)
+        random: RandomState = check_random_state(random_state)
     except ValueError:
         raise ValueError(
             "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None, got "
             f"{random_state!r}"
         ) from None
-    return found
+    return random
 
 
 def checked_seed(random_state: Any) -> int | None:
-    """Return a seed or None as it is, and of a RandomState a number that it draws.
-
-    Raises
-    ------
-    ValueError
-        As `checked_random_state`.
-    """
+    """Return a seed or None as it is, and of a RandomState a number that it draws."""
     random = checked_random_state(random_state)
     if random_state is None or isinstance(random_state, Integral):
         return None if random_state is None else int(random_state)

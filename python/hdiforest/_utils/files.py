@@ -19,7 +19,6 @@ from typing import cast
 if sys.platform != "win32":
     import fcntl
 
-
 _UNLOCKED, _LOCKED = "new", "lock"  # what the file in a folder is called
 
 
@@ -50,12 +49,15 @@ def _make_locked_folder(
     while True:
         folder = tempfile.TemporaryDirectory(".tmp", beginning, parent, ignore_cleanup_errors=True)
         unlocked, locked = (Path(folder.name, name) for name in (_UNLOCKED, _LOCKED))
+        lock = None
         try:
             lock = unlocked.open("xb")
             if _is_locked(lock):
                 unlocked.rename(locked)
             return folder, lock
         except (BlockingIOError, FileNotFoundError):
+            if lock is not None:
+                lock.close()
             folder.cleanup()  # another process took it for abandoned before it was locked
 
 
@@ -88,35 +90,23 @@ def _is_locked(file: BufferedIOBase) -> bool:
 def replacing(path: Path, within: Path | None = None) -> Iterator[Path]:
     """Give a temporary path; what is written there takes the place of `path` at the end.
 
-    Parameters
-    ----------
-    path : Path
-    within : Path, optional
-        Folder of `folder_beside` for the temporary file, if it lies beside the file that `path`
-        is. By default one is made, which has a cost of its own for each of many small files.
-
-    Notes
-    -----
     A link keeps pointing to the file that is replaced, and the file its permissions. If the block
     raises, KeyboardInterrupt included, the temporary file is removed and `path` stays as it was. A
-    pipe or a device is not replaced: what was written is copied to it at the end.
-
-    Raises
-    ------
-    OSError
-        If `path` is, or cannot be, replaced or written.
+    pipe or a device is not replaced: what was written is copied to it at the end. The temporary
+    file is `within` a folder of `folder_beside`, if that lies beside the file that `path` is. By
+    default one is made, which has a cost of its own for each of many small files.
     """
     if is_stream(path):
-        with tempfile.TemporaryDirectory(prefix="hdiforest-") as folder:
-            temporary = Path(folder, "content")
+        with tempfile.TemporaryDirectory(prefix="hdiforest-") as name:
+            temporary = Path(name, "content")
             yield temporary
             with temporary.open("rb") as content, _stream(path) as file:
                 shutil.copyfileobj(content, file)
         return
     path = Path(os.path.realpath(path))
     is_beside = within is not None and within.parent == path.parent
-    with nullcontext(cast("Path", within)) if is_beside else folder_beside(path) as own:
-        temporary = own / secrets.token_hex(8)
+    with nullcontext(cast("Path", within)) if is_beside else folder_beside(path) as folder:
+        temporary = folder / secrets.token_hex(8)
         temporary.touch()
         # Some writers give their file other permissions than new files have here.
         mode = (path if path.exists() else temporary).stat().st_mode
@@ -141,10 +131,7 @@ def writing(path: Path, within: Path | None = None) -> Iterator[BufferedWriter]:
 def is_stream(path: Path) -> bool:
     """Return whether `path` is a pipe, a device of characters, or this process's standard output.
 
-    Raises
-    ------
-    OSError
-        If nothing can be written there: a folder, a disk, a socket, a loop of links.
+    Raises OSError if nothing can be written there: a folder, a disk, a socket, a loop of links.
     """
     try:
         status = path.stat()

@@ -21,22 +21,13 @@ def is_search(estimator: Any) -> bool:
 def layers(estimator: Any, *, fitted: bool) -> list[Any]:
     """Return an estimator, the one inside it, and so on; the last holds no other, like a forest.
 
-    Parameters
-    ----------
-    estimator : estimator
-    fitted : bool
-        Whether to follow what a fit left, or the parameters. What is frozen is fitted.
-
-    Raises
-    ------
-    NotFittedError
-        If it shall be fitted and is not.
-    ValueError
-        If a fitted search kept no estimator.
+    If `fitted`, what a fit left is followed, or else the parameters; what is frozen is fitted.
+    Raises NotFittedError if it shall be fitted and is not, and ValueError if a fitted search kept
+    no estimator.
     """
-    found = [estimator]
+    estimators = [estimator]
     while True:
-        outer = found[-1]
+        outer = estimators[-1]
         if isinstance(outer, FrozenEstimator):
             inner, fitted = outer.estimator, True
         elif isinstance(outer, Pipeline):
@@ -46,10 +37,10 @@ def layers(estimator: Any, *, fitted: bool) -> list[Any]:
         elif is_search(outer):
             inner = _best(outer) if fitted else outer.estimator
         else:
-            return found
+            return estimators
         if inner is None or isinstance(inner, str):  # no estimator yet, or "passthrough"
-            return found
-        found.append(inner)
+            return estimators
+        estimators.append(inner)
 
 
 def forest_of(estimator: Any) -> Any:
@@ -105,23 +96,7 @@ def _best(search: Any) -> Any:
 
 
 def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
-    """Return the model that a fitted estimator ends in, and X as the steps before hand it over.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        See `model_in`.
-    X : rows of `estimator`
-    method : str
-        What the model must have.
-
-    Raises
-    ------
-    NotFittedError
-        If a step or a search is not fitted.
-    ValueError
-        If the model has no such method.
-    """
+    """Return `model_in` a fitted estimator, and its rows X as the steps before hand them over."""
     model, steps = _model_and_steps(estimator, method)
     for step in steps:
         X = step.transform(X)
@@ -129,10 +104,10 @@ def model_and_rows(estimator: Any, X: Any, method: str) -> tuple[Any, Any]:
 
 
 def model_in(estimator: Any, method: str) -> Any:
-    """Return the model that a fitted estimator ends in.
+    """Return the model that a fitted estimator ends in, or ValueError if it has no such method.
 
     It may be the model itself, or a Pipeline, a search, a `ForestSearchOOB` or a FrozenEstimator
-    of it. Raises as `model_and_rows`.
+    of it. NotFittedError if a step or a search is not fitted.
     """
     return _model_and_steps(estimator, method)[0]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 
 class MissingPackageError(ImportError):
@@ -11,20 +13,9 @@ class MissingPackageError(ImportError):
 
 
 def need(module: str, who: str = "this command", extra: str | None = "cli") -> ModuleType:
-    """Import a module of an optional package.
+    """Import a module of an optional package that `who` needs, or raise MissingPackageError.
 
-    Parameters
-    ----------
-    module : str
-    who : str
-        What needs it.
-    extra : str or None
-        The extra of this package that installs it; None: the package is installed by its name.
-
-    Raises
-    ------
-    MissingPackageError
-        If the package is not installed.
+    An extra of this package installs it; None: it is installed by its own name.
     """
     try:
         return import_module(module)
@@ -32,7 +23,21 @@ def need(module: str, who: str = "this command", extra: str | None = "cli") -> M
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        wanted = package if extra is None else f"'hdicore[{extra}]'"
-        raise MissingPackageError(
-            f"{who} needs {package}: pip install {wanted}", name=package
-        ) from None
+        source = package if extra is None else f"'hdicore[{extra}]'"
+        message = f"{who} needs {package}: pip install {source}"
+        raise MissingPackageError(message, name=package) from None
+
+
+class OptionalModule:
+    """A module of an optional package, which `need` imports when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what tools ask any object for
+            raise AttributeError(name)
+        return getattr(sys.modules.get(self._name) or need(self._name), name)
+
+
+pa, pc = OptionalModule("pyarrow"), OptionalModule("pyarrow.compute")

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
     check_names,
@@ -19,11 +20,12 @@ from hdiforest._utils.checks import (
     check_whole_number,
     one_share,
 )
-from hdiforest._utils.typing import Array
 
 FAMILIES = ("raw", "centred", "stacked")
 BaseKind = Literal["hdi", "equal_tailed", "averaged", "smoothed_hdi"]
 KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged", "smoothed_hdi")
+
+DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 # Compared by default.
 DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "averaged")
@@ -76,6 +78,9 @@ class Base(NamedTuple):
 FIXED_RAW = Base("raw", "equal_tailed", 0.8)
 
 
+# A further coordinate is a field of `Base`, checked in `check_base` and listed in
+# `candidate_bases`. Either the ends are read by it, in `base_intervals` and `OutOfBagIntervals`, or
+# they are moved by it, in `PostProcess.scores` and `widen`.
 def check_base(base: Base) -> None:
     """Raise ValueError unless each coordinate is one that a base may have."""
     check_choice("family", base.family, FAMILIES)

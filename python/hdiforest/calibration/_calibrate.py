@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import checked_coverages, one_share
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_flag, check_targets
-from hdiforest._utils.typing import Array
 
 # A target is outside the range of n others with a probability of at most 2 / (n + 1).
 MIN_ROWS_TO_CLIP = 200
@@ -70,7 +70,10 @@ def find_lattice(y_train: ArrayLike) -> Lattice | None:
 
 @dataclass(frozen=True)
 class PostProcess:
-    """What is known of every target, and so applied to every widened interval."""
+    """What is known of every target, and so applied to every widened interval.
+
+    `scores` and `widen` alone say what a conformal quantile does to an interval.
+    """
 
     low: float  # least training target
     high: float  # largest training target

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.typing import Array
-from hdiforest._utils.warnings import callers_level
+from hdiforest._utils import Array
+from hdiforest._utils.hints import callers_level
 
 # Allowed for in comparisons that may be equalities, such as of (n + 1) c with a whole number.
 _ROUNDING = 1e-9

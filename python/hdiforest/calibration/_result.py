@@ -12,8 +12,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, shares, significant
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import Base, check_base
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
@@ -248,8 +248,8 @@ class CalibrationResult(ABC):
         return {"levels": self.levels[:k]}
 
     def _find(self, coverage: float) -> int | None:
-        for position, own in enumerate(self.coverages):
-            if math.isclose(own, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
+        for position, calibrated in enumerate(self.coverages):
+            if math.isclose(calibrated, coverage, rel_tol=0, abs_tol=1e-7):  # float32 will do
                 return position
         return None
 
@@ -267,9 +267,10 @@ class CalibrationResult(ABC):
         )
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
+        fit = f"fit with calibration=[{with_it}], " if self.method == "oob" else ""
         raise ValueError(
             f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
-            f"calibrate({how}coverage=[{with_it}]), or use kind='hdi', which is not calibrated"
+            f"calibrate({how}coverage=[{with_it}]), {fit}or use kind='hdi', which is not calibrated"
         )
 
     def __repr__(self) -> str:

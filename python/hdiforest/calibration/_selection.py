@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
-from hdiforest._utils.typing import Array
 from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, hull
 from hdiforest.calibration._quantiles import conformal_quantile

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdiforest._utils import Array
 from hdiforest._utils.checks import check_targets, count_rows, reals
-from hdiforest._utils.typing import Array
 from hdiforest.metrics._intervals import weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.

@@ -2,16 +2,13 @@
 
 import importlib
 import inspect
-from contextlib import suppress
+import re
 
 import pytest
 
-PACKAGES = [
-    *("hdicore", "hdiforest", "hdiforest.serving", "hdiforest.adapters.dask"),
-    *("hdiforest.calibration", "hdiforest.metrics", "hdiforest.adapters.quantile_forest"),
-]
-with suppress(ImportError):  # of skpro, or of what it needs
-    PACKAGES.append(importlib.import_module("hdiforest.adapters.skpro").__name__)
+from ...oracle import ROOT
+from .public_names import PACKAGES, exported
+
 # What is not asked of every docstring: a second paragraph, names of others, examples.
 EXEMPT = {"ES01", "SA01", "EX01"}
 
@@ -29,7 +26,7 @@ def is_own(cls, member):
 def public_names():
     for package in PACKAGES:
         module = importlib.import_module(package)
-        for name in set(module.__all__) - {"__version__"}:
+        for name in exported(package):
             value = getattr(module, name)
             yield f"{package}.{name}"
             if inspect.isclass(value):
@@ -71,3 +68,19 @@ def test_sections_are_complete(name, validator):
     is_compiled = name.startswith("hdicore.") and not inspect.isfunction(value)
     found = validate(name, validator) if is_compiled else validate(name)
     assert [error for error in found["errors"] if error[0] not in EXEMPT] == []
+
+
+def names_in_the_reference():
+    """What the pages in docs/api list, by full names."""
+    for path in (ROOT / "docs" / "api").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        module = re.search(r"currentmodule:: (\S+)", text)
+        for name in re.findall(r"^   (\w[\w.]*)$", text, re.M):
+            yield f"{module[1]}.{name}" if module else name
+
+
+def test_the_reference_lists_all_that_is_public_and_nothing_else():
+    listed = [name for name in names_in_the_reference() if name.rpartition(".")[0] in PACKAGES]
+    assert sorted(listed) == sorted(f"{p}.{name}" for p in PACKAGES for name in exported(p))
+    others = {name.rpartition(".")[0] for name in names_in_the_reference()} - {*PACKAGES}
+    assert others <= {"hdiforest.adapters.skpro"}
