@@ -28,10 +28,12 @@ def install(session: nox.Session, extras: str = "") -> None:
     session.install("--no-build-isolation", "-e", f".{extras}", *index)
 
 
-def run_task(session: nox.Session, marker: str, extras: str) -> None:
-    """Run the tests with a marker, with extras beside those of `pytest` alone."""
-    install(session, f"[test,{extras}]")
-    session.run("pytest", "-m", marker, *session.posargs)
+def source_archive(session: nox.Session) -> Path:
+    """Return a source archive of the checkout, in a folder of the session."""
+    folder = Path(session.create_tmp())
+    session.run("python", "setup.py", "-q", "sdist", "-d", str(folder))
+    (archive,) = folder.glob("*.tar.gz")
+    return archive
 
 
 @nox.session
@@ -49,47 +51,35 @@ def engine(session: nox.Session) -> None:
     session.run("pytest", "-m", "engine", *session.posargs)
 
 
-@nox.session
-def slow(session: nox.Session) -> None:
-    """Run single tests of the package that take more than about ten seconds."""
-    install(session, "[test]")
-    session.run("pytest", "-m", "slow", *session.posargs)
+# Sessions that run the tests with a marker: the marker, extras beside [test], what they do.
+MARKED = {
+    "slow": ("slow", "", "Run single tests of the package that take more than about ten seconds."),
+    "style": ("style", "style", "Check format, style, types, layers and what the pages name."),
+    "compiled": ("compiled", "compiled", "Compile the engine alone, its fuzz targets and a wheel."),
+    "peers": ("peers", "peers", "Compare with other libraries, and run the recipes for them."),
+    "clusters": ("clusters", "clusters", "Run the recipes on local clusters and an object store."),
+    "bench": (
+        "bench",
+        "bench",
+        "Run the programs of bench/ on few rows, and their tests.",
+    ),
+    "paper": ("bench", "bench,paper", "Run the session bench with PyTorch, which the paper needs."),
+}
 
 
-@nox.session
-def style(session: nox.Session) -> None:
-    """Check format, style, types, layers, workflows and what the pages name."""
-    run_task(session, "style", "style")
+def add_marked_session(name: str, marker: str, extras: str, summary: str) -> None:
+    """Add a session that installs extras and runs the tests with a marker."""
+
+    def run(session: nox.Session) -> None:
+        install(session, f"[test,{extras}]" if extras else "[test]")
+        session.run("pytest", "-m", marker, *session.posargs)
+
+    run.__doc__ = summary
+    nox.session(run, name=name)
 
 
-@nox.session
-def compiled(session: nox.Session) -> None:
-    """Compile the engine alone under sanitizers, its fuzz targets, consumers and a wheel."""
-    run_task(session, "compiled", "compiled")
-
-
-@nox.session
-def peers(session: nox.Session) -> None:
-    """Compare with other libraries, and run the recipes and adapters for them."""
-    run_task(session, "peers", "peers")
-
-
-@nox.session
-def clusters(session: nox.Session) -> None:
-    """Run the recipes on local clusters, with databases and an object store."""
-    run_task(session, "clusters", "clusters")
-
-
-@nox.session
-def bench(session: nox.Session) -> None:
-    """Run the programs of bench/ on few rows, and the tests of their parts."""
-    run_task(session, "bench", "bench")
-
-
-@nox.session
-def paper(session: nox.Session) -> None:
-    """Run the task bench with PyTorch, which systems of the paper's evaluation need."""
-    run_task(session, "bench", "bench,paper")
+for name, (marker, extras, summary) in MARKED.items():
+    add_marked_session(name, marker, extras, summary)
 
 
 @nox.session
@@ -107,9 +97,7 @@ def sanitizers(session: nox.Session, kind: str) -> None:
     sanitize, library, marked = SANITIZERS[kind]
     session.install("--group", "build", "--group", "engine")
     # From a copy, so that no object that was compiled for the checkout slips in.
-    folder = session.create_tmp()
-    session.run("python", "setup.py", "-q", "sdist", "-d", folder)
-    (archive,) = Path(folder).glob("*.tar.gz")
+    archive = source_archive(session)
     build = {"HDICORE_SANITIZE": sanitize, "HDICORE_DEBUG": "1"}
     session.install("--no-build-isolation", "--force-reinstall", str(archive), env=build)
     libraries = [
@@ -149,10 +137,8 @@ def cross(session: nox.Session) -> None:
 def debian(session: nox.Session, suite: str) -> None:
     """Build and test the backend with the Python of a newer Debian; needs root and debootstrap."""
     session.install("--group", "build")
-    folder = Path(session.create_tmp())
-    session.run("python", "setup.py", "-q", "sdist", "-d", str(folder))
-    (archive,) = folder.glob("*.tar.gz")
-    root = folder / suite
+    archive = source_archive(session)
+    root = archive.parent / suite
     if not root.exists():
         packages = "--include=ca-certificates,g++,python3-dev,python3-venv"
         session.run("debootstrap", "--variant=minbase", packages, suite, str(root), external=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hdicore import __version__ as __version__
     from hdiforest._estimators.fit_table import fit_table as fit_table
+    from hdiforest._estimators.forest_search import ForestSearchOOB as ForestSearchOOB
     from hdiforest._estimators.hdi_forest import HDIForestRegressor as HDIForestRegressor
     from hdiforest._estimators.leaf_model import LeafModel as LeafModel
     from hdiforest._estimators.leaf_model import from_index as from_index
     from hdiforest._estimators.leaf_model import from_leaves as from_leaves
-    from hdiforest._estimators.search import ForestSearchOOB as ForestSearchOOB
     from hdiforest.adapters.boosters import from_catboost as from_catboost
     from hdiforest.adapters.boosters import from_lightgbm as from_lightgbm
     from hdiforest.adapters.boosters import from_xgboost as from_xgboost
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CalibrationDisplay": "hdiforest.displays",
     "DistributionDisplay": "hdiforest.displays",
-    "ForestSearchOOB": "hdiforest._estimators.search",
+    "ForestSearchOOB": "hdiforest._estimators.forest_search",
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",

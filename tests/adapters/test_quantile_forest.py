@@ -24,7 +24,7 @@ from hdiforest.adapters.quantile_forest import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
 )
-from hdiforest.adapters.quantile_forest import _forest as fitting
+from hdiforest.adapters.quantile_forest import _quantile_forest as fitting
 
 from ..oracle import SKLEARN, run_python
 
@@ -399,5 +399,5 @@ def test_out_of_bag_answers_need_a_bootstrap():
 @pytest.mark.parametrize("cls", CLASSES)
 def test_unfitted_forests_say_so(cls):
     for method in (cls().predict, cls().predict_interval, cls().proximity_counts):
-        with pytest.raises(NotFittedError, match="not fitted yet; call fit first"):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
             method(X)

@@ -130,7 +130,7 @@ def test_searches_of_skpro_set_parameters_of_the_forest(proba, rows):
 
 def test_intervals_are_calibrated_where_that_is_asked_for(proba, rows):
     X, y, X_new, _ = rows
-    regressor = proba(forest(100), calibrate=[0.5, 0.8]).fit(X, y)
+    regressor = proba(forest(100), calibration=[0.5, 0.8]).fit(X, y)
     model = (
         HDIForestRegressor(forest(100), calibration=False)
         .fit(X, y["t"])
@@ -145,6 +145,8 @@ def test_intervals_are_calibrated_where_that_is_asked_for(proba, rows):
     assert not hasattr(default.model_, "calibration_")
     named = proba(HDIForestRegressor(random_state=0, calibration=True)).fit(X, y)
     assert named.model_.calibration_.coverages[0] == 0.5
+    own = proba(HDIForestRegressor(random_state=0, calibration=[0.6])).fit(X, y)
+    assert own.model_.calibration_.coverages == (0.6,)
 
 
 def test_several_targets_have_joint_atoms(proba, rows):
@@ -221,7 +223,7 @@ def test_tags_copies_and_refusals(proba, rows, fitted):
     loaded = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(loaded.predict_interval(X_new), fitted.predict_interval(X_new))
     assert not hasattr(fitted.estimator, "estimators_")  # the given one is not fitted
-    with pytest.raises(TypeError, match="Cannot clone object"):
+    with pytest.raises(ValueError, match="estimator must be a forest"):
         proba("forest").fit(X, y)
 
 

@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.cross_fit import split_folds
+from hdiforest._estimators.folds import split_folds
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest.calibration import CVPlus, JackknifePlus
 from hdiforest.calibration._calibrate import calibrate_cross
@@ -21,7 +21,7 @@ from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import kth_shifted
 from hdiforest.calibration._result import CrossCalibration
 from hdiforest.metrics import coverage_score
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 from ..oracle import restored
 from . import twin
@@ -315,7 +315,7 @@ def test_arrays_hold_all(grouped):
         ({"coverage": np.array([0.5, 1.5])}, "coverages must be above 0"),
         ({"coverage": np.array([0.9, 0.5])}, "coverages must be one or more and ascend"),
         ({"coverage": np.zeros(())}, "must be float64 of shape"),
-        ({"audit": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
+        ({"cross_check": np.full((2, 7), 3.0)}, r"coverage must be in \[0, 1\]"),
         ({"more": 1}, "it has the fact 'more', which"),
     ],
 )

@@ -15,7 +15,7 @@ from hdiforest.calibration._bases import FAMILIES, LEVELS, Candidates
 from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import Calibration, CrossCheck
-from hdiforest.serving._arrays import calibration_from_arrays, calibration_to_arrays
+from hdiforest.serving._serialization import calibration_from_arrays, calibration_to_arrays
 
 
 def made(n=60, lattice=False, coverages=(0.5, 0.8, 0.9)):
@@ -156,17 +156,20 @@ def facts_with(**changed):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays, facts: arrays.pop("pad"), "the tensor pad is missing"),
+        (lambda arrays, facts: arrays.pop("q_hat"), "the tensor q_hat is missing"),
         (lambda arrays, facts: facts.pop("clip"), "the fact clip is missing"),
         (arrays_with(more=np.zeros(3)), "it has the tensor 'more', which"),
         (facts_with(more=1), "it has the fact 'more', which"),
-        (arrays_with(pad=np.zeros(2)), r"pad must be float64 .* got float64 of shape \(2,\)"),
-        (arrays_with(pad=np.zeros(3, np.float32)), "pad must be float64 .* got float32"),
-        (arrays_with(pad=np.zeros((3, 1))), "pad must be float64"),
+        (arrays_with(q_hat=np.zeros(2)), r"q_hat must be float64 .* got float64 of shape \(2,\)"),
+        (arrays_with(q_hat=np.zeros(3, np.float32)), "q_hat must be float64 .* got float32"),
+        (arrays_with(q_hat=np.zeros((3, 1))), "q_hat must be float64"),
         (arrays_with(coverage=np.array(0.5)), r"coverage must be float64 of shape \(n_levels\)"),
-        (arrays_with(audit=np.zeros((3, 6))), r"audit must be float64 of shape \(3, 7\)"),
-        (array_of("pad", math.nan), "q_hat must be a number or infinite"),
-        (array_of("pad", -math.inf), "q_hat must be a number or infinite"),
+        (
+            arrays_with(cross_check=np.zeros((3, 6))),
+            r"cross_check must be float64 of shape \(3, 7\)",
+        ),
+        (array_of("q_hat", math.nan), "q_hat must be a number or infinite"),
+        (array_of("q_hat", -math.inf), "q_hat must be a number or infinite"),
         (array_of("coverage", 0.0), "coverage must be above 0"),
         (array_of("coverage", math.nan), "coverage must be above 0"),
         (array_of("coverage", 0.95), "coverages must be one or more and ascend"),
@@ -174,11 +177,11 @@ def facts_with(**changed):
         (array_of("mean_width", -1.0), "mean_width must not be negative"),
         (array_of("mean_width", math.nan), "mean_width must not be negative"),
         (array_of("realised", 1.5), "realised must be in"),
-        (array_of("audit", math.nan, (0, 0)), "coverage must be in"),
-        (array_of("audit", -1.0, (0, 1)), "standard_error must not"),
-        (array_of("audit", math.nan, (0, 2)), "mean_width must not"),
-        (array_of("audit", 2.0, (0, 4)), "thirds must be in"),
-        (array_of("audit", math.nan, (0, 6)), "worst_of_five must be in"),
+        (array_of("cross_check", math.nan, (0, 0)), "coverage must be in"),
+        (array_of("cross_check", -1.0, (0, 1)), "standard_error must not"),
+        (array_of("cross_check", math.nan, (0, 2)), "mean_width must not"),
+        (array_of("cross_check", 2.0, (0, 4)), "thirds must be in"),
+        (array_of("cross_check", math.nan, (0, 6)), "worst_of_five must be in"),
         (facts_with(method="magic"), "method must be 'oob' or 'split', got 'magic'"),
         (facts_with(method=["oob"]), "method must be 'oob' or 'split'"),
         (facts_with(families=["raw"] * 2), "families must be a list of 3 names"),

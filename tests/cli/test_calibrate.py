@@ -44,6 +44,10 @@ def folder(tmp_path_factory):
     return path
 
 
+def folds_of(method, n):
+    return ["--folds", n] if method == "cv+" else []
+
+
 def fit(train, model, *more):
     call = ["fit", train, "--target", "target", "-o", model, "--trees", 70, *more]
     assert run(call) == 0
@@ -95,7 +99,7 @@ def test_fit_calibrates_saves_and_prints_it(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "n_rows", "reason", "known"),
     [
-        (["--trees", 20], 510, ": method='oob' needs at least 20 trees that did not draw", ()),
+        (["--trees", 20], 510, ": --calibrate oob needs at least 20 trees that did not draw", ()),
         ([], 60, " at 0.99: 60 calibration rows are too few", (0.5, 0.8, 0.9, 0.95)),
         ([], 15, " at 0.95, 0.99: 14 calibration rows are too few", (0.5, 0.8, 0.9)),
     ],
@@ -131,12 +135,12 @@ def test_held_out_rows_calibrate_what_they_allow(tmp_path, capsys, more, n_rows,
 
 @pytest.mark.parametrize("method", ["oob", "split", "cv+"])
 def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
-    more = ["--calibrate", method, "--folds", 2, "--coverage", 0.85, 0.6]
+    more = ["--calibrate", method, *folds_of(method, 2), "--coverage", 0.85, 0.6]
     fit(folder / "train.csv", tmp_path / "m", *more, "--report", tmp_path / "report.html")
     printed = capsys.readouterr().out
     assert re.search(r"\n0\.6 .*\n0\.85 ", printed)
     assert "Not calibrated" not in printed
-    assert "<td>85 %</td>" in (tmp_path / "report.html").read_text("utf-8")
+    assert "<td>0.85</td>" in (tmp_path / "report.html").read_text("utf-8")
     loaded = HDIForestRegressor.load(tmp_path / "m")
     assert loaded.calibration_.coverages == (0.6, 0.85)
     call = ["score", tmp_path / "m", folder / "new.csv", "-o", tmp_path / "o.csv"]
@@ -144,7 +148,7 @@ def test_coverages_of_a_fit(folder, tmp_path, capsys, monkeypatch, method):
     expected = loaded.predict_interval(NEW[FEATURES], 0.85)
     assert_array_equal(read(tmp_path / "o.csv")[["lower_0.85", "upper_0.85"]], expected)
     told = failure(capsys, [*call, "--coverage", 0.7], code=2)
-    assert told.endswith("'hdiforest calibrate' --coverage 0.6 0.7 0.85, or use --kind hdi")
+    assert "'hdiforest calibrate' --coverage 0.6 0.7 0.85, or use --kind hdi" in told
 
     def refuse(*_, **__):
         raise AssertionError("too few rows must be told before the fit")
@@ -226,8 +230,15 @@ def test_what_was_not_calibrated_is_told_before_anything_is_written(
     assert failure(capsys, call, code=2) == (
         "--coverage must be one that was calibrated: 0.5, 0.8, 0.9, 0.95, 0.99; got 0.7; give "
         "'hdiforest fit' or 'hdiforest calibrate' --coverage 0.5 0.7 0.8 0.9 0.95 0.99, or use "
-        "--kind hdi"
+        "--kind hdi, which is not calibrated"
     )
+    for level, sentence in (
+        (0.999, r"--coverage 0\.999 needs 999 calibration rows, and there are \d+; ask for a "
+         "lower one, or for --kind hdi, which is not calibrated"),
+        (1, r"(--coverage must be above 0 and below 1|.* a number above 0 and below 1 is needed), "
+         r"got 1.*"),
+    ):  # fmt: skip
+        assert re.fullmatch(sentence, failure(capsys, [*call[:-1], level], code=2))
     with pytest.raises(ValueError, match=r"got 0\.7") as refused:
         BatchScorer(bare, [0.9, 0.7])
     assert "--" not in str(refused.value)
@@ -260,13 +271,17 @@ def test_what_calibrate_refuses_leaves_the_model(folder, raw, tmp_path, capsys):
     NEW.head(30).to_csv(tmp_path / "few.csv", index=False)
     NEW.assign(target=np.nan).to_csv(tmp_path / "nan.csv", index=False)
     for table, target, sentence in (
-        (folder / "train.csv", "target", "510 of 510 are training rows"),
+        (
+            folder / "train.csv",
+            "target",
+            "train.csv must hold rows that took no part in the fit; 510",
+        ),
         (tmp_path / "few.csv", "target", "30 calibration rows are too few"),
         (tmp_path / "nan.csv", "target", "target 'target' must be finite in every row"),
         (folder / "new.csv", "price", "has no column 'price'"),
     ):
         call = ["calibrate", raw, table, "--target", target]
-        assert sentence in failure(capsys, call)
+        assert sentence in failure(capsys, call, code=2 if table.name == "train.csv" else 1)
     fit(folder / "train.csv", tmp_path / "without")
     call = ["calibrate", tmp_path / "without", folder / "new.csv", "--target", "target"]
     assert failure(capsys, call).endswith(
@@ -379,7 +394,7 @@ def persons_table(path):
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_fit_keeps_groups_together(tmp_path, capsys, method):
     persons_table(tmp_path / "train.csv")
-    how = ["--calibrate", method, "--groups", "person", "--folds", 3]
+    how = ["--calibrate", method, "--groups", "person", *folds_of(method, 3)]
     assert run([*FIT, tmp_path / "train.csv", "-o", tmp_path / "m", *how]) == 0
     model = HDIForestRegressor.load(tmp_path / "m")
     assert list(model.feature_names_in_) == ["trait", "noise"]
@@ -431,10 +446,19 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
         (["--boost", "--weights", "inbag"], "--boost needs --weights all, got --weights inbag"),
         (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
+        (["--folds", 3], r"--folds needs --calibrate cv\+, got --calibrate oob"),
+        (
+            ["--calibrate", "cv+", "--folds", 1001],
+            r"--folds must be at most the number of rows of \S+, 1,000, got 1,001",
+        ),
+        (
+            ["--trees", 5, "--coverage", 0.9],
+            r"--calibrate oob needs at least 20 trees .*, or --calibrate split or cv\+",
+        ),
         (["--calibrate", "cv+", "--groups", "x"], "no column 'x'"),
         (
             ["--calibrate", "cv+", "--folds", 101, "--groups", "person"],
-            "groups must be 101 or more",
+            r"--folds must be at most the number of groups of \S+, 100, got 101",
         ),
         (["--calibrate", "cv+", "--groups", "gaps"], "groups 'gaps' .* row 3 has none"),
     ],

@@ -1,6 +1,7 @@
 """The command hdiforest on real files: results, every error of its list, interruption."""
 
 import errno
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import hdicore
 from hdiforest import HDIForestRegressor
@@ -250,6 +253,50 @@ def test_inspect_says_what_the_file_holds(frame, model_path, capsys):
     assert f"hdicore {hdicore.__version__}" in facts["written by"]
 
 
+def test_inspect_as_json(frame, tmp_path, capsys):
+    frame = frame.head(150)[["f0", "f1", "f2"]].assign(
+        on=np.arange(150) % 2 == 0,
+        y=frame["target"],
+        town=["Nice", "Lyon", "Lyon"] * 50,
+        key=range(150),
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.hdi", "--trees", 40]
+    assert run([*fit, "--id", "key"]) == 0
+    capsys.readouterr()
+    assert run(["inspect", tmp_path / "m.hdi", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["features"] == ["f0", "f1", "f2", "on", "town"]
+    assert found["encoder"]["ids"] == ["key"]
+    assert found["encoder"]["columns"][4] == {
+        "name": "town", "kind": "category", "values": ["Lyon", "Nice"]
+    }  # fmt: skip
+    assert found["trees"] == 40
+    assert found["targets"][0]["n_distinct"] == frame["y"].nunique()
+    assert run(["inspect", tmp_path / "m.hdi"]) == 0
+    printed = capsys.readouterr().out
+    assert "5: f0, f1, f2, on (boolean), town (2 categories)" in printed
+    assert "columns that name rows" in printed
+
+
+class Odd(StandardScaler):
+    """A step of a type that skops does not trust."""
+
+
+def test_models_with_steps_that_must_be_trusted(frame, tmp_path, capsys):
+    pytest.importorskip("skops.io")
+    forest = RandomForestRegressor(5, random_state=0)
+    model = HDIForestRegressor(make_pipeline(Odd(), forest), calibration=False)
+    path, name = tmp_path / "odd.hdi", f"{__name__}.Odd"
+    model.fit(frame[FEATURES].fillna(0), frame["target"]).save(path)
+    frame.fillna(0).to_csv(tmp_path / "new.csv", index=False)
+    table = [tmp_path / "new.csv", "--target", "target"]
+    score = ["score", path, table[0], "-o", tmp_path / "out.csv"]
+    for call in (["inspect", path], ["check", path, *table], score):
+        assert failure(capsys, call).endswith(f"if you know them, add --trust {name}")
+        assert run([*call, "--trust", name]) == 0
+
+
 def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
     folder = tmp_path / "a" / "demo"
     assert run(["demo", "-o", folder]) == 0
@@ -282,7 +329,7 @@ def test_version_and_help(capsys):
         (["--coverage", "90"], r"got 90 \(did you mean 0.9\?\)"),
         (["--coverage", "100"], r"got 100 \(did you mean 1\?\)"),
         (["--coverage", "101"], r"got 101 \(see"),
-        (["--coverage", "0.9", "0"], r"a coverage lies in \(0, 1\], got 0"),
+        (["--coverage", "0.9", "0"], "a number above 0 and at most 1 is needed, got 0"),
         (["--coverage", "nan"], "got nan"),
         (["--coverage", "high"], "got high"),
         (["--coverage"], "expected at least one argument"),
@@ -529,7 +576,7 @@ def test_not_a_model(capsys, model_path, table, tmp_path):
         (b"a,y\n1,2\n2,inf\n", ["--target", "y"], "1 of 2 rows .* row 2 holds infinity"),
         (b"a,y\n1,2\n2,x\n", ["--target", "y"], r"'y' .* holds 'x' in row 2 \(line 3\)$"),
         (b"a,y\n1,2\n2,2\njan,2\n", ["--target", "y"],
-         r"holds 'jan' in row 3 \(line 4\) \(--drop 'a' leaves it out"),
+         r"holds 'jan' in row 3 \(line 4\) \(--drop a leaves it out"),
         (b"a,y\n1e40,2\n", ["--target", "y"], r"fit into float32, but holds 1e\+40 in row 1"),
         (b"a,y\n", ["--target", "y"], "has no rows"),
         (b"a,y,w\n1,2,-1\n", ["--target", "y", "--sample-weight", "w"], "not negative"),
@@ -549,7 +596,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     rows = "1,2,1,10,3,4\n1,2,2,20,3,4\n1,2,x,red,3,4\n" * 10
     (tmp_path / "train.csv").write_text("a,twice,b,it's,y,twice\n" + rows)
     call = ["fit", tmp_path / "train.csv", "--target", "y", "-o", tmp_path / "m", "--trees", 3]
-    assert "has 2 columns 'twice' (--drop 'twice' leaves them out)" in failure(capsys, call)
+    assert "has 2 columns 'twice' (--drop twice leaves them out)" in failure(capsys, call)
     call += ["--drop", "twice"]
     found = failure(capsys, call)
     said = "2 columns must hold numbers, but 'b' holds 'x' in row 3 (line 4), 'it's' holds 'red'"
@@ -564,7 +611,7 @@ def test_all_bad_columns_are_told_at_once_and_the_hint_works(capsys, tmp_path):
     found = failure(capsys, [*call, "--drop", "z"])
     assert "'a' must hold numbers, booleans, dates or categories, but is list<" in found
     assert "column 'b' must hold numbers, booleans, dates or categories, but is binary" in found
-    assert "(--drop 'a' 'b' leaves them out" in found
+    assert "(--drop a b leaves them out" in found
 
 
 def test_booleans_and_kept_text(model_path, tmp_path):

@@ -1,5 +1,6 @@
 """The page that `hdiforest fit --report` writes: its numbers, its safety, its looks."""
 
+import argparse
 import base64
 import html
 import re
@@ -14,7 +15,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from hdiforest import HDIForestRegressor, IntervalDisplay, WidthDisplay
-from hdiforest._cli.page import write_page
+from hdiforest._cli import fit_report
+from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._utils import optional
 from hdiforest._utils.checks import number_texts, significant
 from hdiforest.metrics import coverage_score
@@ -24,7 +26,6 @@ from .calls import failure, run
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 Figure = pytest.importorskip("matplotlib.figure").Figure
-fit_pictures = pytest.importorskip("hdiforest._cli.page")
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -78,12 +79,12 @@ def test_the_numbers_are_those_of_the_model(folder, page):
     calibration = HDIForestRegressor.load(folder / "model.hdi").calibration_
     for level, own in zip([0.5, 0.8, 0.9, 0.95, 0.99], cells[1:6], strict=True):
         ends, found = model.oob_interval(level), calibration.level(level)
-        error = f"{100 * found.cross_check.standard_error:.1f}"
+        check = found.cross_check
         assert own == [
-            f"{100 * level:g} %",
-            f"{100 * found.cross_check.coverage:.1f} % ± {error}",
+            f"{level:g}",
+            f"{check.coverage:.3f} ± {check.standard_error:.3f}",
             significant(found.mean_width),
-            f"{100 * coverage_score(y, ends):.1f} %",
+            f"{coverage_score(y, ends):.3f}",
             significant(np.diff(ends).mean()),
         ]
     assert html.escape(calibration.guarantee) in page
@@ -105,7 +106,7 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
 
     def without_image(draw, size):
         figure = Figure(size, layout="constrained")
-        draw(figure.subplots())
+        draw(ax=figure.subplots())
         figure.canvas.draw()
         (ax,) = figure.axes
         labels.append((ax.get_xlabel(), ax.get_ylabel()))
@@ -128,17 +129,17 @@ def test_pictures_are_of_the_intervals_that_score_writes(monkeypatch, scale, cal
             return make(y_true, ends, **given)
 
         monkeypatch.setattr(display, "from_predictions", keep)
-    monkeypatch.setattr(fit_pictures, "_image", without_image)
-    captions = [caption for caption, _ in fit_pictures.pictures(model, "price (EUR)")]
+    monkeypatch.setattr(fit_report, "_image", without_image)
+    captions = [caption for caption, _ in fit_report.pictures(Report(model), "price (EUR)")]
     name = "90 % calibrated interval" if calibrated else "90 % HDI"
     assert all(name in caption for caption in captions[1:])
     assert ("after the calibration" in captions[0]) == calibrated
     expected = model.oob_interval(0.9, kind="calibrated" if calibrated else "hdi")
     for ends in drawn:
         np.testing.assert_array_equal(ends, expected)
-    assert len(drawn) == 2
+    assert len(drawn) == 3
     assert labels[1][1] == "price (EUR)"
-    assert labels[2][0] == f"width of the {name}, price (EUR)"
+    assert labels[2][0] == "width of the 90 % interval, price (EUR)"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_names_of_the_table_never_become_html(page):
     found = Elements(page)
     assert set(found.tags) <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "dl", "dt", "dd"),
-        *("div", "table", "thead", "tbody", "tr", "th", "td", "br", "figure", "img", "figcaption"),
+        *("div", "table", "tr", "th", "td", "figure", "img", "figcaption"),
         "code",
     }
     assert not [name for name, _ in found.attributes if name.startswith("on")]
@@ -243,7 +244,7 @@ def test_every_way_to_fit_has_a_report(folder, tmp_path, more):
     # Out of bag there are no intervals of folds.
     assert found.count("<img") == (1 if more[1] == "cv+" else 4)
     assert ("are not shown" in found) == (more[1] == "cv+")
-    assert ("calibrated<br>" in found) == (more[1] == "cv+")
+    assert ("calibrated inside" in found) == (more[1] == "cv+")
     assert ("Not calibrated" in found) == (more[0] == "--trees")
 
 
@@ -253,8 +254,8 @@ def test_a_forest_without_a_record_has_a_report(tmp_path):
         X, y
     )
     path = tmp_path / "report.html"
-    names = {"train": "t.csv", "target": "y", "output": "m.hdi", "not_calibrated": ""}
-    write_page(path, model, None, **names)
+    options = argparse.Namespace(train="t.csv", target="y", output="m.hdi", report=path)
+    write_page(Report(model), options)
     found = path.read_text(encoding="utf-8")
     assert "No out-of-bag record" in found
     assert found.count('class="name"') == 5

@@ -1,4 +1,4 @@
-"""The command on models of pipelines: saved ones are scored and checked, stored ones imported."""
+"""The command on models of pipelines: saved ones are scored and checked."""
 
 import json
 import subprocess
@@ -21,7 +21,6 @@ from .calls import failure, read, run
 
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
-joblib = pytest.importorskip("joblib")
 pytest.importorskip("safetensors")
 pytest.importorskip("skops")
 
@@ -89,15 +88,6 @@ def test_a_missing_column_is_named_as_the_table_has_it(files, capsys):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_stored_pipelines_are_imported(fitted, files, ending):
-    joblib.dump(pipeline(), files / "p.joblib")
-    call = ["import", files / "p.joblib", files / f"labelled.{ending}", "--target", "y"]
-    assert run([*call, "--trusted", "-o", files / "new.hdi", "--calibrate", "none"]) == 0
-    loaded = HDIForestRegressor.load(files / "new.hdi")
-    np.testing.assert_array_equal(loaded.predict_interval(FRAME), fitted.predict_interval(FRAME))
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_folds_with_steps_of_their_own_score_tables(fitted, files, ending):
     model = HDIForestRegressor(clone(fitted.estimator_), calibration=False).fit(FRAME, TARGET)
     model.calibrate(coverage=[0.8, 0.9], method=CVPlus(3), random_state=0)
@@ -113,7 +103,7 @@ def test_inspect_names_the_steps(files, capsys):
     shown = capsys.readouterr().out
     assert "town, floor, size (through OneHotEncoder, SimpleImputer, StandardScaler)" in shown
     assert run(["inspect", files / "m.hdi", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["coding"]["numbers"] == ["floor", "size"]
+    assert json.loads(capsys.readouterr().out)["encoder"]["numbers"] == ["floor", "size"]
 
 
 def test_what_the_steps_refuse_is_one_sentence(files, capsys):
@@ -138,16 +128,6 @@ def test_steps_that_are_not_trusted_are_refused_in_one_sentence(files, capsys):
         ["inspect", files / "own.hdi"],
     ):
         assert f"types that are not trusted: {__name__}.Own; if you" in failure(capsys, call)
-
-
-def test_missing_text_of_a_csv_is_as_pandas_reads_it(files):
-    holes = FRAME.assign(town=FRAME["town"].astype(object))
-    holes.loc[::5, "town"] = np.nan
-    holes.assign(y=TARGET).to_csv(files / "holes.csv", index=False)
-    stored = pipeline().fit(pd.read_csv(files / "holes.csv").drop(columns="y"), TARGET)
-    joblib.dump(stored, files / "p.joblib")
-    call = ["import", files / "p.joblib", files / "holes.csv", "--target", "y", "--trusted"]
-    assert run([*call, "-o", files / "new.hdi", "--calibrate", "none"]) == 0
 
 
 def test_missing_cells_are_refused_if_the_forest_takes_none(tmp_path, capsys):

@@ -103,11 +103,11 @@ def test_several_targets_need_a_choice(display, rows):
     X_train, y_train, X, y = rows
     both, own = np.stack([y_train, -y_train], axis=1), np.stack([y, -y], axis=1)
     model = new_model().fit(X_train, both)
-    with pytest.raises(ValueError, match="has 2 targets: choose one by output=, from 0 to 1"):
+    with pytest.raises(ValueError, match="has 2 targets: choose one by target=, from 0 to 1"):
         display.from_estimator(model, X, own)
-    with pytest.raises(ValueError, match="output must be a whole number from 0 to 1, got 2"):
-        display.from_estimator(model, X, own, output=2)
-    found = display.from_estimator(model, X, own, output=1)
+    with pytest.raises(ValueError, match="target must be a whole number from 0 to 1, got 2"):
+        display.from_estimator(model, X, own, target=2)
+    found = display.from_estimator(model, X, own, target=1)
     if display is not DistributionDisplay:
         one = new_model().fit(X_train, y_train)
         with pytest.raises(ValueError, match=r"y must have one column per target.*\(150, 2\)"):
@@ -522,9 +522,9 @@ def test_rows_that_every_tree_saw_are_not_drawn(display, rows):
 def test_out_of_bag_of_several_targets_and_of_other_models(display, rows):
     X, y = rows[:2]
     both = new_model().fit(X, np.stack([y, -y], axis=1))
-    with pytest.raises(ValueError, match="has 2 targets: choose one by output="):
+    with pytest.raises(ValueError, match="has 2 targets: choose one by target="):
         display.from_out_of_bag(both)
-    found = display.from_out_of_bag(both, output=1)
+    found = display.from_out_of_bag(both, target=1)
     inside = coverage_score(-y, both.oob_interval(0.9)[:, 1])
     if display is CalibrationDisplay:
         assert found.realised["HDI, out of bag"][-2] == inside

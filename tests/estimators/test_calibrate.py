@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.model_selection import cross_val_score
 
 from hdicore import weighted_hdi
 from hdiforest import (
@@ -106,7 +107,7 @@ def test_a_split_pads_on_new_rows(model):
     few_trees = fresh(45)  # some rows have 20 trees out of bag, but fewer than a half
     few_trees.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     without_bags = fresh(forest=ExtraTreesRegressor)
-    with pytest.raises(ValueError, match="or method='split'"):
+    with pytest.raises(ValueError, match="or calibrate by method='split'"):
         without_bags.calibrate(coverage=0.8)
     without_bags.calibrate(X_NEW[:300], Y_NEW[:300], coverage=0.8)
     assert covered(without_bags.predict_interval(X_NEW[300:], 0.8), Y_NEW[300:]) > 0.7
@@ -151,9 +152,10 @@ def test_a_coverage_that_was_not_calibrated_is_an_error(method, model, tmp_path)
     loaded = HDIForestRegressor.load(tmp_path / "m")
     name = method if isinstance(method, str) else method.name
     how = {"oob": "", "split": "X, y, ", "jackknife+": "method='jackknife+', "}[name]
+    fit = "fit with calibration=[0.5, 0.7, 0.9], " if method == "oob" else ""
     said = re.escape(
         "coverage must be one that was calibrated: 0.5, 0.9; got 0.7; call "
-        f"calibrate({how}coverage=[0.5, 0.7, 0.9]), or use kind='hdi', which is not calibrated"
+        f"calibrate({how}coverage=[0.5, 0.7, 0.9]), {fit}or use kind='hdi', which is not calibrated"
     )
     for call in (
         lambda: loaded.predict_interval(X_NEW, 0.7),
@@ -198,14 +200,36 @@ def test_the_parameter_calibration():
         (X_TRAIN[:8], 300, "coverage 0.9 needs 9 calibration rows, and there are 8"),
     ):
         model = HDIForestRegressor(RandomForestRegressor(trees), calibration=True)
-        with pytest.raises(ValueError, match=f"calibration must not be True, because .*{reason}"):
+        with pytest.raises(ValueError, match=f"calibration must be .* because .*{reason}"):
             model.fit(rows, Y_TRAIN[: len(rows)])
     both = np.c_[Y_TRAIN, Y_TRAIN]
-    with pytest.raises(ValueError, match=r"not be True, because .* one target, got 2"):
+    with pytest.raises(ValueError, match=r"instead of True, because .* one target, got 2"):
         HDIForestRegressor(calibration=True).fit(X_TRAIN, both)
-    for wrong in ("never", None, 1):
-        with pytest.raises(ValueError, match=f"must be 'auto', True or False, got {wrong!r}"):
+    for wrong in ("never", None, 1, 0.0, 90, [0.9, 0.9], []):
+        said = re.escape(f"must be 'auto', True, False or coverages, got {wrong!r}: coverage must")
+        with pytest.raises(ValueError, match=said):
             HDIForestRegressor(calibration=wrong).fit(X_TRAIN, Y_TRAIN)
+
+
+@pytest.mark.parametrize("coverage", [0.93, [0.93, 0.6], np.array([0.6, 0.93])])
+def test_the_parameter_calibration_names_coverages(coverage):
+    forest = RandomForestRegressor(80, random_state=0)
+    model = clone(HDIForestRegressor(forest, calibration=coverage)).fit(X_TRAIN, Y_TRAIN)
+    assert model.calibration_ == fresh().calibrate(coverage=coverage).calibration_
+    score = make_interval_scorer(0.93)
+    assert cross_val_score(model, X_TRAIN, Y_TRAIN, scoring=score, cv=2, error_score="raise").all()
+    few = HDIForestRegressor(RandomForestRegressor(9), calibration=coverage)
+    with pytest.raises(ValueError, match=r"calibration must be 'auto' or False .* 20 trees"):
+        few.fit(X_TRAIN, Y_TRAIN)
+
+
+def test_what_an_error_advises_after_from_forest_can_be_done():
+    forest = ExtraTreesRegressor(30, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    advice = r"must be 'auto' or False .* calibrate by method='split' or 'cv\+'"
+    with pytest.raises(ValueError, match=advice):
+        HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN, calibration=True)
+    model = HDIForestRegressor.from_forest(forest, X_TRAIN, Y_TRAIN, calibration=False)
+    assert model.calibrate(X_NEW, Y_NEW, method="split").calibration_.method == "split"
 
 
 @pytest.mark.parametrize(("n", "coverages"), [(1, None), (8, None), (12, (0.5, 0.8, 0.9))])

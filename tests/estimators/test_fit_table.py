@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hdiforest import HDIForestRegressor, fit_table
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest.serving import BatchScorer
 
 from ..cli.calls import failure, run
@@ -93,14 +93,14 @@ def test_rows_are_coded_in_blocks(model, monkeypatch):
     whole = model.predict_interval(NEW, 0.9)
     frame = model.predict_interval(NEW, 0.9, output="pandas")
     sizes = []
-    encode = TableCoding.encode
+    encode = TableEncoder.encode
 
-    def measured(coding, table, **options):
+    def measured(encoder, table, **options):
         sizes.append(table.num_rows)
-        return encode(coding, table, **options)
+        return encode(encoder, table, **options)
 
-    monkeypatch.setattr(TableCoding, "encode", measured)
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 100)
+    monkeypatch.setattr(TableEncoder, "encode", measured)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 100)
     for form in tables_of(NEW).values():
         assert len(model.predict_interval(form, 0.9)) == len(NEW)
     assert max(sizes) == 100 // model._fitted.n_features
@@ -154,13 +154,13 @@ def test_columns_of_one_name(model):
     assert model.predict_interval(others, 0.9).shape == (60, 2)
 
 
-def test_the_coding_follows_the_model_everywhere(model, tmp_path):
+def test_the_encoder_follows_the_model_everywhere(model, tmp_path):
     model.save(tmp_path / "m.hdi")
     expected = model.predict_quantiles(NEW, [0.1, 0.5])
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     for other in (loaded, pickle.loads(pickle.dumps(model)), pickle.loads(pickle.dumps(loaded))):
         np.testing.assert_array_equal(other.predict_quantiles(NEW, [0.1, 0.5]), expected)
-        assert other._fitted.coding == model._fitted.coding
+        assert other._fitted.encoder == model._fitted.encoder
     np.testing.assert_array_equal(
         loaded.predict_weights(NEW).toarray(), model.predict_weights(NEW).toarray()
     )
@@ -169,9 +169,9 @@ def test_the_coding_follows_the_model_everywhere(model, tmp_path):
     assert list(model.feature_names_in_) == ["town", "rooms", "garden", "sold", "area"]
 
 
-def test_a_fit_to_arrays_forgets_the_coding(model):
+def test_a_fit_to_arrays_forgets_the_encoder(model):
     again = pickle.loads(pickle.dumps(model)).fit(np.arange(40.0).reshape(-1, 1), np.arange(40.0))
-    assert again._fitted.coding is None
+    assert again._fitted.encoder is None
 
 
 def test_without_an_estimator_the_intervals_are_calibrated():
@@ -214,7 +214,7 @@ def test_what_no_file_could_hold_is_refused_at_the_fit(cells):
 def test_zeros_of_both_signs_are_one_category():
     frame = pd.DataFrame({"c": [0.0, -0.0] * 50, "y": np.arange(100.0)})
     model = fit_table(frame, "y", categorical=["c"], estimator=RandomForestRegressor(3))
-    assert len(pickle.loads(pickle.dumps(model))._fitted.coding.entries[0].values) == 1
+    assert len(pickle.loads(pickle.dumps(model))._fitted.encoder.entries[0].values) == 1
 
 
 def test_roles_that_overlap():
@@ -310,16 +310,16 @@ def test_commands_name_all_columns_at_fault(tmp_path, capsys, model):
 
 def changed(place, **facts):
     """A change of the facts of one column."""
-    return lambda coding: coding["columns"][place].update(facts)
+    return lambda encoder: encoder["columns"][place].update(facts)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda coding: coding.pop("ids"), "a coding must have the entries columns and ids"),
-        (lambda coding: coding["columns"].pop(), "the coding does not fit the features"),
-        (lambda coding: coding["columns"].reverse(), "the coding does not fit the features"),
-        (changed(1, name="room"), "the coding does not fit the features"),
+        (lambda encoder: encoder.pop("ids"), "an encoder must have the entries columns and ids"),
+        (lambda encoder: encoder["columns"].pop(), "the encoder does not fit the features"),
+        (lambda encoder: encoder["columns"].reverse(), "the encoder does not fit the features"),
+        (changed(1, name="room"), "the encoder does not fit the features"),
         (changed(1, kind="\x1b[2J"), "a column must be one of"),
         (changed(0, values=["a", "a"]), "column 'town': values must be distinct"),
         (changed(0, values=["a", 3.0]), "column 'town': values must be texts"),
@@ -331,7 +331,7 @@ def changed(place, **facts):
 def test_hostile_model_files(model, tmp_path, change, message):
     path = tmp_path / "m.hdi"
     model.save(path)
-    rewritten(path, lambda facts: change(facts["coding"]))
+    rewritten(path, lambda facts: change(facts["encoder"]))
     with pytest.raises(ValueError, match=f"is not a valid model: {message}") as error:
         HDIForestRegressor.load(path)
     assert str(error.value).isprintable()
@@ -347,6 +347,10 @@ def test_the_page_on_tables_runs(tmp_path, monkeypatch):
     columns = ["key", "prediction", "lower_0.9", "upper_0.9"]
     assert pq.read_table("intervals.parquet").schema.names == columns
     names = {"new": NEW}
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    code, fitted_already = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(code, names)
     assert (names["lower"] <= names["upper"]).all()
+    X, y = np.arange(60.0).reshape(30, 2), np.arange(30.0)
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
+    exec(fitted_already, {"forest": forest, "X_train": X, "y_train": y})
+    assert HDIForestRegressor.load("prices.hdi").n_training_rows_ == 30

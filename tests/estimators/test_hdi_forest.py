@@ -16,12 +16,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import ExtraTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import HDIForestRegressor
-from hdiforest._estimators.rows import checked_rows
+from hdiforest._estimators.input_rows import checked_rows
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(300, 4)).astype(np.float32)
@@ -347,6 +347,25 @@ def test_version():
     assert hdiforest.__version__ == hdicore.__version__
 
 
+@pytest.mark.parametrize(
+    "part_of", [lambda tree: tree.tree_, lambda tree: [tree], lambda tree: type(tree)]
+)
+def test_parts_of_an_estimator_are_refused(part_of):
+    part = part_of(DecisionTreeRegressor().fit(X, Y))
+    message = "estimator must be a forest such as RandomForestRegressor"
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.from_forest(part, X, Y)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor(part).fit(X, Y)
+
+
+def test_a_random_state_goes_on_from_fit_to_fit():
+    state = np.random.RandomState(0)
+    model = HDIForestRegressor(random_state=state, calibration=False)
+    first, second = (model.fit(X[:40], Y[:40]).predict(X_NEW) for _ in range(2))
+    assert (first != second).any()
+
+
 def test_frozen_estimators_may_be_given():
     model = HDIForestRegressor(FrozenEstimator(FOREST), calibration=False).fit(X, Y)
     assert_array_equal(model.predict(X_NEW), imported().predict(X_NEW))
@@ -536,7 +555,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was(columns):
     forest = RandomForestRegressor(60, min_samples_leaf=3, random_state=0)
     model = HDIForestRegressor(forest, calibration=True).fit(X, Y)
     before, attributes = model.predict_interval(X_NEW), vars(model).copy()
-    with pytest.raises(ValueError, match="calibration must not be True, because"):
+    with pytest.raises(ValueError, match="calibration must be 'auto' or False instead of True"):
         model.fit(X[:5, :columns], Y[:5])
     assert vars(model) == attributes
     assert_array_equal(model.predict_interval(X_NEW), before)

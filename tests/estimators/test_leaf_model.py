@@ -179,6 +179,8 @@ def test_functions_that_return_too_few_rows_or_other_trees(small_blocks):
         from_leaves(lambda rows: FOREST.apply(rows)[:, : 20 - (len(rows) > 10)], X, Y)
     with pytest.raises(ValueError, match=r"apply must return .* an array of shape \(\)"):
         from_leaves(lambda rows: 7, X, Y)
+    with pytest.raises(ValueError, match=r"apply must be a function .*, got Tree"):
+        from_leaves(FOREST.estimators_[0].tree_, X, Y)
 
 
 def test_points_of_other_rows(small_blocks):
@@ -299,15 +301,13 @@ def test_damaged_and_foreign_files(tmp_path):
     refuses("is not a file of LeafModel.save: it holds other tensors")
     HDIForestRegressor.from_forest(FOREST, X, Y).save(tmp_path / "model")
     refuses("is not a file of LeafModel.save: it holds other tensors", name="model")
+    known = {"scalar_output": True, "n_training_rows": 3, "calibration": None, "target_names": None}
     for facts, message in (
         ({"format_version": 3, "hdicore": "9.0"}, "has format 3, written by hdicore 9.0"),
-        ({"scalar_output": 1, "n_training_rows": 3, "calibration": None}, "scalar_output must"),
-        ({"scalar_output": True, "n_training_rows": "3", "calibration": None}, "n_training_rows"),
-        ({"scalar_output": True, "n_training_rows": 3}, "the fact calibration is missing"),
-        (
-            {"scalar_output": True, "n_training_rows": 3, "calibration": None},
-            "the tensor index.leaf_offsets is missing",
-        ),
+        (known | {"scalar_output": 1}, "scalar_output must"),
+        (known | {"n_training_rows": "3"}, "n_training_rows"),
+        ({"scalar_output": True}, "the fact n_training_rows is missing"),
+        (known, "the tensor index.leaf_offsets is missing"),
     ):
         tensors = {"index.ranks": np.zeros(3, np.uint16)}
         tensor_file.write(tmp_path / "index", model_file.LEAVES, facts, tensors)

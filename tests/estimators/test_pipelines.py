@@ -109,7 +109,7 @@ def check_equal(model, hand, raw, made):
 
 @pytest.mark.parametrize("block_cells", [2**22, 70])
 def test_a_fitted_pipeline_reads_the_table(block_cells, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", block_cells)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", block_cells)
     fitted = pipeline().fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     hand, made = by_hand(fitted)
@@ -141,7 +141,7 @@ def test_calibrated_as_by_hand(calibration, monkeypatch):
     split = calibration == "split"
     model.calibrate(coverage=0.8, **options, **{"X": X_NEW, "y": y_new} if split else {})
     hand.calibrate(coverage=0.8, **options, **{"X": made, "y": y_new} if split else {})
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
     assert_array_equal(model.predict_interval(X_NEW, 0.8), hand.predict_interval(made, 0.8))
 
 
@@ -156,11 +156,12 @@ def test_cross_validation_fits_all_steps_in_each_fold():
     folds = model._fitted.folds
     assert len(folds) == 3
     encodings = [
-        fold.coding.pipeline[0].named_transformers_["targetencoder"].encodings_[0] for fold in folds
+        fold.encoder.pipeline[0].named_transformers_["targetencoder"].encodings_[0]
+        for fold in folds
     ]
     assert not np.array_equal(encodings[0], encodings[1])
     for fold in folds:
-        assert_array_equal(fold.scorer.mean(fold.coding.rows(X_NEW)).shape, (M,))
+        assert_array_equal(fold.scorer.mean(fold.encoder.rows(X_NEW)).shape, (M,))
     assert ((found[:, 1] - found[:, 0]) > 0).all()
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_interval(X_NEW, 0.8), found)
@@ -573,7 +574,7 @@ def test_a_refit_without_steps_forgets_them():
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_results_as_tables(output, monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.rows.BLOCK_CELLS", 70)
+    monkeypatch.setattr("hdiforest._estimators.input_rows.BLOCK_CELLS", 70)
     model = HDIForestRegressor(pipeline(), calibration=False).fit(X, Y)
     found = model.predict_interval(X_NEW, [0.5, 0.9], output=output)
     expected = model.predict_interval(X_NEW, 0.9)
@@ -652,6 +653,9 @@ def test_steps_of_types_that_are_not_trusted_are_refused(tmp_path):
     for trusted in ([own], [Halves]):
         loaded = HDIForestRegressor.load(tmp_path / "model", trusted=trusted)
         assert_array_equal(loaded.predict(X_NEW[["age"]]), model.predict(X_NEW[["age"]]))
+    scorer = BatchScorer(tmp_path / "model", 0.8, trusted=[Halves])
+    found = pickle.loads(pickle.dumps(scorer))(X_NEW[["age"]])["prediction"]
+    assert_array_equal(found, model.predict(X_NEW[["age"]]))
 
 
 @pytest.mark.parametrize("trusted", [True, None, "sklearn.pipeline.Pipeline", [3]])
@@ -706,8 +710,8 @@ def test_what_is_not_installed_is_named(missing, monkeypatch, tmp_path):
         (lambda facts, arrays: facts["steps"].update(more=1), "steps must be null, or what"),
         (lambda facts, arrays: facts.update(n_features=9), r"feature_range .* shape \(2, 9\)"),
         (
-            lambda facts, arrays: facts.update(coding={"columns": [], "ids": []}),
-            "it has a coding of tables and steps",
+            lambda facts, arrays: facts.update(encoder={"columns": [], "ids": []}),
+            "it has an encoder of tables and steps",
         ),
         (
             lambda facts, arrays: arrays.update(objects=np.zeros(9, np.uint8)),

@@ -29,7 +29,7 @@ from hdiforest import (
     from_leaves,
     quantile_views,
 )
-from hdiforest._estimators import rows as rows_module
+from hdiforest._estimators import input_rows as rows_module
 from hdiforest._model.training_hint import digest_of
 from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
 from hdiforest.metrics import make_interval_scorer

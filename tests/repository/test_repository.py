@@ -73,8 +73,8 @@ def test_every_task_is_described_and_has_a_session():
     markers = PROJECT["tool"]["pytest"]["ini_options"]["markers"]
     named = {name for name, text in (line.split(": ") for line in markers) if text[:5] == "task;"}
     assert named == TASKS
-    sessions = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
-    assert {node.name for node in sessions if isinstance(node, ast.FunctionDef)} >= TASKS
+    sessions = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    assert {*re.findall(r'^(?:def |    ")(\w+)(?:\(session|": \()', sessions, re.M)} >= TASKS
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} >= TASKS
 

@@ -402,7 +402,7 @@ def test_models_that_are_mapped_and_copies_are_told_apart(folder):
 def test_a_process_opens_a_model_once(folder, monkeypatch):
     scorer = BatchScorer(folder / "raw.hdi", 0.9)
     monkeypatch.setattr(
-        "hdiforest.serving._model_file.load", lambda path, mapped: pytest.fail("opened again")
+        "hdiforest.serving._model_file.load", lambda *_, **__: pytest.fail("opened again")
     )
     worker = pickle.loads(pickle.dumps(scorer))
     worker(ROWS)

@@ -428,14 +428,16 @@ def test_newer_versions(path):
         lambda facts: facts.update(n_training_rows=float("inf")),
         lambda facts: facts.update(feature_names=["a"]),
         lambda facts: facts.update(feature_names=7),
+        lambda facts: facts.update(target_names=["a", "b"]),
+        lambda facts: facts.update(target_names=7),
         lambda facts: facts.update(n_training_rows=10**9),
         lambda facts: facts.update(scalar_output=False),
-        lambda facts: facts.pop("coding"),
-        lambda facts: facts.update(coding=[]),
-        lambda facts: facts.update(coding={"columns": [], "ids": []}),
+        lambda facts: facts.pop("encoder"),
+        lambda facts: facts.update(encoder=[]),
+        lambda facts: facts.update(encoder={"columns": [], "ids": []}),
         # The model has no names.
         lambda facts: facts.update(
-            coding={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
+            encoder={"columns": [{"name": name, "kind": "number"} for name in "abcd"], "ids": []}
         ),
     ],
 )
@@ -664,7 +666,9 @@ def test_damaged_leaf_means_are_told_when_they_are_needed(tmp_path, stacked):
     rewritten(path, change_tensors=change)
     opened = HDIForestRegressor.load(path)
     with pytest.raises(
-        ValueError, match=r"valid model: centred\.leaf_means: leaf_means must be fin"
+        ValueError,
+        match=r"valid model: centred\.leaf_means: leaf_means must be finite numbers, but that of "
+        "leaf 0 of tree 0 is nan",
     ):
         opened.predict_interval(np.zeros((1, 2)), 0.8)
     with pytest.raises(ValueError, match="finite"):

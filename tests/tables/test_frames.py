@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
+from hdiforest._tables.columns import EncodingError
 from hdiforest._tables.frames import batch_of, frame_of
 
 pa = pytest.importorskip("pyarrow")
@@ -102,3 +103,18 @@ def test_names_that_are_no_texts():
 def test_nan_in_a_list_of_texts_is_a_missing_cell():
     cells = frame_of({"town": ["Nice", float("nan")]}).arrow().column("town")
     assert cells.to_pylist() == ["Nice", None]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "Table", "RecordBatch", "stream"])
+@pytest.mark.parametrize("call", ["numbers", "pandas", "polars"])
+def test_two_columns_of_one_name_are_refused_in_one_sentence(kind, call):
+    table = pa.Table.from_arrays([pa.array([1.0])] * 2, ["b", "b"])
+    rows = {
+        "pandas": pd.DataFrame([[1.0, 1.0]], columns=["b", "b"]),
+        "Table": table,
+        "RecordBatch": table.to_batches()[0],
+        "stream": table.to_reader(),
+    }[kind]
+    frame = frame_of(rows)
+    with pytest.raises(EncodingError, match=r"^the table has 2 columns 'b'$"):
+        frame.numbers() if call == "numbers" else frame.in_library(call)

@@ -1,26 +1,38 @@
-"""The arguments of the command hdiforest and of its subcommands, and their types."""
+"""The arguments of the command hdiforest and of its subcommands, their types and what they ask."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, TypeVar, get_args
 
 from hdicore import __version__, instructions
-from hdiforest._cli.console import CALIBRATED_LEVELS, report_error
-from hdiforest._cli.inputs import Part
+from hdiforest._cli.console import report_error
+from hdiforest._model.fitted import FittedForest
+from hdiforest._model.predict import AnyKind, resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.formats import ANY_ENDING, ending
 from hdiforest._tables.read import BATCH_ROWS, TableError, TextForm
 from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest._utils.typing import Kind
-from hdiforest.calibration._bases import KINDS
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
 
+Item = TypeVar("Item")
+
 _MOST = 2**32 - 1  # as a seed may be
+_LEVELS = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES)
+_NAMES: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+
+
+class UsageError(ValueError):
+    """Arguments that are wrong, or do not go together."""
 
 
 def name(text: str) -> str:
@@ -51,27 +63,23 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def level(text: str) -> float:
-    """Return a level of coverage in (0, 1]."""
-    level = _number(text)
-    if not 0 < level <= 1:
-        hint = percentage_hint(level, lambda share: share <= 1)
-        raise argparse.ArgumentTypeError(f"a coverage lies in (0, 1], got {text}{hint}")
-    return level
+def share(text: str, *, one: bool = False) -> float:
+    """Return a coverage or a confidence in (0, 1), or in (0, 1]."""
 
+    def is_allowed(number: float) -> bool:
+        return 0 < number < 1 or (one and number == 1)
 
-def share(text: str) -> float:
-    """Return a coverage or a confidence in (0, 1)."""
     share = _number(text)
-    if not 0 < share < 1:
-        hint = percentage_hint(share, lambda share: share < 1)
+    if not is_allowed(share):
+        hint, most = percentage_hint(share, is_allowed), "at most" if one else "below"
         raise argparse.ArgumentTypeError(
-            f"a number above 0 and below 1 is needed, got {text}{hint}"
+            f"a number above 0 and {most} 1 is needed, got {text}{hint}"
         )
     return share
 
 
-def _whole(text: str, least: int) -> int:
+def whole(text: str, least: int) -> int:
+    """Return a whole number from the least on, as far as seeds go."""
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"a whole number from {least} on is needed, got {text}")
     if int(text) > _MOST:
@@ -79,25 +87,13 @@ def _whole(text: str, least: int) -> int:
     return int(text)
 
 
-def natural(text: str) -> int:
-    """Return a whole number from 0 on."""
-    return _whole(text, 0)
-
-
-def two_or_more(text: str) -> int:
-    """Return a whole number from 2 on."""
-    return _whole(text, 2)
-
-
-def positive(text: str) -> int:
-    """Return a whole number from 1 on."""
-    return _whole(text, 1)
+positive = partial(whole, least=1)
 
 
 def number_or_share(text: str) -> int | float:
     """Return a whole number from 1 on, or a share in (0, 1]."""
     if text.isdecimal() and text.strip("0"):
-        return _whole(text, 1)
+        return positive(text)
     share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(
@@ -136,23 +132,15 @@ def encoding(text: str) -> str:
     return text
 
 
-class Distinct(argparse.Action):
-    """Takes values that must differ; given again, the option adds to them."""
+class Part(NamedTuple):
+    """The i-th of n shares of the tables, for jobs side by side."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """See `argparse.Action`."""
-        together = [*(getattr(namespace, self.dest) or []), *values]
-        shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
-        for text in shown:
-            if shown.count(text) > 1:
-                raise argparse.ArgumentError(self, f"{text} must not be given twice")
-        setattr(namespace, self.dest, together)
+    i: int  # from 1 on
+    n: int
+
+    def of(self, items: Sequence[Item]) -> list[Item]:
+        """Return every n-th item."""
+        return list(items[self.i - 1 :: self.n])
 
 
 def part(text: str) -> Part:
@@ -165,8 +153,17 @@ def part(text: str) -> Part:
     return Part(int(i), int(n))
 
 
-class UsageError(ValueError):
-    """Arguments that do not go together."""
+class Distinct(argparse.Action):
+    """Takes values that must differ; given again, the option adds to them."""
+
+    def __call__(self, _: Any, namespace: Any, values: Any, __: str | None = None) -> None:
+        """See `argparse.Action`."""
+        together = [*(getattr(namespace, self.dest) or []), *values]
+        shown = [f"{each:.15g}" if isinstance(each, float) else each for each in together]
+        for text in shown:
+            if shown.count(text) > 1:
+                raise argparse.ArgumentError(self, f"{text} must not be given twice")
+        setattr(namespace, self.dest, together)
 
 
 def require_writable(output: Path, *inputs: Path) -> None:
@@ -191,23 +188,47 @@ def require_writable(output: Path, *inputs: Path) -> None:
         raise OSError(error.errno, f"cannot write {output}: {error.strerror}") from None
 
 
-def require_distinct(report: Path, output: Path) -> None:
-    """Refuse a report that would replace the model file."""
-    if os.path.realpath(report) == os.path.realpath(output):
-        raise UsageError(f"the report {report} must not be the model file")
-
-
 def text_form(options: Any) -> TextForm:
-    """Return how the arguments say that the text of tables is written.
-
-    Raises
-    ------
-    UsageError
-        If they do not go together.
-    """
+    """Return how the arguments say that text is written; UsageError if they contradict."""
     if options.sep == options.decimal:
         raise UsageError("--sep and --decimal must differ")
     return TextForm(options.sep, options.decimal, options.encoding)
+
+
+def kind_and_levels(
+    fitted: FittedForest, kind: AnyKind | None, levels: Sequence[float] | None
+) -> tuple[AnyKind, list[float]]:
+    """Return what `resolve_kind_and_levels` does; what it refuses is a UsageError."""
+    try:
+        return resolve_kind_and_levels(fitted, kind, levels)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def with_options(advice: str) -> str:
+    """Return what is said of calls in Python with the options of the command."""
+    for call, option in _OPTIONS.items():
+        advice = re.sub(call, option, advice)
+    return advice
+
+
+_NO_QUOTES = str.maketrans("", "", "',")
+
+# Calls in messages of models, and what stands for them on the command line.
+_OPTIONS: dict[str, Any] = {
+    r"call calibrate\(.*coverage=\[(.*)\]\)": lambda call: (
+        f"give 'hdiforest fit' or 'hdiforest calibrate' --coverage {call[1].replace(',', '')}"
+    ),
+    r"open it by HDIForestRegressor\.load\(path, trusted=\[(.*?)\]\)(, or by .*)?": lambda call: (
+        f"add --trust {call[1].translate(_NO_QUOTES)}"
+    ),
+    r"call calibrate\(X, y\) .*, or calibrate\(method='cv\+'\)": "--calibrate split or cv+",
+    r"kind='(\w+)'": r"--kind \1",
+    r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
+    r"method='(\w+)'": r"--calibrate \1",
+    r"^mean must be None": "--boost must not be given",
+    r"^(?=coverage |kind )": "--",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -224,54 +245,52 @@ def command_parser() -> argparse.ArgumentParser:
     version = f"hdiforest {__version__} ({instructions()['used']} instructions)"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    for add in (
-        _add_fit,
-        _add_import,
-        _add_score,
-        _add_calibrate,
-        _add_check,
-        _add_inspect,
-        _add_demo,
+    for name, summary, add in (
+        ("fit", "Fit a forest to a table and write a model file.", _add_fit),
+        ("score", "Score the rows of tables: prediction and interval ends.", _add_score),
+        ("calibrate", "Calibrate a model on rows that took no part in its fit.", _add_calibrate),
+        ("check", "Measure coverage and width of intervals on a table with targets.", _add_check),
+        ("inspect", "Check a model file and say what it holds.", _add_inspect),
+        ("demo", "Compare both kinds of interval on a data set that comes along.", _add_demo),
     ):
-        add(commands)
+        add(commands.add_parser(name, help=summary, description=summary))
     return parser
 
 
-def _command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
-    return parser
-
-
-def _add_fit(commands: Any) -> None:
-    parser = _command(commands, "fit", "Fit a forest to a table and write a model file.")
+def _add_fit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("train", type=table, metavar="TRAIN", help=f"table: {ANY_ENDING}")
     add("--target", required=True, metavar="COL", help="column to predict")
     add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
-    _add_roles(add)
+    add("--categorical", **_NAMES, metavar="COL",
+        help="columns of categories besides those of text, such as codes of numbers (default: auto,"
+        " those of text alone)")  # fmt: skip
+    add("--drop", **_NAMES, metavar="COL", help="columns to ignore")
+    add("--id", **_NAMES, metavar="COL", help="columns that name the "
+        "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
     add("--sample-weight", metavar="COL", help="column of row weights")
-    _add_weights(add, but="monotonic")  # no option of the forest constrains it
-    add(
-        "--calibrate",
-        choices=("oob", "split", "cv+", "none"),
-        default="oob",
+    # No option of the forest constrains it to be monotonic.
+    add("--weights", choices=[name for name in WEIGHTINGS if name != "monotonic"], default="all",
+        help="training rows that count in a leaf (default: all)")  # fmt: skip
+    add("--calibrate", choices=("oob", "split", "cv+", "none"), default="oob",
         help="how intervals are made to cover what they say: by the trees that did not draw a row "
         "(oob), by a fifth of the rows held out of the fit (split), or by a forest for each fold "
-        "(cv+) (default: oob)",
-    )
-    _add_coverage(add)
+        "(cv+) (default: oob)")  # fmt: skip
+    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
+        help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
+        f" those of {_LEVELS} that there are enough rows for)")  # fmt: skip
     add("--groups", metavar="COL", help="column of groups (persons, sites) that are not divided, "
         "so that intervals are for new ones; with cv+ and split")  # fmt: skip
-    add("--folds", type=two_or_more, default=10, metavar="N", help="of cv+ (default: 10)")
+    add("--folds", type=partial(whole, least=2), metavar="N", help="of cv+ (default: 10)")
     _add_calibrating(add)
-    _add_training_rows(add)
+    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
+        "'hdiforest calibrate' needs them")  # fmt: skip
     add("--report", type=path, metavar="REPORT", help="page of HTML to write: coverage and width "
         "out of bag, calibration and importance of the features, with pictures")  # fmt: skip
-    add("--seed", type=natural, default=0, metavar="N", help="random seed (default: 0)")
-    _add_text_form(parser)
-    _add_jobs(parser)
-    forest = parser.add_argument_group("forest")
-    add = forest.add_argument
+    add("--seed", type=partial(whole, least=0), default=0, metavar="N",
+        help="random seed (default: 0)")  # fmt: skip
+    _add_text_and_jobs(parser)
+    add = parser.add_argument_group("forest").add_argument
     add("--trees", type=positive, default=300, metavar="N", help="number (default: 300)")
     add("--min-samples-leaf", type=positive, default=5, metavar="N", help="default: 5")
     add("--max-depth", type=positive, metavar="N", help="default: no limit")
@@ -282,36 +301,9 @@ def _add_fit(commands: Any) -> None:
     add("--extra-trees", action="store_true", help="extremely randomised trees, with bootstrap")
 
 
-def _add_import(commands: Any) -> None:
-    parser = _command(
-        commands, "import", "Write a model file from a fitted forest and the table of its fit."
-    )
+def _add_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("forest", type=path, metavar="FOREST", help="fitted forest of scikit-learn that skops, or "
-        "joblib or pickle, stored")  # fmt: skip
-    add("train", type=table, metavar="TRAIN", help=f"table of its fit, with rows in the same order:"
-        f" {ANY_ENDING}")  # fmt: skip
-    add("--target", required=True, metavar="COL", help="column that the forest predicts")
-    add("-o", "--output", required=True, type=path, metavar="MODEL", help="model file to write")
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns that the "
-        "forest was not fitted on, if it does not know its columns by name")  # fmt: skip
-    add("--sample-weight", metavar="COL", help="column of the row weights of its fit")
-    _add_weights(add)
-    add("--calibrate", choices=("oob", "none"), default="oob", help="see 'fit' (default: oob)")
-    _add_coverage(add)
-    add("--trusted", action="store_true", help="load a file of joblib or pickle, which runs the "
-        "code that it holds")  # fmt: skip
-    add("--trust-types", nargs="+", action="extend", default=[], metavar="TYPE",
-        help="types that skops may load besides those that it knows")  # fmt: skip
-    _add_training_rows(add)
-    _add_text_form(parser)
-    _add_jobs(parser)
-
-
-def _add_score(commands: Any) -> None:
-    parser = _command(commands, "score", "Score the rows of tables: prediction and interval ends.")
-    add = parser.add_argument
-    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    _add_model(add)
     add("inputs", nargs="+", type=name, metavar="IN",
         help=f"table ({ANY_ENDING}), folder, pattern or address such as s3://bucket/folder; or - "
         "for CSV or a stream of Arrow from standard input")  # fmt: skip
@@ -321,7 +313,7 @@ def _add_score(commands: Any) -> None:
     add("--resume", action="store_true", help="leave outputs that are there and were made by this "
         "model, with these arguments, of the same inputs")  # fmt: skip
     add("--part", type=part, metavar="I/N", help="score the I-th of N shares of the tables")
-    add("--coverage", nargs="+", action=Distinct, type=level, metavar="C",
+    add("--coverage", nargs="+", action=Distinct, type=partial(share, one=True), metavar="C",
         help="shares in (0, 1]: of calibrated intervals, of new targets to cover, those that were "
         "calibrated; of others, of the distribution to hold (default: 0.9, or the lowest that was "
         "calibrated if 0.9 was not)")  # fmt: skip
@@ -334,34 +326,26 @@ def _add_score(commands: Any) -> None:
     add("--keep-all", action="store_true", help="repeat all columns of an input in its output")
     add("--batch-rows", type=positive, metavar="N",
         help=f"rows in memory at once (default: {BATCH_ROWS}, fewer if they are wide)")  # fmt: skip
-    _add_text_form(parser)
-    _add_jobs(parser)
+    _add_text_and_jobs(parser)
 
 
-def _add_calibrate(commands: Any) -> None:
-    parser = _command(
-        commands, "calibrate", "Calibrate a model on rows that took no part in its fit."
-    )
-    _add_labelled(parser)
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    _add_labelled(add)
     add("-o", "--output", type=path, metavar="MODEL2",
         help="model file to write (default: MODEL is replaced)")  # fmt: skip
     add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
         help="shares of new targets to cover, above 0 and below 1 (default: those that were "
-        f"calibrated, or {_listed(CALIBRATED_LEVELS)})")  # fmt: skip
+        f"calibrated, or {_LEVELS})")  # fmt: skip
     add("--confidence", type=share, metavar="P", help="cover the shares with this probability over "
         "draws of TABLE (default: on average over them)")  # fmt: skip
     _add_calibrating(add)
-    _add_text_form(parser)
-    _add_jobs(parser)
+    _add_text_and_jobs(parser)
 
 
-def _add_check(commands: Any) -> None:
-    parser = _command(
-        commands, "check", "Measure coverage and width of intervals on a table with targets."
-    )
-    _add_labelled(parser)
+def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    _add_labelled(add)
     add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
         help="nominal levels, above 0 and below 1 (default: of calibrated intervals all that were "
         "calibrated, of others 0.9)")  # fmt: skip
@@ -369,44 +353,30 @@ def _add_check(commands: Any) -> None:
         help="calibrated, shortest, equal-tailed, or smoothed shortest intervals (default: "
         "calibrated if the model is, else hdi)")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
-    _add_text_form(parser)
-    _add_jobs(parser)
+    _add_text_and_jobs(parser)
 
 
-def _add_text_form(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("text of CSV and TSV")
-    add = group.add_argument
-    add("--sep", type=separator, metavar="CHAR",
-        help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
-    add("--decimal", type=decimal_sign, default=".", metavar="CHAR",
-        help="before decimals (default: a point)")  # fmt: skip
-    add("--encoding", type=encoding, default="utf-8", metavar="NAME",
-        help="such as latin-1 (default: utf-8)")  # fmt: skip
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser.add_argument)
+    parser.add_argument("--json", action="store_true", help="print an object of JSON")
 
 
-def _add_weights(add: Any, but: str | None = None) -> None:
-    add("--weights", choices=[name for name in WEIGHTINGS if name != but], default="all",
-        help="training rows that count in a leaf (default: all)")  # fmt: skip
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", type=path, default=Path("hdiforest-demo"),
+                        metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
 
 
-def _add_training_rows(add: Any) -> None:
-    add("--training-rows", action="store_true", help="keep the training rows in the model file; "
-        "'hdiforest calibrate' needs them")  # fmt: skip
+def _add_model(add: Any) -> None:
+    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
+    add("--trust", **_NAMES, metavar="TYPE",
+        help="types of steps in MODEL that may be loaded besides those of scikit-learn; a type "
+        "that is trusted may run its code")  # fmt: skip
 
 
-def _add_roles(add: Any) -> None:
-    add("--categorical", nargs="+", action="extend", default=[], metavar="COL",
-        help="columns of categories besides those of text, such as codes of numbers (default: auto,"
-        " those of text alone)")  # fmt: skip
-    add("--drop", nargs="+", action="extend", default=[], metavar="COL", help="columns to ignore")
-    add("--id", nargs="+", action="extend", default=[], metavar="COL", help="columns that name the "
-        "rows: ignored, and repeated by 'hdiforest score'")  # fmt: skip
-
-
-def _add_coverage(add: Any) -> None:
-    add("--coverage", nargs="+", action=Distinct, type=share, metavar="C",
-        help="shares of new targets to cover by calibrated intervals, above 0 and below 1 (default:"
-        f" those of {_listed(CALIBRATED_LEVELS)} that there are enough rows for)")  # fmt: skip
+def _add_labelled(add: Any) -> None:
+    _add_model(add)
+    add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
+    add("--target", required=True, metavar="COL", help="column of the target")
 
 
 def _add_calibrating(add: Any) -> None:
@@ -418,30 +388,13 @@ def _add_calibrating(add: Any) -> None:
         "slower")  # fmt: skip
 
 
-def _add_labelled(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("model", type=path, metavar="MODEL", help="file written by 'hdiforest fit'")
-    add("table", type=table, metavar="TABLE", help=f"table with the target: {ANY_ENDING}")
-    add("--target", required=True, metavar="COL", help="column of the target")
-
-
-def _add_inspect(commands: Any) -> None:
-    parser = _command(commands, "inspect", "Check a model file and say what it holds.")
-    parser.add_argument("model", type=path, metavar="MODEL")
-    parser.add_argument("--json", action="store_true", help="print an object of JSON")
-
-
-def _add_demo(commands: Any) -> None:
-    parser = _command(
-        commands, "demo", "Compare both kinds of interval on a data set that comes along."
-    )
-    parser.add_argument("-o", "--output", type=path, default=Path("hdiforest-demo"),
-                        metavar="FOLDER", help="default: hdiforest-demo")  # fmt: skip
-
-
-def _add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=positive, metavar="N", help="threads (default: all)")
-
-
-def _listed(levels: tuple[float, ...]) -> str:
-    return ", ".join(f"{level:g}" for level in levels)
+def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("text of CSV and TSV").add_argument
+    add("--sep", type=separator, metavar="CHAR",
+        help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
+    add("--decimal", type=decimal_sign, default=".", metavar="CHAR",
+        help="before decimals (default: a point)")  # fmt: skip
+    add("--encoding", type=encoding, default="utf-8", metavar="NAME",
+        help="such as latin-1 (default: utf-8)")  # fmt: skip
+    parser.add_argument("--jobs", type=positive, default=-1, metavar="N",
+                        help="threads (default: all)")  # fmt: skip

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from hdiforest._utils.checks import printable
 from hdiforest._utils.optional import MissingPackageError, need
-
-# Levels at which the command calibrates.
-CALIBRATED_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -59,11 +56,8 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     )
 
 
-class Progress(Protocol):
-    """Takes what is done."""
-
-    def __call__(self, n_rows: int, share: float | None) -> Any:
-        """Add rows; `share` of all work is done, None if that is not known."""
+# Takes a number of rows that are done, and the share of all work, None if that is not known.
+Progress = Callable[[int, float | None], Any]
 
 
 @contextmanager

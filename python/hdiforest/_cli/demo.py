@@ -33,14 +33,9 @@ LABEL = "compressive strength (MPa)"
 N_FOLDS = 5
 
 
-def run(folder: Path) -> None:
-    """Cross-validate on the concrete data, print the comparison, write a table and a picture.
-
-    Raises
-    ------
-    OSError
-        If `folder` cannot be made or written to.
-    """
+def run_demo(options: Any) -> None:
+    """Cross-validate on the concrete data, print the comparison, write a table and a picture."""
+    folder: Path = options.output
     matplotlib = need("matplotlib.figure")
     with as_file(files("hdiforest._cli") / "data" / "concrete.csv.gz") as path:
         frame, y, *_ = read_training_table(path, TARGET)

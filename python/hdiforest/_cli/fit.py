@@ -1,93 +1,157 @@
-"""The subcommands fit and import: from a training table to a fitted model and its record."""
+"""The subcommands fit and calibrate: from tables to a calibrated model file."""
 
 from __future__ import annotations
 
+import os
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from hdiforest._cli.arguments import UsageError
-from hdiforest._cli.console import CALIBRATED_LEVELS, aligned
-from hdiforest._cli.prediction import calibration_of, levels_to_show
-from hdiforest._estimators.hdi_forest import HDIForestRegressor, keep_finite_coverages
+from hdiforest._cli.arguments import UsageError, require_writable, text_form, with_options
+from hdiforest._cli.console import say
+from hdiforest._cli.fit_report import Report, write_page
+from hdiforest._cli.inputs import read_labelled_table, read_model
+from hdiforest._estimators.hdi_forest import (
+    HDIForestRegressor,
+    attach_encoder,
+    keep_finite_coverages,
+)
 from hdiforest._model.calibrate import ignore_infinite_intervals
-from hdiforest._model.training_rows import Weighting
-from hdiforest._tables.formats import ending
-from hdiforest._tables.read import TableError, TextForm
 from hdiforest._tables.training_table import TrainingTable, read_training_table
-from hdiforest._utils.checks import significant
-from hdiforest._utils.meta_estimators import layers, pipelines
 from hdiforest._utils.optional import need
-from hdiforest._utils.typing import Array
-from hdiforest.calibration import CVPlus
+from hdiforest.calibration import CVPlus, Split
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._selection import Objective
-from hdiforest.metrics import coverage_score, mean_width_score
-
-NO_RECORD = "No out-of-bag record: every tree saw every row."
 
 
-def new_forest(extra_trees: bool, **options: Any) -> Any:
-    """Return an unfitted forest whose trees leave rows out."""
-    kind = ExtraTreesRegressor if extra_trees else RandomForestRegressor
-    return kind(bootstrap=True, **options)
+def run_fit(options: Any) -> None:
+    """Fit a model to a table, calibrate it, and write what the arguments ask for."""
+    _check_outputs(options)
+    _check_calibration(options)
+    table = read_training_table(
+        options.train,
+        options.target,
+        text_form(options),
+        drop=options.drop,
+        ids=options.id,
+        categorical=[name for name in options.categorical if name != "auto"],
+        sample_weight=options.sample_weight,
+        groups=options.groups,
+    )
+    kind = ExtraTreesRegressor if options.extra_trees else RandomForestRegressor
+    forest = kind(
+        options.trees,
+        bootstrap=True,  # trees leave rows out
+        min_samples_leaf=options.min_samples_leaf,
+        max_depth=options.max_depth,
+        max_features=options.max_features,
+        max_samples=options.max_samples,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    model = HDIForestRegressor(
+        forest, weights=options.weights, calibration=False, n_jobs=options.jobs
+    )
+    not_calibrated = _fit_and_calibrate(model, table, options)
+    report = Report(model, not_calibrated)
+    attach_encoder(model, table.encoder)
+    model.save(options.output, training_rows=options.training_rows)
+    written = f"Model written to {options.output}"
+    if options.report is not None:
+        write_page(report, options)
+        written += f"\nReport written to {options.report}"
+    n_trees, n_leaves = model.scorer_.forest.n_trees, model.scorer_.forest.n_leaves.sum()
+    say(
+        f"{n_trees:,} trees with {n_leaves:,} leaves from {model.n_training_rows_:,} rows and "
+        f"{model.n_features_in_} features\n\n{report.text()}\n\n{not_calibrated}{written}"
+    )
 
 
-def fit_and_calibrate(
-    model: HDIForestRegressor,
-    table: TrainingTable,
-    method: Literal["oob", "split", "cv+", "none"],
-    *,
-    coverages: Sequence[float] | None,
-    boost: bool,
-    objective: Objective,
-    folds: int,
-    seed: int,
-) -> str:
-    """Fit a model and calibrate it at some coverages, by default as `calibrate_as_far`.
+def _check_outputs(options: Any) -> None:
+    need("safetensors")
+    require_writable(options.output, options.train)
+    if options.report is None:
+        return
+    need("matplotlib.figure")
+    require_writable(options.report, options.train)
+    if os.path.realpath(options.report) == os.path.realpath(options.output):
+        raise UsageError(f"the report {options.report} must not be the model file")
 
-    Returns
-    -------
-    str
-        Why it could not be calibrated, or at which levels not, in a line; empty if it was, or if
-        method is "none".
 
-    Raises
-    ------
-    UsageError
-        If there are too few rows for a coverage; nothing is fitted then.
-    ValueError
-        If the model cannot be fitted or calibrated.
+def _check_calibration(options: Any) -> None:
+    """Raise UsageError if options of the calibration do not go together."""
+    method = options.calibrate
+    if options.groups is not None and method not in ("cv+", "split"):
+        raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
+    if options.folds is not None and method != "cv+":
+        raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
+    if options.boost and options.weights != "all":
+        raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
+    for name, unset in {"coverage": None, "boost": False, "objective": "width"}.items():
+        if method == "none" and getattr(options, name) != unset:
+            raise UsageError(f"--{name} must not be given with --calibrate none")
+
+
+def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options: Any) -> str:
+    """Fit a model and calibrate it, by default at those coverages that its rows allow.
+
+    Returns a line that says why it could not be calibrated, or at which levels not; empty if it
+    was, or if that is not wanted. Too few rows for --coverage or --folds are told before the fit.
     """
-    how = CVPlus(folds, table.groups) if method == "cv+" else method
-    options: dict[str, Any] = {"method": how, "objective": objective, "random_state": seed}
-    options["mean"] = "boosting" if boost else None
-    fitted_on = table
-    if method == "split":
-        kept, held_out = held_out_rows(table, seed)
-        fitted_on, apart = table.rows(kept), table.rows(held_out)
-        options |= {"X": apart.X, "y": apart.y}
-    n_rows = len(apart.y) if method == "split" else len(table.y)
-    require_rows(coverages, n_rows)
+    how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
+    how |= {"mean": "boosting" if options.boost else None, "random_state": options.seed}
+    fitted_on, n_rows = table, len(table.y)
+    if options.calibrate == "split":
+        kept, held_out = _held_out_rows(table, options.seed)
+        fitted_on, apart, n_rows = table.rows(kept), table.rows(held_out), len(held_out)
+        how |= {"X": apart.X, "y": apart.y}
+    elif options.calibrate == "cv+":
+        how["method"] = _folds(table, options)
+    _require_rows(options.coverage, n_rows)
     model.fit(fitted_on.X, fitted_on.y, sample_weight=fitted_on.weights)
-    return "" if method == "none" else calibrate_as_far(model, coverages, n_rows, **options)
+    if options.calibrate == "none":
+        return ""
+    if options.coverage is None:
+        return _calibrate_as_far(model, n_rows, how)
+    with _words_of_the_command(options.train, asked=True):
+        model.calibrate(coverage=options.coverage, **how)
+    return ""
 
 
-def require_rows(
+def _folds(table: TrainingTable, options: Any) -> CVPlus:
+    folds = 10 if options.folds is None else options.folds
+    what = "rows" if table.groups is None else "groups"
+    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
+    if folds > n:
+        raise UsageError(
+            f"--folds must be at most the number of {what} of {options.train}, {n:,}, got {folds:,}"
+        )
+    return CVPlus(folds, table.groups)
+
+
+def _held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return four fifths of the rows to fit on, and the others; groups are not divided."""
+    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
+    if n < 2:
+        what = "row" if table.groups is None else "group"
+        raise UsageError(f"--calibrate split needs two {what}s or more, and the table has {n}")
+    splitter = ShuffleSplit if table.groups is None else GroupShuffleSplit
+    split = splitter(1, test_size=1 / 5, random_state=seed).split(table.y, groups=table.groups)
+    kept, held_out = next(split)
+    return np.sort(kept), np.sort(held_out)
+
+
+def _require_rows(
     coverages: Sequence[float] | None, n_rows: int, confidence: float | None = None
 ) -> None:
-    """Raise UsageError if so many calibration rows are too few for a coverage that was asked for.
-
-    The coverages are those of --coverage, and `confidence` is that of --confidence.
-    """
+    """Raise UsageError if so many calibration rows are too few for a coverage of --coverage."""
     for coverage in coverages or ():
         needed = rows_needed(coverage, confidence=confidence)
         if n_rows < needed:
@@ -97,252 +161,76 @@ def require_rows(
             )
 
 
-def calibrate_as_far(
-    model: HDIForestRegressor, coverages: Sequence[float] | None, n_rows: int, **options: Any
-) -> str:
-    """Calibrate a fitted model, by default at those of `CALIBRATED_LEVELS` that its rows allow.
+def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any]) -> str:
+    """Calibrate a fitted model at those of `DEFAULT_COVERAGES` that its rows allow.
 
-    Returns
-    -------
-    str
-        As `fit_and_calibrate`.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be calibrated, and the method or `coverages` was chosen.
+    Returns what `_fit_and_calibrate` does; ValueError if the method was chosen and does not work.
     """
-    usual = [c for c in CALIBRATED_LEVELS if rows_needed(c) <= n_rows]
-    if coverages is not None or isinstance(options["method"], CVPlus):
-        with infinite_intervals_refused():
-            model.calibrate(coverage=usual if coverages is None else coverages, **options)
+    usual, method = [c for c in DEFAULT_COVERAGES if rows_needed(c) <= n_rows], how["method"]
+    if isinstance(method, CVPlus):
+        model.calibrate(coverage=usual, **how)
     else:
         try:
             with ignore_infinite_intervals():
-                model.calibrate(coverage=usual, **options)
+                model.calibrate(coverage=usual, **how)
         except ValueError as error:
-            if options["method"] != "oob":
+            if method != "oob":
                 raise
-            return f"Not calibrated: {error}\n"
+            return f"Not calibrated: {with_options(str(error))}\n"
         n_rows = model.calibration_.n
         keep_finite_coverages(model)
-    calibration = calibration_of(model)
+    calibration = model.fitted_forest().calibration
     known = () if calibration is None else calibration.coverages
-    if not known and options["method"] != "oob":
+    if not known and method != "oob":
         raise ValueError(f"{n_rows:,} calibration rows are too few for every coverage")
-    left_out = [f"{level:g}" for level in CALIBRATED_LEVELS if level not in known]
-    if coverages is not None or not left_out:
+    left_out = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES if level not in known)
+    if not left_out:
         return ""
-    return f"Not calibrated at {', '.join(left_out)}: {n_rows} calibration rows are too few\n"
+    return f"Not calibrated at {left_out}: {n_rows} calibration rows are too few\n"
 
 
 @contextmanager
-def infinite_intervals_refused() -> Iterator[None]:
-    """Raise the warning of `calibrate` that intervals are infinite as ValueError."""
+def _words_of_the_command(table: Path, *, asked: bool) -> Iterator[None]:
+    """Say in options what `calibrate` refuses, and refuse intervals that would be infinite.
+
+    It is a UsageError if an option or the table is at fault, such as rows of the fit, or coverages
+    that were `asked` for.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "intervals of coverage .* are infinite", UserWarning)
         try:
             yield
         except UserWarning as warning:
-            raise ValueError(str(warning)) from None
+            raise (UsageError if asked else ValueError)(with_options(str(warning))) from None
+        except ValueError as error:
+            told = with_options(str(error)).replace("X and y must be", f"{table} must hold")
+            is_usage = told.startswith(("--", f"{table} "))
+            raise (UsageError if is_usage else ValueError)(told) from None
 
 
-def held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return four fifths of the rows to fit on, and the others; groups are not divided."""
-    share = 1 / 5
-    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
-    if n < 2:
-        what = "row" if table.groups is None else "group"
-        raise ValueError(f"--calibrate split needs two {what}s or more, and the table has {n}")
-    if table.groups is None:
-        splitter: Any = ShuffleSplit(1, test_size=share, random_state=seed)
-    else:
-        splitter = GroupShuffleSplit(1, test_size=share, random_state=seed)
-    kept, held_out = next(splitter.split(table.y, groups=table.groups))
-    return np.sort(kept), np.sort(held_out)
-
-
-class OutOfBagRecord(NamedTuple):
-    """Raw intervals of the training rows, each from the trees that did not draw the row."""
-
-    levels: list[float]  # k, see `levels_to_show`
-    y: Array  # (n,) of the training rows that have intervals
-    hdi: Array  # (n, 2, k)
-
-    def at(self, level: float) -> tuple[float, float]:
-        """Return the share of rows inside, and the mean width, at one of the levels."""
-        own = self.hdi[..., self.levels.index(level)]
-        return float(coverage_score(self.y, own)), float(mean_width_score(own))
-
-
-def out_of_bag_record(model: HDIForestRegressor) -> OutOfBagRecord | None:
-    """Return the intervals of the model's own training rows, None if no tree left a row out."""
-    levels = levels_to_show(model)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
-        try:
-            hdi = model.oob_interval(levels, kind="hdi")
-        except ValueError:  # the forest was fitted on all rows; no other error is possible here
-            return None
-    rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
-    if len(rows) == 0:
-        return None
-    y = model.fitted_forest().require_training_rows().y
-    return OutOfBagRecord(levels, y[rows], hdi[rows])
-
-
-def out_of_bag_report(model: HDIForestRegressor, record: OutOfBagRecord | None) -> str:
-    """Coverage and width of the model's intervals, as text.
-
-    Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
-    its own training rows. A forest that was fitted on all rows in each tree has no record of these.
-    """
-    calibration = calibration_of(model)
-    if calibration is None and record is None:
-        return NO_RECORD
-    rows = [["coverage"]]
-    if calibration is not None:
-        rows[0] += ["calibrated inside", "mean width"]
-        title = f"Calibrated on {calibration.n:,} {_HOW[calibration.method]}:"
-    if record is not None:
-        rows[0] += ["raw HDI inside", "mean width"]
-        if calibration is None:
-            title = f"Out-of-bag record of {len(record.y):,} training rows:"
-    for level in CALIBRATED_LEVELS if calibration is None else calibration.coverages:
-        cells = [f"{level:g}"]
-        if calibration is not None:
-            found = calibration.level(level)
-            check = found.cross_check
-            share = "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
-            cells += [share, significant(found.mean_width)]
-        if record is not None:
-            inside, width = record.at(level)
-            cells += [f"{inside:.3f}", significant(width)]
-        rows.append(cells)
-    return f"{title}\n{aligned(rows)}"
-
-
-# On which rows, and what "calibrated inside" is.
-_HOW = {
-    "oob": "training rows, out of bag; 'calibrated inside' is of intervals selected on the other "
-    "half of them",
-    "split": "rows held out of the fit; 'calibrated inside' is of intervals widened by the other "
-    "half of them",
-    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals widened by "
-    "the other folds",
-}
-
-
-# skops asks about it, but scikit-learn's own class holds arrays alone.
-_KNOWN = ("sklearn.tree._tree.Tree",)
-
-
-def load_forest(path: Path, *, trusted: bool, trusted_types: Sequence[str]) -> Any:
-    """Return the estimator that a file holds.
-
-    Parameters
-    ----------
-    path : Path
-        Written by skops, or by joblib or pickle.
-    trusted : bool
-        Whether loading may run code of the file, as joblib and pickle do.
-    trusted_types : sequence of str
-        Types that skops may load besides those that it knows.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not of these formats, or something in it is not trusted.
-    """
-    with path.open("rb"):
-        pass
-    return _by_skops(path, trusted_types) if zipfile.is_zipfile(path) else _by_joblib(path, trusted)
-
-
-def _by_skops(path: Path, trusted_types: Sequence[str]) -> Any:
-    io = need("skops.io")
-    allowed = {*_KNOWN, *trusted_types}
-    try:
-        types = io.get_untrusted_types(file=path)
-        unknown = [name for name in types if name not in allowed]
-        if not unknown:
-            return io.load(path, trusted=[name for name in types if name in allowed])
-    except Exception as error:  # a damaged file raises whatever it makes skops meet
-        raise ValueError(f"{path} is not a file of skops, or is damaged: {error}") from None
-    raise ValueError(
-        f"{path} holds the types {', '.join(unknown)}, whose loading may run code; if you know "
-        f"them, add --trust-types {' '.join(unknown)}"
-    )
-
-
-def _by_joblib(path: Path, trusted: bool) -> Any:
-    if not trusted:
+def run_calibrate(options: Any) -> None:
+    """Calibrate a model of one target on a table, and write it."""
+    output = options.model if options.output is None else options.output
+    require_writable(output, options.table)
+    model = read_model(options)
+    if model.fitted_forest().training_rows is None:
         raise ValueError(
-            f"{path} is not a file of skops; if joblib or pickle wrote it, loading it runs "
-            "whatever code it holds: add --trusted if it comes from you, or store the forest by "
-            "skops.io.dump"
+            f"{options.model} must hold the training rows to be calibrated; fit it again with "
+            "--training-rows"
         )
-    try:
-        return need("joblib").load(path)
-    except Exception as error:  # unpickling raises whatever the file says
-        raise ValueError(f"cannot load {path} by joblib: {error!r}") from None
-
-
-def read_table_of(
-    forest: Any, path: Path, target: str, form: TextForm | None = None, **roles: Any
-) -> TrainingTable:
-    """Return the training table of a fitted forest: its columns by name, if it knows names.
-
-    The steps of a pipeline get the columns as pandas reads them from such a file.
-
-    Raises
-    ------
-    TableError
-        As `read_training_table`; and if a column of the forest is missing, or does not hold numbers
-        and there are no steps before the forest.
-    """
-    names = getattr(forest, "feature_names_in_", None)
-    has_steps = bool(pipelines(layers(forest, fitted=True)))
-    table = read_training_table(path, target, form, coded=not has_steps, **roles)
-    if names is not None:
-        names = [str(name) for name in names]
-        missing = [repr(name) for name in names if name not in table.X.schema.names]
-        if missing:
-            raise TableError(
-                f"{path} has no column{'s' * (len(missing) > 1)} {', '.join(missing)}, which the "
-                "forest was fitted on"
-            )
-    columns = table.X.schema.names if names is None else names
-    if has_steps:
-        need("pandas")
-        X = table.X.select(columns).to_pandas()
-        if ending(path).startswith((".csv", ".tsv")):
-            texts = [name for name in X if X[name].dtype == object]
-            X[texts] = X[texts].where(X[texts].notna(), np.nan)
-        return table._replace(X=X)
-    entries = [] if table.coding is None else table.coding.entries
-    others = [
-        f"'{entry.name}' holds {'categories' if entry.kind == 'category' else entry.kind + 's'}"
-        for entry in entries
-        if entry.name in columns and entry.kind not in ("number", "boolean")
-    ]
-    if others:
-        raise TableError(
-            f"{path}: the forest takes numbers, but {', '.join(others)}; write the table as the "
-            "forest was given it, or fit with 'hdiforest fit'"
+    X, y, counts = read_labelled_table(model, options)
+    _require_rows(options.coverage, len(y), options.confidence)
+    known = model.fitted_forest().calibration
+    usual = DEFAULT_COVERAGES if known is None else known.coverages
+    with _words_of_the_command(options.table, asked=options.coverage is not None):
+        model.calibrate(
+            X,
+            y,
+            coverage=options.coverage or usual,
+            method=Split(options.confidence),
+            objective=options.objective,
+            mean="boosting" if options.boost else None,
+            random_state=0,
         )
-    return table._replace(X=table.X.select(columns), coding=None)
-
-
-def import_model(
-    forest: Any, table: TrainingTable, *, weights: Weighting, n_jobs: int
-) -> HDIForestRegressor:
-    """Return the model of a fitted forest; see `HDIForestRegressor.from_forest`."""
-    X = table.X
-    if isinstance(X, need("pyarrow").Table) and not hasattr(forest, "feature_names_in_"):
-        X = np.column_stack([column.to_numpy() for column in X.columns])
-    return HDIForestRegressor.from_forest(
-        forest, X, table.y, sample_weight=table.weights, weights=weights, n_jobs=n_jobs
-    )
+    model.save(output)
+    say(f"{model.calibration_!r}\n\nModel written to {output}\n{counts}".rstrip())

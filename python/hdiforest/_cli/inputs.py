@@ -1,22 +1,32 @@
-"""What is to be scored: files, patterns, folders, addresses and standard input, each as sources."""
+"""What the command reads: tables in files, folders and pipes, their features, and model files."""
 
 from __future__ import annotations
 
 import glob
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from hdiforest._cli.arguments import UsageError, text_form
+from hdiforest._model.fitted import FittedForest
+from hdiforest._tables.columns import EncodingError, as_float64
 from hdiforest._tables.csv import CsvReader
 from hdiforest._tables.formats import ANY_ENDING, FORMATS, ending, open_table
 from hdiforest._tables.read import ArrowReader, Packing, TableError, TableReader, TextForm
+from hdiforest._tables.row_counts import RowCounts
+from hdiforest._tables.training_table import require_finite, with_names
 from hdiforest._utils.optional import need
+from hdiforest._utils.typing import Array
+
+if TYPE_CHECKING:
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -49,39 +59,31 @@ def _is_whole(text: str | None) -> bool:
     return digits.isdecimal() and len(digits) < 18 and str(int(text or "")) == text
 
 
-NAME = Path("standard input")
-
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
 _PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def open_standard_input(form: TextForm | None = None) -> TableReader:
-    """Open the table that comes through standard input, and read its header.
-
-    Raises
-    ------
-    TableError
-        If it is Parquet, an Arrow file, or nothing that can be read.
-    """
+    """Open the table that comes through standard input; TableError if it cannot be read."""
     stream = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115 (the reader closes it)
     try:
         begin = stream.peek(6)
         for start, what in _STARTS_OF_OTHERS.items():
             if begin.startswith(start):
                 raise TableError(
-                    f"{NAME} is {what}, which is read from its end; a pipe can bring CSV, CSV "
-                    "packed by gzip or zstd, or a stream of Arrow; or name a file"
+                    f"{STANDARD_INPUT} is {what}, which is read from its end; a pipe can bring "
+                    "CSV, CSV packed by gzip or zstd, or a stream of Arrow; or name a file"
                 )
         if begin.startswith(b"\xff\xff\xff\xff"):
-            return ArrowReader(NAME, stream=stream)
+            return ArrowReader(STANDARD_INPUT, stream=stream)
         packings = (packing for start, packing in _PACKINGS.items() if begin.startswith(start))
-        return CsvReader(NAME, packing=next(packings, "none"), stream=stream, form=form)
+        return CsvReader(STANDARD_INPUT, packing=next(packings, "none"), stream=stream, form=form)
     except BaseException:
         stream.close()
         raise
 
 
-STANDARD_INPUT = "-"
+STANDARD_INPUT = Path("standard input")  # its name in errors
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,8 @@ class Source:
     form: TextForm = field(default_factory=TextForm)
 
     def open(self) -> TableReader:
-        """Open the table and read its header.
-
-        Raises
-        ------
-        OSError, TableError
-            See `open_table`.
-        """
-        if self.path == NAME:
+        """Open the table and read its header; OSError or TableError as `open_table`."""
+        if self.path == STANDARD_INPUT:
             return open_standard_input(self.form)
         stream = None
         if self.system is not None:
@@ -120,25 +116,8 @@ class Source:
         return info.size, info.mtime_ns or 0
 
 
-class Part(NamedTuple):
-    """The i-th of n shares of the sources, for jobs side by side."""
-
-    i: int  # from 1 on
-    n: int
-
-    def of(self, sources: Sequence[Source]) -> list[Source]:
-        """Return every n-th source."""
-        return list(sources[self.i - 1 :: self.n])
-
-
 class Inputs:
-    """What the arguments stand for.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-    form : TextForm, optional
-        How the text of a CSV is written.
+    """What the arguments stand for, and how the text of a CSV is written.
 
     Attributes
     ----------
@@ -153,14 +132,12 @@ class Inputs:
     ------
     TableError
         If a folder has no tables, a pattern matches nothing, or an ending is unknown.
-    ValueError
-        If arguments do not go together, one of several is a pipe, or an address is not understood.
-    OSError
-        If an address cannot be listed.
+    OSError, ValueError
+        If an address cannot be listed or is not understood; or arguments do not go together.
     """
 
     def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
-        if STANDARD_INPUT in arguments and len(arguments) > 1:
+        if "-" in arguments and len(arguments) > 1:
             raise ValueError("- (standard input) must be the only input")
         self.folders: list[Path] = []
         self.is_one_file = len(arguments) == 1
@@ -171,13 +148,13 @@ class Inputs:
             _refuse_pipes(found)
         keys = typed([each.keys for each in found])
         self.sources = [
-            Source(each.path, each.name, own, each.system, form or TextForm())
+            replace(each, keys=own, form=form or TextForm())
             for each, own in zip(found, keys, strict=True)
         ]
 
     def _found(self, text: str) -> list[Source]:
-        if text == STANDARD_INPUT:
-            return [Source(NAME, NAME)]
+        if text == "-":
+            return [Source(STANDARD_INPUT, STANDARD_INPUT)]
         if "://" in text:
             return self._remote(text)
         path = Path(text)
@@ -233,10 +210,7 @@ class Inputs:
         if is_pattern:
             rest = address.removeprefix(base).lstrip("/")
             files = (f for f in files if fnmatch(f.relative_to(root).as_posix(), rest))
-        return [
-            Source(each.path, each.name, each.keys, system)
-            for each in _in_folder(Path(root), files, text)
-        ]
+        return [replace(each, system=system) for each in _in_folder(Path(root), files, text)]
 
 
 def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[Source]:
@@ -244,7 +218,8 @@ def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[So
     sources = []
     for path in sorted(files):
         name = path.relative_to(folder)
-        if not any(part.startswith((".", "_")) for part in name.parts) and _is_table(path):
+        is_table = path.name.lower().endswith(tuple(FORMATS))
+        if is_table and not any(part.startswith((".", "_")) for part in name.parts):
             sources.append(Source(path, name, dict(keys_of(name.parent))))
     if not sources and what is not None:
         raise TableError(f"{what} has no tables; endings known are {ANY_ENDING}")
@@ -262,10 +237,136 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _is_table(path: Path) -> bool:
-    return any(path.name.lower().endswith(known) for known in FORMATS)
-
-
 def _fixed(parts: Sequence[str]) -> list[str]:
     """Return the parts in front of the first one with a wildcard."""
     return list(takewhile(lambda part: not glob.has_magic(part), parts))
+
+
+class Features:
+    """The columns of a table on disk that a model takes, and others to read with them.
+
+    Parameters
+    ----------
+    fitted : FittedForest
+    table : TableReader
+    more : sequence of str, default=()
+        Further columns of numbers.
+    kept : sequence of str, default=()
+        Columns to pass on as they are.
+    not_features : sequence of str, optional
+        Columns that a model without names does not take: by default those above.
+
+    Raises
+    ------
+    TableError
+        If a model without names takes another number of columns.
+    """
+
+    def __init__(
+        self,
+        fitted: FittedForest,
+        table: TableReader,
+        *,
+        more: Sequence[str] = (),
+        kept: Sequence[str] = (),
+        not_features: Sequence[str] | None = None,
+    ) -> None:
+        others = [*more, *(kept if not_features is None else not_features)]
+        try:
+            self.encoder = fitted.encoder_for([name for name in table.names if name not in others])
+        except ValueError as error:
+            raise TableError(
+                f"{table.path}: {error} that neither --keep nor --target names"
+                f"{table.separator_hint()}"
+            ) from None
+        self._table = table
+        self._more, self.kept_names = list(more), list(kept)
+        # The columns of a file with types are as they are, and the encoder checks them.
+        self._numbers = list(self.encoder.number_columns) if table.is_text else []
+        numeric = set(self._numbers)
+        self._others = [name for name in self.encoder.columns if name not in numeric]
+
+    def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
+        """Yield Tables as `TableReader.batches`, for the methods below."""
+        numbers = [*self._more, *self._numbers]
+        return self._table.batches(numbers, [*self._others, *self.kept_names], batch_rows)
+
+    def require(self) -> None:
+        """Raise TableError if columns are missing, or known to be of other types."""
+        numbers = [*self._more, *self._numbers]
+        self._table.require(numbers, [*self._others, *self.kept_names])
+        if not self._table.is_text:
+            with self.naming_the_file():
+                schema = need("pyarrow").schema(self._table.fields(self._others))
+                self.encoder.encode(schema.empty_table())
+
+    def more(self, batch: Any) -> list[Any]:
+        """Return the further columns of a batch."""
+        columns: list[Any] = batch.columns
+        return columns[: len(self._more)]
+
+    def kept(self, batch: Any) -> list[Any]:
+        """Return the columns of a batch to pass on."""
+        columns: list[Any] = batch.columns
+        return columns[len(columns) - len(self.kept_names) :]
+
+    def raw(self, batch: Any) -> Any:
+        """Return the columns of the features as a pyarrow Table that `encoder` takes."""
+        begin = len(self._more)
+        table = batch.select(range(begin, begin + len(self.encoder.columns)))
+        for j, name in enumerate(self._others, len(self._numbers)):
+            table = table.set_column(j, name, self._table.without_missing(table.column(j)))
+        return table
+
+    @contextmanager
+    def naming_the_file(self) -> Iterator[None]:
+        """Make a TableError of what encoding raises."""
+        try:
+            yield
+        except EncodingError as error:
+            raise TableError(f"{self._table.path}: {error}", error.columns) from None
+
+
+def read_model(options: Any) -> HDIForestRegressor:
+    """Return the model that the arguments name; ValueError if it has several targets."""
+    from hdiforest._estimators.hdi_forest import HDIForestRegressor
+
+    model = HDIForestRegressor.load(
+        options.model, n_jobs=options.jobs, mapped=False, trusted=options.trust
+    )
+    if model.n_outputs_ != 1:
+        raise ValueError(f"{options.model} must have one target, but has {model.n_outputs_}")
+    return model
+
+
+def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, Array, RowCounts]:
+    """Read what the methods of a model take as X and y (n,) from the table of the arguments.
+
+    X has raw columns if the model has an encoder, and no names if it was fitted without.
+
+    Raises
+    ------
+    UsageError
+        If the target is a feature.
+    TableError
+        If a column is missing, a feature cannot be read, the target is not finite, or there are no
+        rows.
+    """
+    fitted, path, target = model.fitted_forest(), options.table, options.target
+    if target in (fitted.columns or ()):
+        raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
+    with open_table(path, form=text_form(options)) as table:
+        features = Features(fitted, table, more=[target])
+        features.require()
+        batches = list(features.batches())
+    if not batches:
+        raise TableError(f"{path} has no rows")
+    whole = need("pyarrow").concat_tables(batches)
+    y = as_float64(features.more(whole)[0].combine_chunks())
+    with features.naming_the_file():
+        X, counts = fitted.encode(features.raw(whole), features.encoder)
+    require_finite(y, f"{path}: target '{target}'")
+    if fitted.encoder is not None:
+        return features.raw(whole), y, counts
+    names = fitted.columns
+    return (X if names is None else with_names(X, list(names))), y, counts

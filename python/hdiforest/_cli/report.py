@@ -1,9 +1,10 @@
-"""The reports of check and inspect as text: how a model's intervals do, what its file holds."""
+"""The subcommands check and inspect: how a model's intervals do, and what its file holds."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._cli.console import aligned
+from hdiforest._cli.arguments import kind_and_levels
+from hdiforest._cli.console import aligned, say
+from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import significant
 from hdiforest._utils.warnings import hints_that_name
-from hdiforest.calibration._result import CalibrationResult
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
@@ -59,28 +61,32 @@ class Check:
 
     def text(self) -> str:
         """Return a table with a title."""
-        rows = [
-            [
-                *("nominal", "coverage", "mean width", "interval score"),
-                *("narrow third", "middle third", "wide third"),
-            ]
-        ]
+        head = ["nominal", "coverage", "mean width", "interval score"]
+        rows = [[*head, "narrow third", "middle third", "wide third"]]
         for level in self.levels:
-            cells = [
-                f"{level.nominal:g}",
-                f"{level.coverage:.3f} ± {level.standard_error:.3f}",
-                *(
-                    "inf" if each is None else significant(each)
-                    for each in (level.mean_width, level.interval_score)
-                ),
-                *("-" if third is None else f"{third:.3f}" for third in level.coverage_by_width),
-            ]
-            rows.append(cells)
+            thirds = ["-" if share is None else f"{share:.3f}" for share in level.coverage_by_width]
+            width, score = (
+                "inf" if each is None else significant(each)
+                for each in (level.mean_width, level.interval_score)
+            )
+            share = f"{level.coverage:.3f} ± {level.standard_error:.3f}"
+            rows.append([f"{level.nominal:g}", share, width, score, *thirds])
         left_out = ""
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
         title = f"Intervals of kind {self.kind} on {self.rows:,} rows{left_out}"
         return f"{title}; coverage of each third by width:\n{aligned(rows)}"
+
+
+def run_check(options: Any) -> None:
+    """Measure the intervals of a model of one target on a table, and print what was found."""
+    model = read_model(options)
+    kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
+    if options.coverage is None and kind == "calibrated":
+        levels = list(model.calibration_.coverages)
+    X, y, counts = read_labelled_table(model, options)
+    found = check(model, X, y, kind, levels, counts)
+    say(found.json() if options.json else f"{found.text()}\n{counts}".rstrip())
 
 
 def check(
@@ -91,25 +97,7 @@ def check(
     levels: list[float],
     counts: RowCounts,
 ) -> Check:
-    """Measure intervals of a model of one target.
-
-    Parameters
-    ----------
-    model : HDIForestRegressor
-    X : (n, n_features) table or array
-    y : (n,) array
-        Finite.
-    kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}
-    levels : list of k floats
-        Above 0 and below 1.
-    counts : RowCounts
-        Of the rows.
-
-    Raises
-    ------
-    ValueError
-        If the model has several targets, or no row has an interval.
-    """
+    """Measure intervals of rows with finite targets; ValueError if no row has an interval."""
     fit = "the table of 'hdiforest fit' or its --report"
     usual, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
     with hints_that_name(usual, hdi, fit):
@@ -156,42 +144,38 @@ class Contents:
     facts: dict[str, Any]
 
     def json(self) -> str:
-        """Return an object of JSON: names and sizes, the coding, and the calibration."""
-        fitted = self.fitted
+        """Return an object of JSON: names and sizes, the encoder, and the calibration."""
+        fitted, facts = self.fitted, self.facts
         forest, index = fitted.scorer.forest, fitted.scorer.index
-        names, coding, calibration = fitted.feature_names, fitted.coding, fitted.calibration
-        return json.dumps(
-            {
-                "file": str(self.path),
-                "bytes": self.path.stat().st_size,
-                "hdicore": self.facts["hdicore"],
-                "scikit_learn": self.facts["scikit_learn"],
-                "format_version": self.facts["format_version"],
-                "trees": forest.n_trees,
-                "leaves": int(forest.n_leaves.sum()),
-                "training_rows": fitted.n_training_rows,
-                "has_training_rows": fitted.training_rows is not None,
-                "weights": fitted.weights,
-                "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
-                "targets": [_range(index.atoms(output)) for output in range(fitted.n_outputs)],
-                "n_features": fitted.n_features,
-                "features": None if names is None else [str(name) for name in names],
-                "coding": None if coding is None else coding.facts(),
-                "calibration": None
-                if calibration is None
-                else {
-                    "method": calibration.method,
-                    "rows": calibration.n,
-                    "coverages": list(calibration.coverages),
-                },
-            },
-            indent=2,
-            allow_nan=False,
-        )
+        encoder, calibration = fitted.encoder, fitted.calibration
+        names, levels = fitted.feature_names, None
+        if calibration is not None:
+            levels = {
+                "method": calibration.method,
+                "rows": calibration.n,
+                "coverages": list(calibration.coverages),
+            }
+        found = {
+            "file": str(self.path),
+            "bytes": self.path.stat().st_size,
+            **{name: facts[name] for name in ("hdicore", "scikit_learn", "format_version")},
+            "trees": forest.n_trees,
+            "leaves": int(forest.n_leaves.sum()),
+            "training_rows": fitted.n_training_rows,
+            "has_training_rows": fitted.training_rows is not None,
+            "weights": fitted.weights,
+            "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
+            "targets": self._ranges(),
+            "n_features": fitted.n_features,
+            "features": None if names is None else [str(name) for name in names],
+            "encoder": None if encoder is None else encoder.facts(),
+            "calibration": levels,
+        }
+        return json.dumps(found, indent=2, allow_nan=False)
 
     def text(self) -> str:
         """Return the contents in aligned lines."""
-        fitted, facts = self.fitted, self.facts
+        fitted, facts, calibration = self.fitted, self.facts, self.fitted.calibration
         forest, index = fitted.scorer.forest, fitted.scorer.index
         kept = "not in the file" if fitted.training_rows is None else "in the file"
         rows = [
@@ -204,21 +188,39 @@ class Contents:
             ["weights", f"{fitted.weights}: {WEIGHTINGS[fitted.weights]}"],
             ["in memory", f"forest {_size(forest.nbytes)}, leaf index {_size(index.nbytes)}"],
         ]
-        for output in range(fitted.n_outputs):
-            low, high, n = _range(index.atoms(output)).values()
+        for output, (low, high, n) in enumerate(each.values() for each in self._ranges()):
             name = "target" if fitted.n_outputs == 1 else f"target {output}"
             rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
-        calibration, coding = fitted.calibration, fitted.coding
-        levels = "none" if calibration is None else f"at {_levels(calibration)}"
-        rows.append(["calibration", levels])
-        rows.append(["features", f"{fitted.n_features}: {_features(fitted)}"])
-        if coding is not None and coding.ids:
-            rows.append(["columns that name rows", ", ".join(coding.ids)])
-        facts_of_file = aligned(rows, left=2)
-        return facts_of_file if calibration is None else f"{facts_of_file}\n\n{calibration!r}"
+        levels = "none"
+        if calibration is not None:
+            levels = f"at {', '.join(f'{coverage:g}' for coverage in calibration.coverages)}"
+        rows += [["calibration", levels], ["features", f"{fitted.n_features}: {self._features()}"]]
+        if fitted.encoder is not None and fitted.encoder.ids:
+            rows.append(["columns that name rows", ", ".join(fitted.encoder.ids)])
+        shown = aligned(rows, left=2)
+        return shown if calibration is None else f"{shown}\n\n{calibration!r}"
+
+    def _ranges(self) -> list[dict[str, Any]]:
+        all_atoms = map(self.fitted.scorer.index.atoms, range(self.fitted.n_outputs))
+        return [
+            {"min": float(atoms[0]), "max": float(atoms[-1]), "n_distinct": len(atoms)}
+            for atoms in all_atoms
+        ]
+
+    def _features(self) -> str:
+        names, encoder = self.fitted.feature_names, self.fitted.encoder
+        if encoder is not None:
+            return str(encoder)
+        return "without names" if names is None else ", ".join(map(str, names))
 
 
-def contents(path: Path) -> Contents:
+def run_inspect(options: Any) -> None:
+    """Print what a model file holds; OSError or ValueError as `contents`."""
+    found = contents(options.model, options.trust)
+    say(found.json() if options.json else found.text())
+
+
+def contents(path: Path, trusted: Sequence[str] = ()) -> Contents:
     """Load a model file after checking everything in it.
 
     Raises
@@ -226,23 +228,8 @@ def contents(path: Path) -> Contents:
     OSError, ValueError
         As `HDIForestRegressor.load`.
     """
-    loaded = model_file.load(path, verify=True)
+    loaded = model_file.load(path, verify=True, trusted=trusted)
     return Contents(path, loaded.content, loaded.facts)
-
-
-def _features(fitted: FittedForest) -> str:
-    if fitted.coding is not None:
-        return str(fitted.coding)
-    names = fitted.feature_names
-    return "without names" if names is None else ", ".join(map(str, names))
-
-
-def _range(atoms: NDArray[np.float64]) -> dict[str, Any]:
-    return {"min": float(atoms[0]), "max": float(atoms[-1]), "n_distinct": len(atoms)}
-
-
-def _levels(calibration: CalibrationResult) -> str:
-    return ", ".join(f"{coverage:g}" for coverage in calibration.coverages)
 
 
 def _size(n_bytes: int) -> str:

@@ -10,27 +10,33 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hdiforest._cli.arguments import UsageError, require_writable, text_form
+from hdiforest._cli.arguments import UsageError, kind_and_levels, require_writable, text_form
 from hdiforest._cli.console import Progress, no_progress, progress, say
-from hdiforest._cli.inputs import NAME, Inputs, Source
-from hdiforest._cli.prediction import Features, kind_and_levels
-from hdiforest._cli.score_table import Columns, features_of, score_table
+from hdiforest._cli.inputs import STANDARD_INPUT, Features, Inputs, Source
+from hdiforest._cli.score_table import Columns, Settings, features_of, score_table
 from hdiforest._tables.formats import ending
-from hdiforest._tables.read import TableError, listed
+from hdiforest._tables.names import listed
+from hdiforest._tables.read import TableError
 from hdiforest._utils.files import folder_beside, is_standard_output
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 from hdiforest.serving._batch_scorer import BatchScorer
-from hdiforest.serving._open_model import open_model
+from hdiforest.serving._model_file import open_model
 
-KEY = b"hdiforest"
+Origin = dict[str, Any]  # what an output depends on, as JSON's types
 
+KEY = b"hdiforest"  # of origins in metadata
+_MAX_FAULTS = 20  # in one message
+_FIRST_ROWS = 4096  # that are read before anything is scored
+_SMALL_BYTES = 1 << 16
+_SMALL_AT_ONCE = 4
+_ROWS_FOR_A_RATE = 5000  # of fewer the time is that of the start
 
 # What of a record may differ, and what is said then.
 _DIFFERENCES = {
@@ -46,11 +52,8 @@ _DIFFERENCES = {
 }
 
 
-Origin = dict[str, Any]
-
-
 def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
-    """Return what the output for a source depends on, as JSON's types."""
+    """Return what the output for a source depends on."""
     size, changed = source.size_and_time()
     return {
         "model": scorer.digest,
@@ -63,11 +66,6 @@ def origin_of(source: Source, scorer: BatchScorer, keep: Columns) -> Origin:
         "keys": source.keys,
         "text": asdict(source.form),
     }
-
-
-def as_metadata(origin: Origin) -> dict[bytes, bytes]:
-    """Return an origin as metadata of a schema."""
-    return {KEY: json.dumps(origin, sort_keys=True).encode()}
 
 
 def keep_beside(origin: Origin, out: Path) -> None:
@@ -123,18 +121,6 @@ def _is_parquet(out: Path) -> bool:
     return ending(out) == ".parquet"
 
 
-_MAX_FAULTS = 20  # in one message
-
-
-_FIRST_ROWS = 4096
-
-
-_SMALL_BYTES = 1 << 16
-
-
-_SMALL_AT_ONCE = 4
-
-
 class Done(NamedTuple):
     """What was scored."""
 
@@ -144,24 +130,8 @@ class Done(NamedTuple):
     again: list[str]  # for each output that was made again, its name and why
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How all tables are scored; see `score_table`."""
-
-    keep: Columns
-    n_threads: int
-    batch_rows: int | None
-    resume: bool
-
-
 def require_folder(inputs: Inputs, folder: Path) -> None:
-    """Refuse a folder of outputs that is a file, or lies in one of the inputs.
-
-    Raises
-    ------
-    ValueError
-        If so, or if two outputs would have one name.
-    """
+    """Raise ValueError for a folder that is a file, or whose outputs would replace other files."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"several tables need a folder as output, and {folder} is a file")
     own = folder.resolve()
@@ -223,18 +193,9 @@ def score_dataset(
     settings: Settings,
     advance: Progress,
 ) -> Done:
-    """Score each source to a table of its name in a folder.
+    """Score each source to a table of its own name in a folder, which is made if need be.
 
-    Parameters
-    ----------
-    scorer : BatchScorer
-    sources : sequence of Source
-        Their outputs have distinct names.
-    folder : Path
-        Made if it is not there.
-    settings : Settings
-    advance : callable
-        Called with a number of rows, and the share of all bytes that is done.
+    `advance` is called with a number of rows, and the share of all bytes that is done.
 
     Raises
     ------
@@ -288,10 +249,8 @@ def _score_into(
         scorer,
         source.open(),
         folder / source.name,
-        keep=settings.keep,
-        n_threads=settings.n_threads,
-        batch_rows=settings.batch_rows,
-        metadata=as_metadata(origin),
+        settings,
+        metadata={KEY: json.dumps(origin, sort_keys=True).encode()},
         within=within,
         advance=advance,
     )
@@ -323,43 +282,23 @@ def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
     return of_table
 
 
-_ROWS_FOR_A_RATE = 5000
-
-
 def run_score(options: Any) -> None:
-    """Score tables as the arguments say.
-
-    Raises
-    ------
-    UsageError
-        If the arguments do not go together.
-    OSError, ValueError
-        If the model or a table cannot be read, or an output cannot be written.
-    """
-    n_threads = thread_count(-1 if options.jobs is None else options.jobs)
+    """Score tables as the arguments say, and say how many."""
+    n_threads = thread_count(options.jobs)
     inputs = _inputs(options)
     scorer = _scorer(options)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
+    settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     for name in set(options.keep or ()).intersection(scorer.results):
         raise UsageError(f"--keep {name} must not be the name of a result")
     start = time.perf_counter()
     with progress() as advance:
         if inputs.is_one_file:
             table = inputs.sources[0].open()
-            done = Done(
-                score_table(
-                    scorer,
-                    table,
-                    options.output,
-                    keep=keep,
-                    n_threads=n_threads,
-                    batch_rows=options.batch_rows,
-                    advance=advance,
-                ), 1, 0, [],
-            )  # fmt: skip
+            n_rows = score_table(scorer, table, options.output, settings, advance=advance)
+            done = Done(n_rows, 1, 0, [])
         else:
             sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
-            settings = Settings(keep, n_threads, options.batch_rows, options.resume)
             done = score_dataset(scorer, sources, options.output, settings, advance)
     _report(done, scorer, options.output, time.perf_counter() - start, inputs.is_one_file)
 
@@ -381,14 +320,15 @@ def _inputs(options: Any) -> Inputs:
     except (TableError, ValueError) as error:
         raise UsageError(str(error)) from None
     if inputs.is_one_file:
-        given = [s.path for s in inputs.sources if s.system is None and s.path != NAME]
+        given = [s.path for s in inputs.sources if s.system is None and s.path != STANDARD_INPUT]
         require_writable(options.output, *given, options.model)
     return inputs
 
 
 def _scorer(options: Any) -> BatchScorer:
     # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
-    model = open_model(str(options.model), mapped=False)  # held, so that the scorer gets the same
+    # It is held, so that the scorer gets the same.
+    model = open_model(str(options.model), mapped=False, trusted=options.trust)
     kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
     return BatchScorer(options.model, levels, kind=kind, mapped=False)
 
@@ -397,7 +337,6 @@ def _report(
     done: Done, scorer: BatchScorer, output: Path, seconds: float, is_one_file: bool
 ) -> None:
     tables = "" if is_one_file else f" of {done.n_tables:,} tables"
-    # Of few rows the time is that of the start.
     rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
     lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
     if done.n_there:

@@ -6,14 +6,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from hdiforest._cli.console import Progress, no_progress
-from hdiforest._cli.prediction import Features
-from hdiforest._tables.formats import Write, write_table
+from hdiforest._cli.inputs import Features
+from hdiforest._tables.formats import write_table
 from hdiforest._tables.frames import arrow_array
 from hdiforest._tables.names import require_distinct
 from hdiforest._tables.read import TableReader, rows_of
@@ -21,40 +21,21 @@ from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
 
 Item = TypeVar("Item")
-
-
 Result = TypeVar("Result")
 
-
 _POLL = 0.2  # seconds until a thread that waits looks whether it shall stop
+_SLICE_ROWS = 8192  # one thread scores so many at once
+_FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
 
 
 class Pipeline(Generic[Item, Result]):
     """Results of a function for items that a thread reads, in the order of the items.
 
-    Parameters
-    ----------
-    items : iterable
-        Consumed in a thread of its own.
-    work : callable
-        Called in the working threads.
-    n_workers : int
-    n_ahead : int
-        Items that may be read before their results are taken.
-
-    Attributes
-    ----------
-    is_reading : bool
-        Whether the thread that reads is still alive, after `close` because a read waits.
+    `n_workers` threads work, and `n_ahead` items may be read before their results are taken.
     """
 
     def __init__(
-        self,
-        items: Iterable[Item],
-        work: Callable[[Item], Result],
-        *,
-        n_workers: int,
-        n_ahead: int,
+        self, items: Iterable[Item], work: Callable[[Item], Result], n_workers: int, n_ahead: int
     ) -> None:
         self._items, self._work = items, work
         self._results: queue.Queue[Future[Result] | None] = queue.Queue(n_ahead)
@@ -65,7 +46,7 @@ class Pipeline(Generic[Item, Result]):
 
     @property
     def is_reading(self) -> bool:
-        """See the class."""
+        """Whether the thread that reads is still alive, after `close` because a read waits."""
         return self._reader.is_alive()
 
     def __iter__(self) -> Iterator[Result]:
@@ -110,12 +91,6 @@ class Pipeline(Generic[Item, Result]):
         return False
 
 
-_SLICE_ROWS = 8192  # one thread scores so many at once
-
-
-_FIRST_ROWS = 256  # of the first slices, so that short tables are for all threads too
-
-
 class Columns(NamedTuple):
     """What is repeated in front of the results."""
 
@@ -128,8 +103,17 @@ class Columns(NamedTuple):
             return list(table.names)
         if self.names is not None:
             return list(self.names)
-        coding = scorer.model.fitted.coding
-        return [] if coding is None else [name for name in coding.ids if name in table.names]
+        encoder = scorer.model.fitted.encoder
+        return [] if encoder is None else [name for name in encoder.ids if name in table.names]
+
+
+class Settings(NamedTuple):
+    """How tables are scored; no result depends on threads and rows of a batch."""
+
+    keep: Columns
+    n_threads: int = 1
+    batch_rows: int | None = None  # in memory at once, about; see `rows_of` for None
+    resume: bool = False  # whether outputs that are there stay
 
 
 class _Slice(NamedTuple):
@@ -159,41 +143,17 @@ def score_table(
     scorer: BatchScorer,
     table: TableReader,
     out: Path,
+    settings: Settings,
     *,
-    keep: Columns,
-    n_threads: int = 1,
-    batch_rows: int | None = None,
     metadata: Mapping[bytes, bytes] | None = None,
     within: Path | None = None,
     advance: Progress = no_progress,
 ) -> int:
-    """Score every row of a table; memory does not grow with their number. Closes the table.
+    """Score every row of a table to another, and return their number. Closes the table.
 
-    Parameters
-    ----------
-    scorer : BatchScorer
-        Of one thread for each batch.
-    table : TableReader
-        A CSV may come through a pipe.
-    out : Path
-        Table to write; the ending of its name says the format. Each format may go to a pipe.
-    keep : Columns
-    n_threads : int, default=1
-        Threads that score.
-    batch_rows : int, optional
-        Rows in memory at once, about: 65536 if None, fewer for more than 64 columns. No result
-        depends on it.
-    metadata : mapping of bytes, optional
-        For the schema of `out`.
-    within : Path, optional
-        See `hdiforest._utils.files.replacing`.
-    advance : callable
-        Called with the number of rows that were written, and the share of the table.
-
-    Returns
-    -------
-    int
-        Number of rows scored.
+    Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
+    its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
+    `advance` is called with the number of rows that were written, and the share of the table.
 
     Raises
     ------
@@ -204,13 +164,13 @@ def score_table(
         is a pipe or a device.
     """
     pa = need("pyarrow")
-    pipeline = None
+    n_threads, pipeline = settings.n_threads, None
     try:
-        features = features_of(scorer, table, keep)
+        features = features_of(scorer, table, settings.keep)
         kept = features.kept_names
         fields = [pa.field(name, pa.float64()) for name in scorer.results]
         schema = pa.schema([*table.fields(kept), *fields], metadata=metadata)
-        n_rows = batch_rows or rows_of(len(features.encoder.columns) + len(kept))
+        n_rows = settings.batch_rows or rows_of(len(features.encoder.columns) + len(kept))
 
         def work(part: _Slice) -> Any:
             with features.naming_the_file():
@@ -219,7 +179,7 @@ def score_table(
             return pa.Table.from_arrays(columns, schema=schema)
 
         most = max(1, min(_SLICE_ROWS, n_rows // (2 * n_threads)))
-        batches = features.batches(batch_rows)
+        batches = features.batches(settings.batch_rows)
         first = list(islice(batches, 1))
         if sum(batch.num_rows for batch in first) <= _FIRST_ROWS:
             first += islice(batches, 1)
@@ -228,36 +188,22 @@ def score_table(
             parts: Iterator[Any] = map(work, slices)
         else:
             n_ahead = max(1, n_rows // most)
-            pipeline = Pipeline(slices, work, n_workers=n_threads, n_ahead=n_ahead)
+            pipeline = Pipeline(slices, work, n_threads, n_ahead)
             parts = iter(pipeline)
-        return _written(
-            write_table(out, schema, within),
-            parts,
-            lambda n, done: advance(n, _share(table, done)),
-        )
+        n_done = 0
+        first_part = next(parts, None)  # before anything is written: a pipe cannot be emptied
+        with write_table(out, schema, within) as write:
+            for scored in () if first_part is None else chain([first_part], parts):
+                write(scored)
+                n_done += scored.num_rows
+                share = n_done / table.n_rows if table.n_rows else table.share_read()
+                advance(scored.num_rows, share)
+        return n_done
     finally:
         if pipeline is not None:
             pipeline.close(read_may_wait=table.n_rows is None)
         if pipeline is None or not pipeline.is_reading:
             table.close()
-
-
-def _written(
-    output: AbstractContextManager[Write],
-    parts: Iterator[Any],
-    advance: Callable[[int, int], Any],
-) -> int:
-    """Write Tables; the first one is there before anything is written."""
-    first = next(parts, None)  # because a pipe cannot be emptied
-    n_done = 0
-    with output as write:
-        part = first
-        while part is not None:
-            write(part)
-            n_done += part.num_rows
-            advance(part.num_rows, n_done)
-            part = next(parts, None)
-    return n_done
 
 
 def _slices(
@@ -276,7 +222,3 @@ def _slices(
                 yield _Slice(batch.slice(begin, n_rows), n_done)
                 begin += n_rows
                 n_done += n_rows
-
-
-def _share(table: TableReader, n_done: int) -> float | None:
-    return n_done / table.n_rows if table.n_rows else table.share_read()

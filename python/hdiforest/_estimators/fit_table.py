@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder
-from hdiforest._estimators.rows import checked_sample_weight
+from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor, attach_encoder
+from hdiforest._estimators.input_rows import checked_sample_weight
 from hdiforest._model.training_rows import Weighting
 from hdiforest._tables.columns import NumberColumn
-from hdiforest._tables.encoder import Categorical, TableCoding
+from hdiforest._tables.encoder import Categorical, TableEncoder
 from hdiforest._tables.frames import frame_of
 from hdiforest._tables.training_table import Roles, read_training_table, training_table
 from hdiforest._utils.meta_estimators import layers, pipelines, thawed
@@ -30,7 +30,7 @@ def fit_table(
     id: Sequence[str] = (),  # noqa: A002 (as the command's option)
     sample_weight: str | ArrayLike | None = None,
     weights: Weighting = "all",
-    calibration: Literal["auto"] | bool = "auto",
+    calibration: CalibrationOfFit = "auto",
     n_jobs: int | None = None,
     random_state: int | RandomState | None = None,
 ) -> HDIForestRegressor:
@@ -58,13 +58,7 @@ def fit_table(
         Columns that name the rows: no features, and kept by ``hdiforest score``.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
-    weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-        See `HDIForestRegressor`.
-    calibration : "auto", True or False, default="auto"
-        See `HDIForestRegressor`.
-    n_jobs : int, default=None
-        See `HDIForestRegressor`.
-    random_state : int, RandomState or None, default=None
+    weights, calibration, n_jobs, random_state : optional
         See `HDIForestRegressor`.
 
     Returns
@@ -81,10 +75,6 @@ def fit_table(
     ValueError
         If an argument is out of range, a column is missing or cannot be a feature, or the target or
         the weights are not finite numbers. All columns at fault stand in one message.
-
-    See Also
-    --------
-    HDIForestRegressor : The model, for features that are numbers.
 
     Examples
     --------
@@ -124,16 +114,11 @@ def fit_table(
         row_weights = read.weights
     else:
         row_weights = checked_sample_weight(row_weights, len(read.y))
-    model = HDIForestRegressor(
-        estimator,
-        weights=weights,
-        calibration=calibration,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    )
+    options: dict[str, Any] = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
+    model = HDIForestRegressor(estimator, random_state=random_state, **options)
     model.fit(read.X, read.y, sample_weight=row_weights)
-    numbers = TableCoding(tuple(map(NumberColumn, read.X.schema.names)))
-    attach_encoder(model, read.coding or numbers, table)
+    numbers = TableEncoder(tuple(map(NumberColumn, read.X.schema.names)))
+    attach_encoder(model, read.encoder or numbers, table)
     return model
 
 

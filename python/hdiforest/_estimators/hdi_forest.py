@@ -21,22 +21,29 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.base import DistributionModel, Query
-from hdiforest._estimators.cross_fit import fit_folds, split_folds
-from hdiforest._estimators.fit import (
+from hdiforest._estimators.distribution_model import DistributionModel, Query
+from hdiforest._estimators.folds import fit_folds, split_folds
+from hdiforest._estimators.input_rows import (
+    Block,
+    Rows,
+    checked_blocks,
+    checked_rows,
+    concatenated,
+    is_plain,
+)
+from hdiforest._estimators.oob_methods import OutOfBagMixin
+from hdiforest._estimators.training import (
     Training,
+    check_estimator,
     fit_estimator,
     import_training_forest,
     matches_forest,
 )
-from hdiforest._estimators.out_of_bag import OutOfBagMixin
-from hdiforest._estimators.rows import Rows, checked_blocks, concatenated, is_plain
 from hdiforest._model.calibrate import (
-    DEFAULT_COVERAGES,
     Settings,
     calibrate_by_jackknife,
     calibrate_by_split,
-    calibrate_default_coverages,
+    calibrate_finite_coverages,
     calibrate_out_of_bag,
     check_calibration,
     default_kinds,
@@ -45,9 +52,9 @@ from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import predict_calibrated
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_hint import TrainingRowsHint, digest_of
+from hdiforest._model.training_hint import digest_of
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output
 from hdiforest._utils.checks import (
     check_targets,
@@ -67,33 +74,26 @@ from hdiforest.calibration import (
     OutOfBag,
     Split,
 )
-from hdiforest.calibration._bases import BaseKind
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._arrays import Parts, from_arrays, to_arrays
+from hdiforest.serving._serialization import Parts, from_arrays, to_arrays
+
+# What a fit calibrates; see `HDIForestRegressor`.
+CalibrationOfFit = Literal["auto"] | bool | float | Sequence[float]
 
 
 class StoredForest(BaseEstimator):
     """Description of a forest that is known by its compiled trees alone.
 
     `HDIForestRegressor.load` makes it the parameter `estimator`: so the model says what it is, and
-    neither it nor a clone of it fits another forest unasked.
-
-    Parameters
-    ----------
-    n_trees, n_features, n_outputs, n_training_rows : int
-    allow_nan : bool
-        Whether rows may hold missing values.
+    neither it nor a clone of it fits another forest unasked. Its parameters say how large it is,
+    and whether rows may hold missing values.
     """
 
     def __init__(
-        self,
-        n_trees: int,
-        n_features: int,
-        n_outputs: int,
-        n_training_rows: int,
-        allow_nan: bool,
+        self, n_trees: int, n_features: int, n_outputs: int, n_training_rows: int, allow_nan: bool
     ) -> None:
         self.n_trees = n_trees
         self.n_features = n_features
@@ -122,22 +122,21 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
         last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
         whose leaves then hold the targets in their own unit. None means
-        ``ExtraTreesRegressor(300, bootstrap=True)``: of the forests that were compared it has the
-        narrowest calibrated intervals. A fitted one in a ``FrozenEstimator`` is kept as it is. In a
-        model that was loaded from a file, a description of its forest.
+        ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
+        of those compared. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model that
+        was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
         tree's bootstrap drew it, or only those that the tree did not see. With "inbag" `predict`
-        equals the forest's, if that is a mean of targets: not with monotonic constraints, with
-        ``criterion="absolute_error"`` or with a transformed target. "monotonic" is for forests
-        with ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
+        equals the forest's where `predict_matches_forest_`. "monotonic" is for forests with
+        ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
         constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
         "smoothed_hdi" are then monotonic, too.
-    calibration : "auto", True or False, default="auto"
-        Whether `fit` calibrates intervals as `calibrate` does without arguments, at those of its
-        coverages that there are rows enough for. "auto" does so where it can be done: there is one
-        target, enough trees leave rows out, and there are rows enough for a coverage of 0.9. True
-        is an error where it cannot.
+    calibration : "auto", bool, float or sequence of floats, default="auto"
+        What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
+        True those of its default ones that there are rows enough for. It is an error where it
+        cannot be done. "auto" then leaves it out, and else is as True: that needs one target, trees
+        enough that leave rows out, and rows enough for a coverage of 0.9.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -173,6 +172,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     Notes
     -----
+    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
+    refused; their own sections name what else they raise.
+
     Intervals of the forest's own kinds are closed and their ends are training targets, so y outside
     the range of its leaves is never covered. The weighted mean may lie outside a highest-density
     interval, and intervals at a higher coverage need not contain those at a lower one. Calibrated
@@ -181,22 +183,20 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
     dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors. Steps of a Pipeline decide themselves what tables they accept, with text and missing
-    cells as they allow.
+    are errors. Steps of a Pipeline decide themselves what tables they accept.
 
     The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
     arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
     it after the fit, and a later refit of it does not change the model.
 
-    ``clone`` gives an unfitted model as always in scikit-learn. That of a model made by
-    `from_forest` has the same forest, and fits on the rows of the forest's own fit only; that of a
-    loaded model refuses to fit, because the file does not say how its forest was grown. Where a
-    fitted model must outlive ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
+    ``clone`` gives an unfitted model. That of a model made by `from_forest` has the same forest,
+    and fits on the rows of the forest's own fit only; that of a loaded model refuses to fit,
+    because the file does not say how its forest was grown. Where a fitted model must outlive
+    ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
 
-    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the types
-    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` and scikit-learn's own
-    ``sklearn.tree._tree.Tree`` are trusted, and for a loaded model
-    ``hdiforest._estimators.hdi_forest.StoredForest`` in place of the latter.
+    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the type
+    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` is trusted, and scikit-learn's
+    ``sklearn.tree._tree.Tree``, or for a loaded model ``StoredForest`` beside the former.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         estimator: Any = None,
         *,
         weights: Weighting = "all",
-        calibration: Literal["auto"] | bool = "auto",
+        calibration: CalibrationOfFit = "auto",
         n_jobs: int | None = None,
         random_state: int | RandomState | None = None,
     ) -> None:
@@ -238,7 +238,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         *,
         sample_weight: ArrayLike | None = None,
         weights: Weighting = "all",
-        calibration: Literal["auto"] | bool = False,
+        calibration: CalibrationOfFit = False,
         n_jobs: int | None = None,
     ) -> Self:
         """Use a forest that is already fitted, without fitting anything.
@@ -247,19 +247,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ----------
         forest : fitted estimator
             See the class.
-        X : (n, n_features) array or table
-            The rows the forest was fitted on, in the same order; those of the Pipeline if it is in
-            one. Copied, as are y and sample_weight.
-        y : (n,) or (n, n_outputs) array
-            Their targets.
-        sample_weight : (n,) array, optional
-            Their weights, if the forest was fitted with weights.
-        weights : {"all", "inbag", "oob", "monotonic"}, default="all"
-            See the class.
-        calibration : "auto", True or False, default=False
-            See the class.
-        n_jobs : int, default=None
-            See the class.
+        X, y, sample_weight : table and arrays as in `fit`
+            Those the forest was fitted on, in the same order; those of the Pipeline if it is in
+            one. They are copied.
+        weights, calibration, n_jobs : optional
+            See the class. By default nothing is calibrated, as that takes longer than the rest.
 
         Returns
         -------
@@ -305,9 +297,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ImportError
             If X is Arrow data or a dict of columns, and pyarrow is not installed.
         ValueError
-            If an argument is out of range, a frozen forest was fitted on other rows, the model
-            shall be calibrated and cannot be, or it was loaded from a file and has no forest to
-            fit.
+            If a frozen forest was fitted on other rows, the model shall be calibrated and cannot
+            be, or it was loaded from a file and has no forest to fit.
 
         Warns
         -----
@@ -316,8 +307,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
-        if not (isinstance(self.calibration, bool) or self.calibration == "auto"):
-            raise ValueError(f"calibration must be 'auto', True or False, got {self.calibration!r}")
+        coverages = self._coverages_of_fit()
         if isinstance(self.estimator, StoredForest):
             raise ValueError(
                 "a model that was loaded from a file cannot be fitted, because the file does not "
@@ -326,35 +316,66 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             )
         before = self.__dict__.copy()
         try:
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, coverages)
         except BaseException:  # a model that is fitted stays as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        estimator = self._default_forest() if self.estimator is None else clone(self.estimator)
+    def _coverages_of_fit(self) -> Sequence[float]:
+        """Return those that `fit` calibrates, if it can."""
+        if isinstance(self.calibration, bool):
+            return DEFAULT_COVERAGES if self.calibration else ()
+        if isinstance(self.calibration, str) and self.calibration == "auto":
+            return DEFAULT_COVERAGES
+        try:
+            return checked_coverages(self.calibration)
+        except ValueError as error:
+            raise ValueError(
+                f"calibration must be 'auto', True, False or coverages, got {self.calibration!r}: "
+                f"{error}"
+            ) from None
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        coverages: Sequence[float],
+    ) -> None:
+        if self.estimator is None:
+            estimator = self._default_forest()
+        else:
+            check_estimator(self.estimator)
+            estimator = clone(self.estimator)
         training = fit_estimator(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
         fitted = self._index(training)
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
-        self._fitted = self._calibrate_fit(fitted)
+        self._fitted = self._calibrate_fit(fitted, coverages) if coverages else fitted
 
     def _default_forest(self) -> ExtraTreesRegressor:
+        # Objects that were made without the constructor have neither.
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _calibrate_fit(self, fitted: FittedForest) -> FittedForest:
-        if self.calibration is False:
-            return fitted
+    def _calibrate_fit(self, fitted: FittedForest, coverages: Sequence[float]) -> FittedForest:
+        settings = Settings(tuple(coverages), default_kinds(fitted))
+        calibrate = calibrate_out_of_bag
+        if isinstance(self.calibration, bool | str):
+            calibrate = calibrate_finite_coverages
         try:
-            return calibrate_default_coverages(fitted, self._n_threads())
+            check_calibration(fitted, settings)
+            return calibrate(fitted, settings, self._n_threads())
         except ValueError as error:
-            if self.calibration == "auto":
+            if isinstance(self.calibration, str):
                 return fitted
-            raise ValueError(f"calibration must not be True, because {error}") from None
+            raise ValueError(
+                f"calibration must be 'auto' or False instead of {self.calibration!r}, because "
+                f"{error}"
+            ) from None
 
     def _index(self, training: Training) -> FittedForest:
         self.estimator_ = training.estimator
@@ -368,7 +389,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_training_rows=len(rows.y),
             allow_nan=training.allow_nan,
             feature_names=None if training.steps else getattr(self, "feature_names_in_", None),
-            coding=training.steps,
+            target_names=self._target_names,
+            encoder=training.steps,
             training_rows=rows,
             feature_range=rows.feature_range,
             training_digest=digest_of(rows.X),
@@ -383,9 +405,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return fitted.calibration
 
     def fitted_forest(self) -> FittedForest:
-        """Return what the model holds, which functions of this package take.
-
-        Whatever reads arrays, which may map a file, takes them from here, once a call.
+        """Return what the model holds, which functions of this package take, once a call.
 
         Returns
         -------
@@ -394,8 +414,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         OSError
             If it maps a file that was written to.
         """
@@ -444,35 +462,28 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     @property
     def _steps(self) -> TableSteps | None:
         """The steps before the forest."""
-        coding = self._fitted.coding
-        return coding if isinstance(coding, TableSteps) else None
+        encoder = self._fitted.encoder
+        return encoder if isinstance(encoder, TableSteps) else None
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
-        if values is None and is_plain(X, self, fitted):
+        if values is None and is_plain(X, self, fitted) and len(X) != fitted.n_training_rows:
             # One row takes a microsecond less than through blocks.
-            if hint and len(X) == fitted.n_training_rows:
-                training_hint = TrainingRowsHint(fitted, len(X))
-                training_hint.see(X)
-                training_hint.give()
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
-        return concatenated(
-            function(
-                fitted.scorer,
-                block.rows,
-                *block.per_row,
-                n_threads=self._n_threads(len(block.rows)),
-            )
-            for block in checked_blocks(self, X, fitted, values, hint=hint)
-        )
+
+        def answer(block: Block) -> Array:
+            n_threads = self._n_threads(len(block.rows))
+            return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
+
+        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
-        steps_of_folds = [f.coding for f in fitted.folds if isinstance(f.coding, TableSteps)]
+        steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
             n_threads = self._n_threads(len(block.rows))
@@ -488,7 +499,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
 
         Returns
         -------
@@ -496,18 +507,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
             with ``weights="oob"``). Columns follow the order of the training rows.
 
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If the rows are refused, or the model has no training rows.
-
         Notes
         -----
         With ``weights="monotonic"`` these are the weights of "inbag": the rows with their own
-        targets, which leaves may have moved.
-        The first call indexes the training rows one by one and keeps that index.
+        targets, which leaves may have moved. The first call indexes the training rows one by one
+        and keeps that index. Without training rows it is a ValueError.
         """
         fitted = self.fitted_forest()
         blocks = []
@@ -531,26 +535,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         n_samples : int, default=1
             Draws per row.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+            As in `predict`.
 
         Returns
         -------
         (n, n_samples) float64, or table
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of one training row.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If an argument is refused, or several outputs are drawn without training rows.
+            the target of one training row, so that a model without these refuses.
         """
         return self._format(output, "sample", lambda: self._draw(X, n_samples, random_state), X)
 
@@ -594,10 +591,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n_calibration, n_features) array or table, optional
-            Rows that took no part in the fit, for "split".
-        y : (n_calibration,) array, optional
-            Their targets.
+        X, y : (n_calibration, n_features) array or table and (n_calibration,) array, optional
+            Rows that took no part in the fit, and their targets, for "split".
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1. Each is calibrated as the
             hull with the one before, so that its intervals may depend on the lower ones.
@@ -608,9 +603,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         kinds : sequence of str, optional
             Kinds of intervals to choose among: by default "hdi" and "equal_tailed", and with
             ``weights="monotonic"`` the latter alone, so that the ends of calibrated intervals are
-            monotonic, too. "smoothed_hdi" is the third. With it, intervals of
-            the paper's data are 0.3 to 1.5 % narrower at 0.9, with interval scores within 1 %,
-            and the calibration takes a sixth longer.
+            monotonic, too. "smoothed_hdi" is the third: with it, intervals of the paper's data are
+            0.3 to 1.5 % narrower at 0.9, and the calibration takes a sixth longer.
         mean : "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's;
             "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
@@ -632,22 +626,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         ValueError
-            If an argument is out of range, the model has several outputs or no training rows, too
-            few trees leave rows out, the rows for "split" are training rows, or a loaded model has
-            no forest, or an unpickled one no table, to fit for "cv+".
+            If the model has several outputs or no training rows, too few trees leave rows out, the
+            rows for "split" are training rows, or a loaded model has no forest, or an unpickled one
+            no table, to fit for "cv+".
 
         Notes
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves. Each is widened by one
         number, the conformal quantile of its scores, and the narrowest is kept. Weights of the
-        training rows are weights of their scores: quantiles are weighted quantiles and coverages
-        weighted shares. No training row takes part in its own interval, nor in the residuals of the
-        others; but where there is another `mean`, it takes part in those of the other folds.
-        O(entries of its leaves + atoms log atoms) for each row.
+        training rows are weights of their scores. No training row takes part in its own interval,
+        nor in the residuals of the others; but where there is another `mean`, it takes part in
+        those of the other folds. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest(), resolve_method(method, X, y)
         settings = Settings(
@@ -659,13 +650,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
             checked_seed(random_state),
         )
-        check_calibration(fitted, settings, how)
+        check_calibration(fitted, settings)
         if isinstance(how, CVPlus):
             self._fitted = self._calibrate_by_folds(fitted, settings, how)
             return self
         n_threads = self._n_threads()
         if isinstance(how, Split):
-            rows, targets = self._rows_and_targets(fitted, X, cast("ArrayLike", y))
+            rows, targets = checked_rows(self, X, fitted), check_targets("y", cast("ArrayLike", y))
+            if targets.shape != (len(rows),):
+                raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
             self._fitted = calibrate_by_split(
                 fitted, settings, rows, targets, how.confidence, n_threads
             )
@@ -674,13 +667,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         else:
             self._fitted = calibrate_out_of_bag(fitted, settings, n_threads)
         return self
-
-    def _rows_and_targets(self, fitted: FittedForest, X: Any, y: ArrayLike) -> tuple[Rows, Array]:
-        rows = concatenated(block.rows for block in checked_blocks(self, X, fitted))
-        targets = check_targets("y", y)
-        if targets.shape != (len(rows),):
-            raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
-        return rows, targets
 
     def _calibrate_by_folds(
         self, fitted: FittedForest, settings: Settings, how: CVPlus
@@ -727,8 +713,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ------
         ImportError
             If safetensors is not installed; or skops, and the model has steps before its forest.
-        NotFittedError
-            If the model is not fitted.
         OSError
             If the file cannot be written.
         ValueError
@@ -758,14 +742,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them. Opening takes the same time for any number of leaves. Everything in the file is
-        checked before it is used: what describes the model now, nodes, leaves and training rows
-        when a query reads them. When queries have read about an eighth of the leaves, the rest is
-        checked once, and tables that follow from it are made (136 to 264 bytes for each leaf, if
-        leaves have 32 rows or more in the mean).
-
-        If the file is written to in place, whatever reads the model afterwards raises OSError. A
-        file that is renamed over it changes nothing.
+        share them. Opening takes the same time for any number of leaves. Everything is checked
+        before it is used: what describes the model now, nodes, leaves and training rows when a
+        query reads them. When queries have read about an eighth of the leaves, the rest is checked
+        once, and tables that follow from it are made (136 to 264 bytes for each leaf, if leaves
+        have 32 rows or more in the mean). If the file is written to in place, whatever reads the
+        model afterwards raises OSError; a file that is renamed over it changes nothing.
 
         Parameters
         ----------
@@ -777,8 +759,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
         mapped : bool, default=True
-            Whether to map the file. If not, a copy of it is read into memory and checked whole, and
-            nothing that happens to the file later matters; each process then has a copy of its own.
+            Whether to map the file. If not, each process reads a copy of its own and checks it
+            whole, and nothing that happens to the file later matters.
         trusted : sequence of str or type, default=()
             Types that the steps before the forest may be made of, besides those that skops trusts:
             most of scikit-learn's, but not its trees. An error lists those that a file has more;
@@ -799,9 +781,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If it is not a model, is damaged, comes from a newer version, or has steps of types that
             are not trusted.
         """
-        is_list = isinstance(trusted, Sequence) and not isinstance(trusted, str)
-        if not is_list or not all(isinstance(each, str | type) for each in trusted):
-            raise ValueError(f"trusted must be a list of names or types, got {trusted!r}")
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
         forest = StoredForest(
@@ -814,13 +793,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if isinstance(fitted.coding, TableSteps):
-            names = fitted.coding.names
-            n_features = getattr(fitted.coding.pipeline, "n_features_in_", None)
+        if isinstance(fitted.encoder, TableSteps):
+            names = fitted.encoder.names
+            n_features = getattr(fitted.encoder.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
+        model._target_names = fitted.target_names
         model._fitted = fitted
         return model
 
@@ -869,12 +849,12 @@ def keep_finite_coverages(model: HDIForestRegressor) -> None:
 
 
 def attach_encoder(
-    model: HDIForestRegressor, encoder: TableCoding | None, table: Any = None
+    model: HDIForestRegressor, encoder: TableEncoder | None, table: Any = None
 ) -> None:
     """Attach the encoder of tables that the features of a model came from.
 
     Results out of bag have the index of the table, if there is one and it is of pandas.
     """
-    model._fitted = replace(model.fitted_forest(), coding=encoder)
+    model._fitted = replace(model.fitted_forest(), encoder=encoder)
     if table is not None:
         model._learn_labels(table, None)

@@ -15,24 +15,29 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex
-from hdiforest._estimators.base import (
+from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
-    query_intervals,
     query_mean_and_intervals,
+    query_of,
 )
-from hdiforest._model.calibrate import DEFAULT_COVERAGES
+from hdiforest._estimators.input_rows import concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest._utils.typing import Array
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import BaseKind, check_base
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.serving import _model_file as model_file
-from hdiforest.serving._arrays import IndexedLeaves, Parts, leaves_from_arrays, leaves_to_arrays
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
+)
 
 Apply = Callable[[Any], ArrayLike]
 
@@ -46,9 +51,13 @@ class LeafModel(DistributionModel):
     Parameters
     ----------
     apply : callable
-        The forest's own function from rows to leaf ids, (n, n_trees).
+        The forest's own function from rows to leaf ids: returns the leaf of each row in each tree,
+        (n, n_trees), or (n,) of one tree, as whole numbers from 0 and below 2**28 of any type, such
+        as ``functools.partial(booster.predict, pred_leaf=True)``. Memory grows with the largest id
+        of each tree.
     n_leaves : (n_trees,) int array, default=None
-        Leaves of each tree, if some hold no training row. See `from_leaves`.
+        Leaves of each tree, if trees have leaves in which no training row lies, as symmetric trees
+        do: they then say nothing about new rows there. By default such leaves are errors.
     n_jobs : int, default=None
         Threads for the intervals; `apply` has its own. None means 1, or what
         ``joblib.parallel_config`` says; -1 all processors.
@@ -70,9 +79,13 @@ class LeafModel(DistributionModel):
 
     Notes
     -----
-    `apply` gets rows as the caller gives them. Many rows are cut into blocks of at most 2**22 leaf
-    ids, so that memory does not grow with their number: lists, arrays, sparse matrices that can be
-    sliced, and tables of pandas, polars and pyarrow. Anything else is passed whole.
+    `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
+    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids, so that memory
+    does not grow with their number. Anything else is passed whole.
+
+    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
+    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
+    argument: check its coverage, or `calibrate` on rows that took no part in the fit.
 
     A model can be pickled if `apply` can: bound methods, functions of a module and
     `functools.partial` of them can, and lambdas cannot. ``clone`` gives an unfitted model with the
@@ -99,10 +112,9 @@ class LeafModel(DistributionModel):
 
     def _require_index(self) -> LeafIndex:
         """Return the index, or raise OSError if its file was written to."""
-        index = self.index_
         if self._check_file is not None:
             self._check_file()
-        return index
+        return self._index
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Index training rows by the leaves they lie in.
@@ -110,9 +122,9 @@ class LeafModel(DistributionModel):
         Parameters
         ----------
         X : rows, as `apply` takes them
-            The training rows.
+            Training rows of the forest, or any others whose targets are to be shown.
         y : (n,) or (n, n_outputs) array
-            Their targets.
+            Their targets. Every row counts in each of its leaves (the paper's definition).
         sample_weight : (n,) array, optional
             What rows weigh in their leaves.
 
@@ -124,17 +136,15 @@ class LeafModel(DistributionModel):
         Raises
         ------
         ValueError
-            If leaves, y or sample_weight are out of range or of different lengths.
+            If leaves, y or sample_weight are out of range or of different lengths. Later, if a new
+            row lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the
+            trees are of a kind that needs `n_leaves`.
         """
-        leaves = all_leaves(self.apply, X)
-        options: dict[str, Any] = {
-            "sample_weight": sample_weight,
-            "n_threads": thread_count(self.n_jobs),
-        }
-        if self.n_leaves is None:
-            index = LeafIndex.from_leaves(leaves, y, **options)
-        else:
-            index = LeafIndex(leaves, y, n_leaves=self.n_leaves, **options)
+        leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
+        new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
+        if self.n_leaves is not None:
+            new_index = partial(LeafIndex, n_leaves=self.n_leaves)
+        index = new_index(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
         self._keep(index, len(leaves))
         self._learn_labels(X, y)
         return self
@@ -143,9 +153,8 @@ class LeafModel(DistributionModel):
         """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
         `apply` is not written, as that would need code in the file: save the forest with its own
-        library, and give its function to `load`. For LightGBM, XGBoost and CatBoost
-        `hdiforest.adapters.boosters` makes it from what the library loads:
-        ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
+        library, and give its function to `load`. For boosters `hdiforest.adapters.boosters` makes
+        it of what is loaded: ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
 
         Parameters
         ----------
@@ -154,12 +163,8 @@ class LeafModel(DistributionModel):
 
         Raises
         ------
-        ImportError
-            If safetensors is not installed.
-        NotFittedError
-            If the model is not fitted.
-        OSError
-            If the file cannot be written.
+        ImportError, NotFittedError, OSError
+            As `HDIForestRegressor.save`.
         """
         check_is_fitted(self)
         model_file.save_leaves(self._leaves(), Path(path))
@@ -176,21 +181,16 @@ class LeafModel(DistributionModel):
     ) -> Self:
         """Open the index that `save` wrote, for the same forest.
 
-        The file is memory-mapped, and everything in it is checked before it is used: leaves when
-        queries read them. If it is written to in place, later queries raise OSError.
-
         Parameters
         ----------
         path : path
-            Of a file that `save` wrote.
+            Of a file that `save` wrote. It is mapped as by `HDIForestRegressor.load`.
         apply : callable
             From rows to leaf ids, as at `fit`.
         n_jobs : int, default=None
             See the class.
-        verify : bool, default=False
-            Whether to check everything now, and the checksums of large arrays, too.
-        mapped : bool, default=True
-            As `HDIForestRegressor.load` takes it.
+        verify, mapped : optional
+            As in `HDIForestRegressor.load`.
 
         Returns
         -------
@@ -199,10 +199,8 @@ class LeafModel(DistributionModel):
 
         Raises
         ------
-        OSError
-            If the file cannot be read.
-        ValueError
-            If it is not such a file, is damaged, or comes from a newer version.
+        OSError, ValueError
+            As `HDIForestRegressor.load`.
         """
         loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
@@ -213,10 +211,12 @@ class LeafModel(DistributionModel):
     def _leaves(self) -> IndexedLeaves:
         """Return what is kept, or raise OSError if its file was written to."""
         calibration = getattr(self, "calibration_", None)
-        return IndexedLeaves(self._require_index(), self.n_training_rows_, calibration)
+        index = self._require_index()
+        return IndexedLeaves(index, self.n_training_rows_, calibration, self._target_names)
 
     def _keep_leaves(self, leaves: IndexedLeaves) -> None:
         self._keep(leaves.index, leaves.n_training_rows)
+        self._target_names = leaves.target_names
         if leaves.calibration is not None:
             self.calibration_ = leaves.calibration
 
@@ -247,15 +247,7 @@ class LeafModel(DistributionModel):
             return function(index, leaves, *row_values, n_threads=n_threads)
 
         blocks = leaves_by_block(self.apply, X, index.n_trees)
-        rows, leaves = next(blocks)
-        first = answers(rows, leaves)
-        if n is None or rows.stop == n:
-            return first
-        whole = np.empty((n, *first.shape[1:]))
-        whole[rows] = first
-        for rows, leaves in blocks:
-            whole[rows] = answers(rows, leaves)
-        return whole
+        return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
@@ -263,8 +255,10 @@ class LeafModel(DistributionModel):
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
-        function = query_mean_and_intervals if with_mean else query_intervals
-        values = self._query(X, partial(function, coverage=[base.level], kind=base.kind))
+        function = query_of("intervals", [base.level], base.kind)
+        if with_mean:
+            function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        values = self._query(X, function)
         ends = values[:, 1:, None] if with_mean else values
         intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
         return values[:, 0] if with_mean else np.empty(0), intervals
@@ -283,12 +277,10 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        X : rows, as `apply` takes them
-            Rows that took no part in the fit.
-        y : (n,) array
-            Their targets.
+        X, y : rows and (n,) array
+            Rows that took no part in the fit, as `apply` takes them, and their targets.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
-            Coverages that the intervals shall have, above 0 and below 1.
+            As in `HDIForestRegressor.calibrate`.
         method : Split or "split", optional
             See `hdiforest.calibration.Split`; there is no other method for leaves alone.
         base : (kind, level), default=("equal_tailed", 0.8)
@@ -304,16 +296,14 @@ class LeafModel(DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         ValueError
             If an argument is out of range, the model has several outputs, or a row has no interval.
 
         Notes
         -----
-        Split conformal prediction; see `HDIForestRegressor.calibrate`. The index knows no counts of
-        targets, so intervals are not snapped to a lattice. Whether the rows took part
-        in the fit of the forest cannot be seen here.
+        Split conformal prediction. The index knows no counts of targets, so intervals are not
+        snapped to a lattice. Whether the rows took part in the fit of the forest cannot be seen
+        here.
         """
         check_is_fitted(self)
         if self.n_outputs_ > 1:
@@ -330,8 +320,7 @@ class LeafModel(DistributionModel):
         n = frame_of(X).n_rows
         if n is not None and n != len(targets):
             raise ValueError(f"y must have shape ({n},), got {targets.shape}")
-        function = partial(query_intervals, coverage=[interval.level], kind=interval.kind)
-        ends = self._query(X, function)
+        ends = self._query(X, query_of("intervals", [interval.level], interval.kind))
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
@@ -401,35 +390,21 @@ def from_leaves(
     Parameters
     ----------
     apply : callable
-        Takes rows and returns the leaf of each in each tree, (n, n_trees), as whole numbers from 0
-        and below 2**28 of any type: ``functools.partial(booster.predict, pred_leaf=True)``. A
-        forest of one tree may return (n,). Memory grows with the largest id of each tree. Many rows
-        are given to it in blocks; see `LeafModel`.
-    X : rows, as `apply` takes them
-        Training rows of the forest, or any others whose targets are to be shown.
-    y : (n,) or (n, n_outputs) array
-        Their targets. Every row counts in each of its leaves (the paper's definition).
-    sample_weight : (n,) array, optional
-        What rows weigh in their leaves.
-    n_leaves : (n_trees,) int array, optional
-        Leaves of each tree, if trees have leaves in which no row of X lies, as symmetric trees do:
-        they then say nothing about new rows there. By default such leaves are errors.
-    n_jobs : int, default=None
-        Threads for the intervals; `apply` has its own. None means 1, or what
-        ``joblib.parallel_config`` says; -1 all processors.
+        As of `LeafModel`.
+    X, y, sample_weight : rows and arrays
+        As in `LeafModel.fit`.
+    n_leaves, n_jobs : optional
+        As of `LeafModel`.
 
     Returns
     -------
     LeafModel
-        With `predict`, `predict_interval`, `predict_quantiles` and `predict_cdf` of
-        `HDIForestRegressor`.
+        A fitted model.
 
     Raises
     ------
     ValueError
-        If leaves, y or sample_weight are out of range or of different lengths. Later, if a new row
-        lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the trees
-        are of a kind that needs `n_leaves`.
+        As `LeafModel.fit`.
 
     See Also
     --------
@@ -437,12 +412,6 @@ def from_leaves(
     from_xgboost : Takes a fitted model of XGBoost.
     from_catboost : Takes a fitted model of CatBoost.
     hdicore.LeafIndex.from_leaves : The same one step below, from leaf ids alone.
-
-    Notes
-    -----
-    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
-    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
-    argument: check its coverage.
 
     Examples
     --------
@@ -461,33 +430,25 @@ def from_leaves(
 
 
 def from_index(
-    apply: Apply,
-    index: LeafIndex,
-    *,
-    n_training_rows: int | None = None,
-    n_jobs: int | None = None,
+    apply: Apply, index: LeafIndex, *, n_training_rows: int | None = None, n_jobs: int | None = None
 ) -> LeafModel:
     """Use training rows that are already indexed by their leaves.
 
     Parameters
     ----------
     apply : callable
-        As `from_leaves` takes it.
+        As of `LeafModel`.
     index : hdicore.LeafIndex
         Of the leaf ids that `apply` returns.
     n_training_rows : int, optional
         How many rows the index was made of.
     n_jobs : int, default=None
-        As `from_leaves` takes it.
+        As of `LeafModel`.
 
     Returns
     -------
     LeafModel
         A fitted model.
-
-    See Also
-    --------
-    from_leaves : Indexes the training rows, too.
 
     Examples
     --------

@@ -17,15 +17,18 @@ from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._utils.checks import check_choice, check_flag, check_names
-from hdiforest.calibration import Calibration, JackknifePlus, OutOfBag
-from hdiforest.calibration._bases import DEFAULT_KINDS, FIXED_RAW, KINDS, LEVELS, BaseKind
+from hdiforest.calibration import Calibration, OutOfBag
+from hdiforest.calibration._bases import (
+    DEFAULT_KINDS,
+    FIXED_RAW,
+    KINDS,
+    LEVELS,
+    BaseKind,
+)
 from hdiforest.calibration._calibrate import calibrate_cross, calibrate_oob, calibrate_split
-from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._selection import OBJECTIVES, Objective
-
-DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,17 @@ def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
 
 
-def check_calibration(fitted: FittedForest, settings: Settings, method: Method) -> None:
+def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
     if fitted.n_outputs > 1:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
     check_flag("clip", settings.clip)
-    check_mean(settings.mean, fitted.training_rows)
-    if isinstance(method, JackknifePlus) and fitted.weights == "monotonic":
-        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
-    if settings.mean is not None and fitted.weights != "all":
-        raise ValueError(f"mean must be None with weights={fitted.weights!r}")
+    if settings.mean is not None:
+        check_mean(settings.mean, fitted.training_rows)
+        if fitted.weights != "all":
+            raise ValueError(f"mean must be None with weights={fitted.weights!r}")
 
 
 def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
@@ -97,17 +99,17 @@ def _calibrate_on(
     return fitted.uncalibrated(calibration=calibration, centred=centred)
 
 
-def calibrate_default_coverages(fitted: FittedForest, n_threads: int) -> FittedForest:
-    """Return the forest with those of `DEFAULT_COVERAGES` calibrated that its rows allow.
+def calibrate_finite_coverages(
+    fitted: FittedForest, settings: Settings, n_threads: int
+) -> FittedForest:
+    """Return the forest as `calibrate_out_of_bag` does, at the coverages that its rows allow.
 
     Raises
     ------
     ValueError
-        If it has several targets, too few trees that leave rows out, too few rows for the coverage
-        that is usually predicted, or targets too large to be averaged.
+        If rows are too few for the coverage that is usually predicted, or too few trees leave rows
+        out.
     """
-    settings = Settings(DEFAULT_COVERAGES, default_kinds(fitted))
-    check_calibration(fitted, settings, OutOfBag())
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads)
     n_rows = cast("Calibration", result.calibration).n
@@ -191,7 +193,7 @@ def calibrate_by_jackknife(
     Raises
     ------
     ValueError
-        If fewer than half of the rows have 20 trees that did not draw them.
+        If fewer than half of the rows have 20 trees that did not draw them, or leaves have bounds.
 
     Notes
     -----
@@ -199,6 +201,8 @@ def calibrate_by_jackknife(
     2020. The base is not chosen by the rows, and leaves count rows as the trees drew them, so that
     a row has no part in the forest that is used for it.
     """
+    if fitted.weights == "monotonic":
+        raise ValueError("method must not be 'jackknife+' with weights='monotonic'; 'cv+' may be")
     source = OutOfBagIntervals(fitted, n_threads)
     _require_out_of_bag("jackknife+", source)
     training, counts = source.rows, cast("NDArray[Any]", source.counts)
@@ -222,7 +226,7 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
     if source.shortage is not None:
         raise ValueError(
             f"method={method!r} needs {source.shortage}; use more trees that draw their rows, or "
-            "method='split' or 'cv+'"
+            "calibrate by method='split' or 'cv+'"
         )
 
 

@@ -13,7 +13,7 @@ from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.residuals import CentredForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows, Weighting
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.typing import Array, Kind
 from hdiforest.calibration._bases import FIXED_RAW, Base
@@ -78,7 +78,8 @@ class FittedForest:
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
     jackknife: Jackknife | None = None  # of the jackknife+
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
-    coding: TableCoding | TableSteps | None = None
+    encoder: TableEncoder | TableSteps | None = None
+    target_names: Sequence[str] | None = None  # None: the targets of the fit had no names
     # Of a mapped file: raises OSError if it was written to since it was opened. Folds have none of
     # their own, because they are reached through the whole model.
     check_file: Callable[[], None] | None = field(default=None, repr=False)
@@ -96,10 +97,10 @@ class FittedForest:
             raise ValueError("the calibration does not fit the residuals of the model")
         self._check_folds()
         self._check_range()
-        if isinstance(self.coding, TableCoding) and self.coding.columns != tuple(
+        if isinstance(self.encoder, TableEncoder) and self.encoder.columns != tuple(
             [] if self.feature_names is None else self.feature_names
         ):
-            raise ValueError("the coding does not fit the features of the model")
+            raise ValueError("the encoder does not fit the features of the model")
 
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
@@ -163,14 +164,14 @@ class FittedForest:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns that a table must have; None: fitted without names."""
-        if self.coding is not None:
-            return self.coding.columns
+        if self.encoder is not None:
+            return self.encoder.columns
         return None if self.feature_names is None else tuple(map(str, self.feature_names))
 
-    def encoder(self, columns: Sequence[str]) -> TableCoding | TableSteps:
+    def encoder_for(self, columns: Sequence[str]) -> TableEncoder | TableSteps:
         """Return how a table with these columns becomes features.
 
-        Without a coding these are plain numbers, by name; or in the order of the columns, if the
+        Without an encoder these are plain numbers, by name; or in the order of the columns, if the
         forest was fitted without names.
 
         Raises
@@ -178,32 +179,32 @@ class FittedForest:
         ValueError
             If the forest was fitted without names, to another number of columns.
         """
-        if self.coding is not None:
-            return self.coding
+        if self.encoder is not None:
+            return self.encoder
         names = tuple(columns) if self.columns is None else self.columns
         if len(names) != self.n_features:
             raise ValueError(
                 f"the model was fitted without column names and takes {self.n_features} columns "
                 f"in their order, got {len(names)}"
             )
-        return TableCoding.of_numbers(names)
+        return TableEncoder.of_numbers(names)
 
     def encode(
-        self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0
+        self, table: Any, encoder: TableEncoder | TableSteps, first_row: int = 0
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
         Parameters
         ----------
         table : pyarrow.Table
-        encoder : TableCoding or TableSteps
-            What `encoder` returned.
+        encoder : TableEncoder or TableSteps
+            What `encoder_for` returned.
         first_row : int, default=0
             Number of the rows before the table's own, for messages.
 
         Raises
         ------
-        CodingError
+        EncodingError
             If the table cannot be encoded, or has missing cells that the forest does not take.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
@@ -223,8 +224,8 @@ class FittedForest:
 
     def rows_of_folds(self, table: Any, first_row: int = 0) -> list[NDArray[np.float32]]:
         """Return the rows of a pyarrow Table for the forest of each fold, if it has own steps."""
-        codings = [fold.coding for fold in self.folds if fold.coding is not None]
-        return [coding.encode(table, first_row=first_row)[0] for coding in codings]
+        encoders = [fold.encoder for fold in self.folds if fold.encoder is not None]
+        return [encoder.encode(table, first_row=first_row)[0] for encoder in encoders]
 
     def row_scorer(self, n_threads: Callable[[], int]) -> Scorer:
         """Return a scorer whose atoms are the positions of the training rows.

@@ -29,8 +29,14 @@ def leaves_by_block(
     Raises
     ------
     ValueError
-        If `apply` returns another number of rows than it was given, or of trees than before.
+        If `apply` is no function, or returns another number of rows than it was given, or of trees
+        than before.
     """
+    if not callable(apply):
+        raise ValueError(
+            "apply must be a function from rows to leaf ids, such as the method apply of a forest, "
+            f"got {type(apply).__name__}"
+        )
     frame = frame_of(X)
     n = frame.n_rows
     if n == 0 and n_trees is not None:  # of which some libraries are not to be asked

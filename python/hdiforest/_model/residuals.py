@@ -59,8 +59,10 @@ class CentredForest:
         n_leaves = int(forest.n_leaves.sum())
         means = np.asarray(leaf_means)
         proper = means.dtype == np.float64 and means.shape == (n_leaves,)
-        if not proper or not (lazy or np.isfinite(means).all()):
+        if not proper:
             raise ValueError(f"leaf_means must be {n_leaves} finite numbers")
+        if not lazy:
+            _require_finite(means, forest)
         if not 0 <= share <= 1 or (mean is None and share != 0):
             raise ValueError(f"share must be in [0, 1], and 0 without a mean, got {share}")
         return cls(scorer, means, mean, share, source, lazy)
@@ -90,14 +92,26 @@ class CentredForest:
                 X, coverage, kinds, centres=self._centres, n_threads=n_threads
             )
         except ValueError:
-            if self.lazy and not np.isfinite(self.leaf_means).all():
-                raise ValueError(f"{self.source}: leaf_means must be finite numbers") from None
+            if self.lazy:
+                _require_finite(self.leaf_means, self.scorer.forest, f"{self.source}: ")
             raise
         if self.mean is not None:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
                 part = slice(begin, begin + _ROWS_AT_ONCE)
                 ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
         return ends
+
+
+def _require_finite(leaf_means: NDArray[np.float64], forest: Forest, source: str = "") -> None:
+    bad = np.flatnonzero(~np.isfinite(leaf_means))
+    if len(bad) > 0:
+        ends = np.cumsum(forest.n_leaves)
+        tree = int(np.searchsorted(ends, bad[0], side="right"))
+        leaf = bad[0] - ends[tree] + forest.n_leaves[tree]
+        raise ValueError(
+            f"{source}leaf_means must be finite numbers, but that of leaf {leaf} of tree {tree} is "
+            f"{leaf_means[bad[0]]}"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

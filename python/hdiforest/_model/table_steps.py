@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, Column, NumberColumn, require_columns
+from hdiforest._tables.columns import Column, EncodingError, NumberColumn, require_columns
 from hdiforest._tables.frames import Library, frame_of
 from hdiforest._tables.row_counts import RowCounts, count_rows
 
@@ -25,7 +25,7 @@ MAX_DENSE_BYTES = 2**33
 class TableSteps:
     """The fitted steps before a forest, and what tables they read.
 
-    What `TableCoding` is to a table that is encoded by data, these are where code does it.
+    What `TableEncoder` is to a table that is encoded by data, these are where code does it.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class TableSteps:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names that a table must have, or CodingError if the steps know none."""
+        """Names that a table must have, or EncodingError if the steps know none."""
         if self.names is None:
-            raise CodingError(
+            raise EncodingError(
                 "the steps before the forest were fitted on rows without names, and a batch or a "
                 "file of a table has its columns by name; fit them on a table"
             )
@@ -74,7 +74,7 @@ class TableSteps:
 
     @cached_property
     def ordered(self) -> dict[int, Column]:
-        """What is counted out of range, as `TableCoding.ordered`: all that the steps make."""
+        """What is counted out of range, as `TableEncoder.ordered`: all that the steps make."""
         try:
             names = list(self.pipeline.get_feature_names_out())
         except (AttributeError, TypeError, ValueError):  # some steps have no names
@@ -103,13 +103,13 @@ class TableSteps:
         first_row: int = 0,
         feature_range: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.float32], RowCounts]:
-        """Return the forest's rows for those of a pyarrow Table; see `TableCoding.encode`.
+        """Return the forest's rows for those of a pyarrow Table; see `TableEncoder.encode`.
 
         Categories that the training rows did not have are not counted, as only the steps know them.
 
         Raises
         ------
-        CodingError
+        EncodingError
             If columns are missing or repeated, or the steps refuse the rows.
         """
         self.require(table.schema.names)
@@ -118,14 +118,14 @@ class TableSteps:
             X = self.rows(chosen)
         except (TypeError, ValueError) as error:
             last = first_row + table.num_rows
-            raise CodingError(
+            raise EncodingError(
                 f"the steps before the forest refuse one of the rows {first_row + 1} to {last}: "
                 f"{' '.join(str(error).split())}"
             ) from None
         return X, count_rows(X, self.ordered, feature_range, _are_empty(chosen))
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        """Raise EncodingError if a table with columns of these names lacks some, or has two."""
         require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:

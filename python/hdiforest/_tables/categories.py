@@ -1,11 +1,11 @@
-"""Columns of categories: the place of each value in a list stands for it."""
+"""Columns of categories: known ones become their positions, unseen ones are missing and counted."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,13 @@ from hdiforest._tables.columns import (
     Codes,
     Column,
     ColumnError,
-    Facts,
     as_float64,
     dictionary_of,
     is_number,
     is_text,
     present_text,
-    require_facts,
 )
-
-Values = tuple[str, ...] | tuple[float, ...]
+from hdiforest._utils.optional import pa, pc
 
 
 def _is_text(value: Any) -> bool:
@@ -41,52 +38,16 @@ def _is_finite_float(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """Categories, which are texts or numbers.
+    """Categories, which are texts or numbers."""
 
-    Parameters
-    ----------
-    name : str
-    values : tuple of str, or tuple of float
-        Distinct; the code of each is its position. Every other value is missing.
-    """
-
-    values: Values
+    # Distinct; the code of each is its position, and every other value is missing.
+    values: tuple[str, ...] | tuple[float, ...]
     kind = "category"
     has_categories = True
 
-    def __str__(self) -> str:
-        return f"{self.name} ({len(self.values):,} categories)"
-
-    def codes(self, array: Any) -> Codes:
-        """See `Column`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        kinds = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-        if not (is_number(kinds) or is_text(kinds)):
-            raise ColumnError(f"must hold categories, but is {array.type}")
-        if pa.types.is_null(kinds):
-            return Codes(np.full(len(array), np.nan))
-        encoded = dictionary_of(array)
-        distinct = self._comparable(encoded.dictionary)
-        places = pc.index_in(distinct, value_set=self._value_set)
-        # One place more is for missing cells.
-        codes = np.append(as_float64(places), np.nan)
-        unseen = np.append((distinct.is_valid().to_numpy(False)) & np.isnan(codes[:-1]), False)
-        at = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
-        n_unseen = int(unseen[at].sum()) if unseen.any() else 0
-        return Codes(codes[at], n_unseen)
-
-    def facts(self) -> Facts:
-        """See `Column`."""
-        return {"values": list(self.values)}
-
-    @classmethod
-    def from_facts(cls, name: str, facts: Facts) -> Self:
-        """See `Column`."""
-        require_facts(facts, ("values",))
-        values = facts["values"]
-        if not isinstance(values, list):
+    def __post_init__(self) -> None:
+        values = self.values
+        if not isinstance(values, tuple):
             raise ValueError("values must be a list")
         if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
             raise ValueError("values must be texts that are not empty, or finite numbers")
@@ -94,67 +55,68 @@ class CategoryColumn(Column):
             raise ValueError("values must be distinct")
         if len(values) > MAX_EXACT:
             raise ValueError(f"values must be at most {MAX_EXACT} categories")
-        return cls(name, tuple(values))
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.values):,} categories)"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`. Categories that are not among the values are counted as unseen."""
+        kinds = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        if not (is_number(kinds) or is_text(kinds)):
+            raise ColumnError(f"must hold categories, but is {array.type}")
+        if pa.types.is_null(kinds):
+            return Codes(np.full(len(array), np.nan))
+        distinct, at = _distinct_cells(array, as_text=is_text(self._value_set.type))
+        codes = as_float64(pc.index_in(distinct, value_set=self._value_set))
+        unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
+        n_unseen = int(np.append(unseen, False)[at].sum()) if unseen.any() else 0
+        return Codes(np.append(codes, np.nan)[at], n_unseen)
 
     @cached_property
     def _value_set(self) -> Any:
-        import pyarrow as pa
-
         numbers = len(self.values) > 0 and isinstance(self.values[0], float)
         return pa.array(self.values, pa.float64() if numbers else pa.large_string())
 
-    def _comparable(self, distinct: Any) -> Any:
-        """Return distinct cells in the type of the categories."""
-        import pyarrow as pa
 
-        if not is_text(self._value_set.type):
-            return as_numbers(distinct)
-        if not is_text(distinct.type):
-            return distinct.cast(pa.large_string())
-        return present_text(distinct).cast(pa.large_string())
+def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return the distinct cells of an Array of categories, without missing ones, and their counts.
+
+    Both are of shape (n_categories,): an Array of large_string or float64, and int64.
+    """
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    cells, at = _distinct_cells(array, as_text=is_text(kind))
+    n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
+    distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
+    places = as_float64(pc.index_in(cells, value_set=distinct))
+    known = ~np.isnan(places)
+    counts = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(counts, places[known].astype(np.int64), n_cells[known])
+    return distinct, counts
 
 
-def as_numbers(distinct: Any) -> Any:
-    """Return distinct categories as an Array of float64; what is no number stays unseen, as NaN."""
-    import pyarrow as pa
+def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
+    """Return distinct cells as large_string or float64, and which of them each cell is.
 
-    if not is_text(distinct.type):
-        numbers = distinct.cast(pa.float64(), safe=False)
-        # Minus zero is zero.
-        return pa.array(numbers.to_numpy(zero_copy_only=False) + 0.0, from_pandas=True)
-    texts = present_text(distinct).to_pylist()
-    return pa.array([None if text is None else _number(text) for text in texts], pa.float64())
+    Missing cells are at the end of the distinct ones, where none is.
+    """
+    encoded = dictionary_of(array)
+    distinct = encoded.dictionary
+    at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
+    if as_text:
+        texts = present_text(distinct) if is_text(distinct.type) else distinct
+        return texts.cast(pa.large_string()), at
+    if is_text(distinct.type):
+        texts = present_text(distinct).to_pylist()
+        return pa.array(
+            [None if text is None else _number(text) for text in texts], pa.float64()
+        ), at
+    numbers = distinct.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return pa.array(numbers + 0.0, from_pandas=True), at  # minus zero is zero
 
 
 def _number(text: str) -> float:
+    """Return a text as a number; what is none stays unseen, as NaN."""
     try:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return the distinct cells of an Array of categories, without missing ones, and their codes.
-
-    Returns
-    -------
-    distinct : pyarrow.Array
-        Of large_string or float64, (n_categories,).
-    at : (n,) int64
-        Position of each cell in `distinct`; -1 is missing.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    encoded = dictionary_of(array)
-    texts = is_text(encoded.dictionary.type)
-    cells = (
-        present_text(encoded.dictionary).cast(pa.large_string())
-        if texts
-        else as_numbers(encoded.dictionary)
-    )
-    distinct = pc.unique(cells.drop_null())
-    places = np.append(as_float64(pc.index_in(cells, value_set=distinct)), np.nan)
-    indices = encoded.indices.cast(pa.int64()).fill_null(len(cells)).to_numpy()
-    at: NDArray[np.int64] = np.nan_to_num(places, nan=-1).astype(np.int64)[indices]
-    return distinct, at

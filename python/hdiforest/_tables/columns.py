@@ -1,64 +1,54 @@
-"""Columns of numbers and of booleans, and what the columns of all kinds share."""
+"""Columns of numbers and booleans as features, and what columns of all kinds share."""
 
 from __future__ import annotations
 
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.names import column_faults
 from hdiforest._utils.checks import number_texts
+from hdiforest._utils.optional import pa, pc
 from hdiforest._utils.warnings import callers_level
 
 
 def is_number(kind: Any) -> bool:
     """Whether a pyarrow type is one of numbers: whole, floating or decimal ones, booleans, null."""
-    from pyarrow import types
-
+    types = pa.types
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
     return any(test(kind) for test in tests)
 
 
 def is_text(kind: Any) -> bool:
     """Whether a pyarrow type is one of text."""
-    from pyarrow import types
-
-    tests = types.is_string, types.is_large_string, types.is_string_view
-    return any(test(kind) for test in tests)
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_date(kind: Any) -> bool:
     """Whether a pyarrow type is one of dates or timestamps."""
-    from pyarrow import types
-
-    return bool(types.is_date(kind) or types.is_timestamp(kind))
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 def is_duration(kind: Any) -> bool:
     """Whether a pyarrow type is one of durations or of times of a day."""
-    from pyarrow import types
-
-    return bool(types.is_duration(kind) or types.is_time(kind))
+    return bool(pa.types.is_duration(kind) or pa.types.is_time(kind))
 
 
 def decoded(array: Any) -> Any:
     """Return the values of a pyarrow Array whose type is a dictionary, and others as they are."""
-    from pyarrow import types
-
-    return array.dictionary_decode() if types.is_dictionary(array.type) else array
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def present_text(text: Any) -> Any:
     """Return an Array of text with null in place of empty cells."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_string_view(text.type):
         text = text.cast(pa.large_string())
     return pc.if_else(pc.equal(text, ""), None, text)
@@ -66,8 +56,6 @@ def present_text(text: Any) -> Any:
 
 def dictionary_of(array: Any) -> Any:
     """Return an Array of categories as pyarrow's DictionaryArray."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(array.type):
         return array
     if pa.types.is_string_view(array.type):
@@ -76,39 +64,28 @@ def dictionary_of(array: Any) -> Any:
 
 
 Facts = dict[str, Any]
-
-
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-
-
 MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be coded.
+    """A column that cannot be encoded, because of the cell in a `row` if there is one.
 
-    Parameters
-    ----------
-    clause : str
-        To follow the name of the column, as in "must hold dates, but is double".
-    row : int, optional
-        Position of the cell at fault.
+    The `clause` follows the name of the column, as in "must hold dates, but is double".
     """
 
     def __init__(self, clause: str, row: int | None = None) -> None:
         super().__init__(clause)
-        self.clause = clause
-        self.row = row
+        self.clause, self.row = clause, row
+
+    def sentence(self, column: str, first_row: int = 0) -> str:
+        """Say what is wrong with a column, in a table after so many rows."""
+        where = "" if self.row is None else f" in row {first_row + self.row + 1}"
+        return f"column {column!r} {self.clause}{where}"
 
 
-class CodingError(ValueError):
-    """A table that cannot be coded; the message names all columns at fault.
-
-    Attributes
-    ----------
-    columns : list of str
-        Those that are there, but cannot be read.
-    """
+class EncodingError(ValueError):
+    """A table that cannot be encoded; `columns` are those at fault that are there."""
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -119,19 +96,13 @@ class Codes(NamedTuple):
     """The numbers that stand for the cells of a column."""
 
     values: NDArray[np.float64]  # (n,); missing is NaN
-    n_unseen: int = 0  # cells of categories that the coding does not have
+    n_unseen: int = 0  # cells of categories that the encoder does not have
     rounded: bool = False  # whether float32 rounds whole numbers of the column
 
 
 @dataclass(frozen=True)
 class Column(ABC):
-    """How one column of a table becomes a feature.
-
-    Parameters
-    ----------
-    name : str
-        Of the column and of the feature.
-    """
+    """How one column of a table becomes a feature of its name."""
 
     name: str
     kind: ClassVar[str]
@@ -142,13 +113,7 @@ class Column(ABC):
 
     @abstractmethod
     def codes(self, array: Any) -> Codes:
-        """Return what stands for the cells of a pyarrow Array.
-
-        Raises
-        ------
-        ColumnError
-            If the array holds something else.
-        """
+        """Return what stands for the cells of a pyarrow Array; ColumnError if it cannot."""
 
     def texts(self, cells: Sequence[float]) -> list[str]:
         """Return the numbers that stand for cells as people write the cells."""
@@ -156,19 +121,21 @@ class Column(ABC):
 
     def facts(self) -> Facts:
         """Return the data of the column as JSON's types, without its name and kind."""
-        return {}
+        own = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in own.items()}
 
     @classmethod
     def from_facts(cls, name: str, facts: Facts) -> Self:
-        """Return the column that `facts` describes, after checking it.
-
-        Raises
-        ------
-        ValueError
-            If there are other facts than those of the kind.
-        """
-        require_facts(facts, ())
-        return cls(name)
+        """Return the column that `facts` describes; ValueError if they are not of the kind."""
+        names = {each.name for each in fields(cls)[1:]}
+        if set(facts) != names:
+            raise ValueError(
+                f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
+            )
+        own = {
+            each: tuple(fact) if isinstance(fact, list) else fact for each, fact in facts.items()
+        }
+        return cls(name, **own)
 
 
 @dataclass(frozen=True)
@@ -179,32 +146,21 @@ class NumberColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        values = numbers_of(array)
-        largest = _require_float32(values)
-        return Codes(values, rounded=largest > MAX_EXACT and are_rounded(values))
+        array = decoded(array)
+        if not is_number(array.type):
+            raise ColumnError(f"must hold numbers, but is {array.type}")
+        values = as_float64(array)
+        magnitude = np.abs(values)
+        largest = np.fmax.reduce(magnitude, initial=0.0)
+        if largest > FLOAT32_MAX:
+            row = int(np.argmax(magnitude > FLOAT32_MAX))
+            raise ColumnError(
+                f"must hold numbers that fit into float32, but holds {values[row]:g}", row
+            )
+        return Codes(values, rounded=bool(largest > MAX_EXACT) and _are_rounded(values))
 
 
-def numbers_of(array: Any) -> NDArray[np.float64]:
-    """Return an Array of numbers as float64, or raise ColumnError; null is NaN."""
-    array = decoded(array)
-    if not is_number(array.type):
-        raise ColumnError(f"must hold numbers, but is {array.type}")
-    return as_float64(array)
-
-
-def _require_float32(values: NDArray[np.float64]) -> float:
-    """Return the largest magnitude of values, or raise ColumnError if one is not in float32."""
-    magnitude = np.abs(values)
-    largest = float(np.fmax.reduce(magnitude, initial=0.0))
-    if largest > FLOAT32_MAX:
-        row = int(np.argmax(magnitude > FLOAT32_MAX))
-        raise ColumnError(
-            f"must hold numbers that fit into float32, but holds {values[row]:g}", row
-        )
-    return largest
-
-
-def are_rounded(values: NDArray[np.float64]) -> bool:
+def _are_rounded(values: NDArray[np.float64]) -> bool:
     """Whether all numbers are whole, and float32 rounds some."""
     present = values[~np.isnan(values)]
     whole = bool((present == np.floor(present)).all())
@@ -250,8 +206,6 @@ class BooleanColumn(Column):
 
 def as_booleans(text: Any) -> Any:
     """Return an Array of the words true and false, or of 1 and 0, as booleans."""
-    import pyarrow.compute as pc
-
     words = present_text(pc.ascii_lower(pc.ascii_trim_whitespace(present_text(text))))
     is_true = pc.match_substring_regex(words, r"^(true|1([.,]0*)?)$")
     is_known = pc.or_(is_true, pc.match_substring_regex(words, r"^(false|0([.,]0*)?)$"))
@@ -263,8 +217,6 @@ def as_booleans(text: Any) -> Any:
 
 def as_float64(array: Any) -> NDArray[np.float64]:
     """Return an Array of numbers; null is NaN. Its `to_numpy` would import pandas."""
-    import pyarrow as pa
-
     floats = array.cast(pa.float64(), safe=False)
     if floats.null_count > 0:
         floats = floats.fill_null(np.nan)
@@ -274,29 +226,19 @@ def as_float64(array: Any) -> NDArray[np.float64]:
     return np.frombuffer(values, np.float64, len(floats), 8 * floats.offset)
 
 
-def require_facts(facts: Facts, names: tuple[str, ...]) -> None:
-    """Raise ValueError if the facts are not those that are named."""
-    if set(facts) != set(names):
-        raise ValueError(
-            f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
-        )
-
-
 def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
-    """Raise CodingError if a table with columns of these names lacks some of `columns`, or has two.
-
-    Each column is named.
-    """
-    counts = Counter(names)
-    missing = [repr(name) for name in columns if name not in counts]
-    repeated = [name for name in columns if counts[name] > 1]
-    faults = [f"{counts[name]} columns {name!r}" for name in repeated]
-    if missing:
-        faults.insert(0, f"no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}")
+    """Raise EncodingError if a table with columns of these names lacks some, or has two."""
+    faults, repeated = column_faults(columns, names)
     if faults:
-        raise CodingError(f"the table has {', '.join(faults)}", repeated)
+        raise EncodingError(f"the table has {faults}", repeated)
 
 
 def shown(cell: str) -> str:
     """Return a cell between quotes, shortened."""
     return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
+
+
+def first_failure(fails: Callable[[Any], bool], cells: Any) -> int:
+    """Return the first row at which a conversion of an Array fails, by bisection over its heads."""
+    heads = range(1, len(cells) + 1)
+    return bisect_left(heads, True, key=lambda n: fails(cells.slice(0, n)))

@@ -15,12 +15,12 @@ import io
 import os
 import re
 import stat
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from hdiforest._tables.columns import first_failure, shown
 from hdiforest._tables.read import (
     Packing,
     TableError,
@@ -30,7 +30,7 @@ from hdiforest._tables.read import (
     not_numbers,
     unpacked,
 )
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa, pc
 
 MAX_ROW_BYTES = 1 << 26
 
@@ -49,18 +49,7 @@ class RowError(ValueError):
 
 
 class CsvReader(TableReader):
-    """A CSV whose header has been read; pipes will do.
-
-    Parameters
-    ----------
-    path : Path
-    packing : {"none", "gzip", "zstd"}, default="none"
-    sep : str, default=","
-        Character between cells, if `form` does not say it.
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    form : TextForm, optional
-    """
+    """A CSV whose header has been read; pipes will do. `sep` counts if `form` does not say it."""
 
     is_text = True
 
@@ -78,6 +67,7 @@ class CsvReader(TableReader):
         self.sep, self._decimal = form.sep or sep, form.decimal
         # Not buffered, so that signals are handled between two reads of a pipe.
         self._file = stream or cast("IO[bytes]", open(path, "rb", buffering=0))  # noqa: SIM115
+        self._opened = [self._file]
         self._ahead = b""  # bytes that were read, from the beginning of a row on
         self._block = b""  # that was parsed last
         self._n_rows, self._n_lines = 0, 0  # in front of the block
@@ -86,6 +76,7 @@ class CsvReader(TableReader):
         try:
             with self._naming_the_file():
                 self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+                self._opened.append(self._stream)
                 self._header = self._read_header()
         except BaseException:
             self.close()
@@ -98,12 +89,6 @@ class CsvReader(TableReader):
         separators = self.sep * len(self._header)
         self._guard = f'{separators}"{separators}'
 
-    def close(self) -> None:
-        """Close the file."""
-        if hasattr(self, "_stream"):
-            self._stream.close()
-        self._file.close()
-
     def share_read(self) -> float | None:
         """Return which share of the file was read, by bytes; None if that is not known."""
         try:
@@ -115,7 +100,7 @@ class CsvReader(TableReader):
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
-        return need("pyarrow.compute").if_else(_is_missing(column), None, column)
+        return pc.if_else(_is_missing(column), None, column)
 
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
@@ -148,13 +133,7 @@ class CsvReader(TableReader):
         except UnicodeDecodeError:
             raise TableError(f"the header of {self.path} is not UTF-8; {_AS_UTF_8}") from None
 
-    def _read(
-        self,
-        number_columns: list[str],
-        kept: list[str],
-        batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
-    ) -> Iterator[Any]:
-        pa = need("pyarrow")
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         with self._naming_the_file():
             for columns in self._blocks(number_columns, kept):
                 numbers = self._numbers({name: columns[name] for name in number_columns})
@@ -164,7 +143,6 @@ class CsvReader(TableReader):
     def _read_typed(
         self, columns: list[str], number_columns: list[str], text_columns: Collection[str]
     ) -> Iterator[Any]:
-        pa = need("pyarrow")
         kinds: dict[str, Kind] = dict.fromkeys(text_columns, "text")
         kinds |= dict.fromkeys(number_columns, "number")
         others = [name for name in columns if name not in number_columns]
@@ -235,7 +213,6 @@ class CsvReader(TableReader):
         self, number_columns: list[str], texts: list[str]
     ) -> tuple[dict[str, Any], int, bytes]:
         """Return columns, the number of their rows, and what is no whole row yet."""
-        pa = need("pyarrow")
         is_utf_8 = _is_utf_8(self._block)
         if not is_utf_8:
             self._block = self._block.decode(errors="replace").encode()
@@ -256,7 +233,7 @@ class CsvReader(TableReader):
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
         """Return a Table of the even rows of a block, and the others; the last one is the guard."""
-        pa, pa_csv = need("pyarrow"), need("pyarrow.csv")
+        pa_csv = need("pyarrow.csv")
         uneven: list[Any] = []
 
         def skip(row: Any) -> str:
@@ -313,7 +290,6 @@ class CsvReader(TableReader):
 
     def _require_utf_8(self, columns: Mapping[str, Any]) -> None:
         """Raise RowError for a column with what replaces bytes that are not UTF-8."""
-        pc = need("pyarrow.compute")
         for name, cells in columns.items():
             row = pc.match_substring(cells, "\ufffd").index(True).as_py()
             if row >= 0:
@@ -321,23 +297,20 @@ class CsvReader(TableReader):
 
     def _numbers(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as float64, or raise one TableError for all that hold something else."""
-        pa = need("pyarrow")
         numbers, bad = {}, {}
         for name, cells in columns.items():
             try:
                 is_text = pa.types.is_string(cells.type)
                 numbers[name] = self._as_numbers(cells) if is_text else cells
             except pa.ArrowInvalid:
-                row = _first_failure(self._as_numbers, cells)
-                cell = _shortened(cells[row].as_py())
-                bad[name] = f"holds '{cell}' in {self._place(row)}"
+                row = first_failure(lambda part: _fails(self._as_numbers, part), cells)
+                bad[name] = f"holds {shown(cells[row].as_py())} in {self._place(row)}"
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
         return numbers
 
     def _as_numbers(self, text: Any) -> Any:
         """Return text as float64: spaces do not count, true is 1 and false is 0."""
-        pc = need("pyarrow.compute")
         bare = pc.ascii_trim_whitespace(text)
         lower = pc.ascii_lower(bare)
         for word, digit in (("true", "1"), ("false", "0")):
@@ -346,7 +319,7 @@ class CsvReader(TableReader):
 
     def _plain_numbers(self, text: Any) -> Any:
         """Return text as float64, without regard to spaces and words."""
-        pc, present = need("pyarrow.compute"), self.without_missing(text)
+        present = self.without_missing(text)
         if self._decimal != ".":
             # A point would be read as the decimal sign.
             present = pc.replace_substring(present, ".", "?")
@@ -362,27 +335,16 @@ class CsvReader(TableReader):
             raise TableError(f"{self.path}: {error}") from None
 
 
-Kind = Literal["number", "text"]
+Kind = Literal["number", "text", "mixed"]
 
 
-def kind_of(
-    text: Any, as_numbers: Callable[[Any], Any], decimal: str
-) -> Literal["number", "text", "mixed"] | None:
+def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
     """Return what the cells of a column are; None if all are missing.
 
-    Columns of the words true and false alone are text, and those with numbers in more than half of
-    their distinct cells, but not in all, are mixed.
-
-    Parameters
-    ----------
-    text : pyarrow.Array
-        Missing cells are null.
-    as_numbers : callable
-        Returns numbers, or raises pyarrow.ArrowInvalid.
-    decimal : str
-        Sign before the decimals of a number.
+    Missing cells are null, and `as_numbers` raises pyarrow.ArrowInvalid. Columns of the words true
+    and false alone are text, and those with numbers in more than half of their distinct cells, but
+    not in all, are mixed.
     """
-    pc = need("pyarrow.compute")
     cells = pc.unique(text.drop_null())
     if len(cells) == 0:
         return None
@@ -397,22 +359,15 @@ def kind_of(
 
 
 def _is_missing(text: Any) -> Any:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     return pc.is_in(text, value_set=pa.array(_MISSING))
 
 
 def _fails(convert: Callable[[Any], Any], text: Any) -> bool:
     try:
         convert(text)
-    except need("pyarrow").ArrowInvalid:
+    except pa.ArrowInvalid:
         return True
     return False
-
-
-def _first_failure(convert: Callable[[Any], Any], text: Any) -> int:
-    """Return the first row that cannot be converted, by bisection over the heads of the column."""
-    heads = range(1, len(text) + 1)
-    return bisect_left(heads, True, key=lambda n: _fails(convert, text.slice(0, n)))
 
 
 def _may_have_empty_line(block: bytes) -> bool:
@@ -434,7 +389,3 @@ def _is_utf_8(block: bytes) -> bool:
 def _holds(row: list[str]) -> bool:
     """Whether a row is not blank."""
     return len(row) > 1 or any(cell.strip() for cell in row)
-
-
-def _shortened(cell: str) -> str:
-    return cell if len(cell) <= 60 else f"{cell[:57]}..."

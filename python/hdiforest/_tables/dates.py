@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,15 +14,15 @@ from hdiforest._tables.columns import (
     Codes,
     Column,
     ColumnError,
-    Facts,
     decoded,
+    first_failure,
     is_date,
     is_duration,
     is_text,
     present_text,
-    require_facts,
     shown,
 )
+from hdiforest._utils.optional import pa, pc
 
 # How many make a day, by the name of the unit.
 UNITS = {
@@ -33,18 +34,12 @@ UNITS = {
     "microsecond": 24 * 3600 * 10**6,
     "nanosecond": 24 * 3600 * 10**9,
 }
-
-
 _OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
-
 
 # Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
 FIRST_DAY, LAST_DAY = -719162, 2932896
 
-
 _ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
-
-
 ISO_DATE = (
     r"^\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$"
 )
@@ -55,22 +50,20 @@ class DateColumn(Column):
     """Dates or timestamps, as a number of units since a day of reference.
 
     Whole numbers of the unit are exact in float32 up to 2^24 units from the reference.
-
-    Parameters
-    ----------
-    name : str
-    unit : str
-        One of `UNITS`.
-    reference : int
-        Days since 1970-01-01.
-    zoned : bool
-        Whether the timestamps have a time zone; the number is then that of UTC.
     """
 
-    unit: str
-    reference: int
-    zoned: bool
+    unit: str  # one of `UNITS`
+    reference: int  # in days since 1970-01-01
+    zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
     kind = "date"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {list(UNITS)}")
+        if type(self.reference) is not int or not FIRST_DAY <= self.reference <= LAST_DAY:
+            raise ValueError("reference must be a day of the years 1 to 9999")
+        if not isinstance(self.zoned, bool):
+            raise ValueError("zoned must be true or false")
 
     def __str__(self) -> str:
         return f"{self.name} (date, in {self.unit}s)"
@@ -92,23 +85,6 @@ class DateColumn(Column):
         width = {"day": 10, "hour": 16, "minute": 16}.get(self.unit, 19)
         stamps = np.datetime_as_string(seconds.astype("datetime64[s]"))
         return [stamp[:width].replace("T", " ") for stamp in stamps.tolist()]
-
-    def facts(self) -> Facts:
-        """See `Column`."""
-        return {"unit": self.unit, "reference": self.reference, "zoned": self.zoned}
-
-    @classmethod
-    def from_facts(cls, name: str, facts: Facts) -> Self:
-        """See `Column`."""
-        require_facts(facts, ("unit", "reference", "zoned"))
-        unit, reference, zoned = facts["unit"], facts["reference"], facts["zoned"]
-        if not isinstance(unit, str) or unit not in UNITS:
-            raise ValueError(f"unit must be one of {list(UNITS)}")
-        if type(reference) is not int or not FIRST_DAY <= reference <= LAST_DAY:
-            raise ValueError("reference must be a day of the years 1 to 9999")
-        if not isinstance(zoned, bool):
-            raise ValueError("zoned must be true or false")
-        return cls(name, unit, reference, zoned)
 
     @classmethod
     def learned(cls, name: str, array: Any) -> Self:
@@ -134,8 +110,6 @@ class DurationColumn(Column):
 
     def codes(self, array: Any) -> Codes:
         """See `Column`."""
-        import pyarrow as pa
-
         array = decoded(array)
         if pa.types.is_null(array.type):
             return Codes(np.full(len(array), np.nan))
@@ -151,15 +125,7 @@ class DurationColumn(Column):
 
 
 def as_timestamps(array: Any, zoned: bool) -> Any:
-    """Return an Array of dates as timestamps, with or without a time zone.
-
-    Raises
-    ------
-    ColumnError
-        If it holds something else, or dates out of the years 1 to 9999.
-    """
-    import pyarrow as pa
-
+    """Return an Array of dates of the years 1 to 9999, or raise ColumnError, as timestamps."""
     zone = "UTC" if zoned else None
     kind = array.type
     if is_text(kind):
@@ -186,8 +152,6 @@ def as_timestamps(array: Any, zoned: bool) -> Any:
 
 def has_zone(array: Any) -> bool:
     """Whether the first date of an Array has a time zone."""
-    import pyarrow.compute as pc
-
     if not is_text(array.type):
         return getattr(array.type, "tz", None) is not None
     present = present_text(array).drop_null()
@@ -212,8 +176,6 @@ def is_null(array: Any) -> NDArray[np.bool_]:
 
 def _integers(array: Any) -> NDArray[np.int64]:
     """Return the ticks of an Array of times; those of missing cells are 0."""
-    import pyarrow as pa
-
     width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
     ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
     return ticks
@@ -233,33 +195,14 @@ def _require_in_range(stamps: Any, text: Any = None) -> None:
 
 def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:
     """Return text as the first of the types that all cells can be read as."""
-    import pyarrow as pa
-
     for kind in types:
-        try:
+        with suppress(pa.ArrowInvalid):
             return text.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    row = first_failure(text, types)
+    row = first_failure(lambda part: not any(_can_cast(part, kind) for kind in types), text)
     raise ColumnError(f"must hold {expected}, but holds {shown(text[row].as_py())}", row)
 
 
-def first_failure(text: Any, types: tuple[Any, ...]) -> int:
-    """Return the first cell that cannot be read as one of the types, by bisection."""
-    good, bad = 0, len(text)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if any(can_cast(text.slice(0, middle), kind) for kind in types):
-            good = middle
-        else:
-            bad = middle
-    return good
-
-
-def can_cast(array: Any, kind: Any) -> bool:
-    """Whether all cells of an Array can be read as a type."""
-    import pyarrow as pa
-
+def _can_cast(array: Any, kind: Any) -> bool:
     try:
         array.cast(kind)
     except pa.ArrowInvalid:

@@ -1,4 +1,7 @@
-"""TableCoding: encodes numbers, dates and categories of a table as features; data, without code."""
+"""TableEncoder: numbers, dates and categories of a table as features; data, without code.
+
+What becomes of a cell is said by the kind of its column: of an unseen category in `categories`.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from hdiforest._tables.categories import CategoryColumn, counted
 from hdiforest._tables.columns import (
     BooleanColumn,
     Codes,
-    CodingError,
     Column,
     ColumnError,
+    EncodingError,
     Facts,
     NumberColumn,
     decoded,
@@ -31,6 +34,7 @@ from hdiforest._tables.columns import (
 )
 from hdiforest._tables.dates import ISO_DATE, DateColumn, DurationColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
+from hdiforest._utils.optional import pa, pc
 
 _KINDS: dict[str, type[Column]] = {
     each.kind: each
@@ -39,26 +43,19 @@ _KINDS: dict[str, type[Column]] = {
 
 
 @dataclass(frozen=True)
-class TableCoding:
+class TableEncoder:
     """The features of a forest, each from a column of a table.
 
     Numbers stay numbers; booleans are 0 and 1, dates numbers of a unit since a day, and categories
     positions in a list. Missing cells and categories that the list does not hold are NaN.
-
-    Parameters
-    ----------
-    entries : tuple of Column
-        In the order of their features, whose names are distinct.
-    ids : tuple of str, default=()
-        Columns that name the rows. They are no features, and a table need not have them.
     """
 
-    entries: tuple[Column, ...]
-    ids: tuple[str, ...] = ()
+    entries: tuple[Column, ...]  # in the order of their features, whose names are distinct
+    ids: tuple[str, ...] = ()  # columns that name the rows, and need not be there
 
     @classmethod
-    def of_numbers(cls, names: Iterable[str]) -> TableCoding:
-        """Return a coding of plain numbers, a feature each."""
+    def of_numbers(cls, names: Iterable[str]) -> TableEncoder:
+        """Return an encoder of plain numbers, a feature each."""
         return cls(tuple(map(NumberColumn, names)))
 
     @cached_property
@@ -83,7 +80,10 @@ class TableCoding:
         first_row: int = 0,
         feature_range: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.float32], RowCounts]:
-        """Return the features of the rows of a table.
+        """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
+
+        O(n) for each column, and a hash of each cell of a category that has no dictionary. Warns of
+        whole numbers beyond 2^24, which float32 rounds.
 
         Parameters
         ----------
@@ -94,27 +94,11 @@ class TableCoding:
         feature_range : (2, n_features) float32 array, optional
             See `FittedForest.feature_range`.
 
-        Returns
-        -------
-        X : (n, n_features) float32
-            C-ordered; missing is NaN.
-        counts : RowCounts
-            Of these rows.
-
         Raises
         ------
-        CodingError
+        EncodingError
             If columns are missing, repeated or of other types, dates are out of the years 1 to
             9999, or numbers do not fit into float32: one message for all columns.
-
-        Warns
-        -----
-        UserWarning
-            If whole numbers beyond 2^24 are rounded to float32.
-
-        Notes
-        -----
-        O(n) for each column, and a hash of each cell of a category that has no dictionary.
         """
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
@@ -122,10 +106,9 @@ class TableCoding:
         empty = np.ones(len(X), dtype=bool)
         for j, entry in enumerate(self.entries):
             try:
-                codes = _coded(entry, table.column(entry.name))
+                codes = _codes(entry, table.column(entry.name))
             except ColumnError as error:
-                where = "" if error.row is None else f" in row {first_row + error.row + 1}"
-                faults[entry.name] = f"column {entry.name!r} {error.clause}{where}"
+                faults[entry.name] = error.sentence(entry.name, first_row)
                 continue
             X[:, j] = codes.values
             empty &= np.isnan(codes.values)
@@ -134,23 +117,23 @@ class TableCoding:
             if entry.has_categories:
                 unseen[entry.name] = codes.n_unseen
         if faults:
-            raise CodingError("; ".join(faults.values()), faults)
+            raise EncodingError("; ".join(faults.values()), faults)
         warn_of_rounded(rounded)
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise CodingError if a table with columns of these names lacks some, or has two."""
+        """See `require_columns`."""
         require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
-        """Raise CodingError if features, of a forest that takes no missing values, are missing."""
+        """Raise EncodingError if features are missing, for a forest that does not take that."""
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
             name = self.columns[j]
-            raise CodingError(
+            raise EncodingError(
                 f"the forest takes no missing values, but column {name!r} has a missing cell or "
                 f"an unknown category in row {first_row + row + 1}",
                 [name],
@@ -160,7 +143,7 @@ class TableCoding:
         return ", ".join(map(str, self.entries))
 
     def facts(self) -> Facts:
-        """Return the coding as JSON's types; `from_facts` reads them."""
+        """Return the encoder as JSON's types; `from_facts` reads them."""
         return {
             "columns": [
                 {"name": entry.name, "kind": entry.kind, **entry.facts()} for entry in self.entries
@@ -169,35 +152,29 @@ class TableCoding:
         }
 
     @classmethod
-    def from_facts(cls, facts: Any) -> TableCoding:
-        """Return the coding that `facts` made, after checking every entry.
-
-        Raises
-        ------
-        ValueError
-            If an entry is missing, not known or out of range.
-        """
+    def from_facts(cls, facts: Any) -> TableEncoder:
+        """Return the encoder that `facts` made; ValueError if an entry is not what it must be."""
         if not isinstance(facts, dict) or set(facts) != {"columns", "ids"}:
-            raise ValueError("a coding must have the entries columns and ids")
+            raise ValueError("an encoder must have the entries columns and ids")
         columns, ids = facts["columns"], facts["ids"]
         if not isinstance(columns, list) or not columns:
-            raise ValueError("the columns of a coding must be a list that is not empty")
+            raise ValueError("the columns of an encoder must be a list that is not empty")
         if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
-            raise ValueError("the ids of a coding must be a list of texts")
+            raise ValueError("the ids of an encoder must be a list of texts")
         entries = tuple(_entry(column) for column in columns)
         names = [*(entry.name for entry in entries), *ids]
         if len(set(names)) != len(names):
-            raise ValueError("the columns of a coding must have distinct names")
+            raise ValueError("the columns of an encoder must have distinct names")
         return cls(entries, tuple(ids))
 
-    def __reduce__(self) -> tuple[Callable[[Any], TableCoding], tuple[Facts]]:
+    def __reduce__(self) -> tuple[Callable[[Any], TableEncoder], tuple[Facts]]:
         # Without the Arrow arrays that columns make once.
-        return TableCoding.from_facts, (self.facts(),)
+        return TableEncoder.from_facts, (self.facts(),)
 
 
 def _entry(facts: Any) -> Column:
     if not isinstance(facts, dict) or not all(isinstance(key, str) for key in facts):
-        raise ValueError("a column of a coding must be an object")
+        raise ValueError("a column of an encoder must be an object")
     rest = dict(facts)
     name, kind = rest.pop("name", None), rest.pop("kind", None)
     if not isinstance(name, str):
@@ -210,16 +187,15 @@ def _entry(facts: Any) -> Column:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
 
 
-def _coded(entry: Column, column: Any) -> Codes:
+def _codes(entry: Column, column: Any) -> Codes:
     """Return the codes of an Array, or of a ChunkedArray."""
     parts, begin = [], 0
     for chunk in getattr(column, "chunks", [column]):
         try:
             parts.append(entry.codes(chunk))
         except ColumnError as error:
-            raise ColumnError(
-                error.clause, None if error.row is None else begin + error.row
-            ) from None
+            row = None if error.row is None else begin + error.row
+            raise ColumnError(error.clause, row) from None
         begin += len(chunk)
     if len(parts) == 1:
         return parts[0]
@@ -232,7 +208,6 @@ def _coded(entry: Column, column: Any) -> Codes:
 
 Categorical = Literal["auto"] | Sequence[str]
 
-
 # A column of text with more distinct cells than this, and than half its rows, names the rows.
 _FEW = 20
 
@@ -241,69 +216,43 @@ def learn(
     table: Any,
     *,
     categorical: Categorical = "auto",
-    drop: Collection[str] = (),
     ids: Collection[str] = (),
-) -> TableCoding:
+) -> TableEncoder:
     """Choose how the columns of a training table become features.
 
     The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
     tell the forest the target of each training row: with 2500 categories that have no effect,
     calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Every column that neither `drop` nor `ids` names becomes a feature.
-    categorical : "auto" or sequence of str, default="auto"
-        Columns of categories, besides those of text and of dictionaries.
-    drop : collection of str
-        Columns that are no features.
-    ids : collection of str
-        Columns that are no features, whose names the coding keeps. They need not be there.
+    Every column of the pyarrow Table becomes a feature, but for `ids`, which need not be there.
+    `categorical` names columns of categories besides those of text and of dictionaries.
 
     Raises
     ------
-    CodingError
+    EncodingError
         If a column that is named is not there, no column is left, or columns hold neither numbers,
         booleans, dates, durations nor categories: one message for all of them.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
-    names = [name for name in table.schema.names if name not in {*drop, *ids}]
-    _require_known(table.schema.names, names, [*named, *drop])
+    names = [name for name in table.schema.names if name not in ids]
+    known = set(table.schema.names)
+    require_columns([*names, *(name for name in named if name not in known)], table.schema.names)
+    if not names:
+        raise EncodingError("the table has no column left to predict from")
     entries, faults = [], {}
     for name in names:
         try:
             entries.append(_learned(name, table.column(name), name in named))
         except ColumnError as error:
-            where = "" if error.row is None else f" in row {error.row + 1}"
-            faults[name] = f"column {name!r} {error.clause}{where}"
+            faults[name] = error.sentence(name)
+        except ValueError as error:  # what cannot be read from a file must not be fitted on
+            faults[name] = f"column {name!r} cannot be encoded: {error}"
     if faults:
-        raise CodingError("; ".join(faults.values()), faults)
-    coding = TableCoding(tuple(entries), tuple(ids))
-    try:  # what cannot be read from a file must not be fitted on
-        TableCoding.from_facts(coding.facts())
-    except ValueError as error:
-        raise CodingError(f"the table cannot be coded: {error}") from None
-    return coding
-
-
-def _require_known(known: Sequence[str], features: Sequence[str], named: Sequence[str]) -> None:
-    missing = [repr(name) for name in dict.fromkeys(named) if name not in known]
-    if missing:
-        raise CodingError(
-            f"the table has no column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-            f"it has {', '.join(map(repr, known[:12]))}"
-        )
-    if not features:
-        raise CodingError("the table has no column left to predict from")
-    repeated = [name for name in dict.fromkeys(features) if features.count(name) > 1]
-    if repeated:
-        raise CodingError(f"the table has two columns {', '.join(map(repr, repeated))}", repeated)
+        raise EncodingError("; ".join(faults.values()), faults)
+    return TableEncoder(tuple(entries), tuple(dict.fromkeys(ids)))
 
 
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:
-    import pyarrow as pa
-
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_boolean(kind):
@@ -316,22 +265,18 @@ def _learned(name: str, column: Any, is_categorical: bool) -> Column:
         return DurationColumn(name)
     if not (is_number(kind) or is_text(kind)):
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
-    distinct, at = counted(array)
+    distinct, counts = counted(array)
     if is_text(kind) and not is_categorical and len(distinct) > 0:
         other = _not_categories(name, array, distinct)
         if other is not None:
             return other
-        _require_few(distinct, at)
-    return CategoryColumn(
-        name, tuple(distinct.take(pa.array(_order(at, len(distinct)))).to_pylist())
-    )
+        _require_few(len(distinct), counts.sum())
+    order = np.argsort(-counts, kind="stable")  # the most frequent first
+    return CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
 
 
 def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     """Return a column of booleans or dates, if that is what the texts are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
     if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
         return BooleanColumn(name)
@@ -346,16 +291,9 @@ def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     return DateColumn.learned(name, array)
 
 
-def _require_few(distinct: Any, at: NDArray[np.int64]) -> None:
-    n = int((at >= 0).sum())
-    if len(distinct) > _FEW and 2 * len(distinct) > n:
+def _require_few(n_categories: int, n_cells: int) -> None:
+    if n_categories > _FEW and 2 * n_categories > n_cells:
         raise ColumnError(
-            f"has {len(distinct):,} categories in {n:,} rows, and so says little about new rows: "
-            "an id, free text, or dates that are not written as 2024-05-31"
+            f"has {n_categories:,} categories in {n_cells:,} rows, and so says little about new "
+            "rows: an id, free text, or dates that are not written as 2024-05-31"
         )
-
-
-def _order(at: NDArray[np.int64], n: int) -> NDArray[np.intp]:
-    """Return the n categories in the order of their codes: the most frequent first."""
-    counts = np.bincount(at[at >= 0], minlength=n)
-    return np.argsort(-counts, kind="stable")

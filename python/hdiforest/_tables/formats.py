@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NamedTuple
 
 from hdiforest._tables.csv import CsvReader
@@ -27,11 +28,10 @@ from hdiforest._tables.read import (
 )
 from hdiforest._utils.checks import alternatives
 from hdiforest._utils.files import writing
-from hdiforest._utils.optional import need
+from hdiforest._utils.optional import need, pa
 
 # Writes one pyarrow Table.
 Write = Callable[[Any], None]
-
 
 # Takes a file, a pyarrow schema and a list of layers. It returns a function that writes batches to
 # the file, and adds to the list the objects to close afterwards, innermost first.
@@ -47,33 +47,17 @@ def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
         # times as fast as at level 6, to 2 to 7 % more bytes.
         stream: Any = gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
     else:
-        pa = need("pyarrow")
-        stream = pa.CompressedOutputStream(pa.PythonFile(_LeftOpen(file), mode="w"), "zstd")
+        # The file stays open when the stream on it is closed.
+        left_open = SimpleNamespace(
+            write=file.write, flush=file.flush, close=lambda: None, closed=False
+        )
+        stream = pa.CompressedOutputStream(pa.PythonFile(left_open, mode="w"), "zstd")
     layers.append(stream)
     return stream
 
 
-class _LeftOpen:
-    """A file that stays open when the stream on it is closed."""
-
-    closed = False
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: Any) -> int:
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        pass
-
-
 def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
     """Begin an Arrow file; see `StartWriting`."""
-    pa = need("pyarrow")
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     writer = pa.ipc.new_file(file, schema, options=options)
     layers.append(writer)
@@ -107,7 +91,7 @@ def _finite(value: Any) -> Any:
 def written(
     path: Path, schema: Any, start: StartWriting, within: Path | None = None
 ) -> Iterator[Write]:
-    """Write a table in the format of `start`; see `hdiforest._tables.formats.write_table`."""
+    """Write a table in the format of `start`; see `write_table`."""
     # Readers raise TableError, so any OSError in the block is the writer's.
     with _naming_the_file(path), writing(path, within) as file:
         layers: list[Any] = []
@@ -127,7 +111,6 @@ def written(
 
 @contextmanager
 def _naming_the_file(path: Path) -> Iterator[None]:
-    pa = need("pyarrow")
     try:
         yield
     except pa.ArrowException as error:
@@ -211,11 +194,7 @@ FORMATS = {
     ".ndjson": Format(JsonLinesReader, write_json_lines),
     **_packed(".ndjson", JsonLinesReader, write_json_lines),
 }
-
-
 ANY_ENDING = alternatives(FORMATS)
-
-
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 
 
@@ -231,27 +210,12 @@ def ending(path: Path) -> str:
 
 
 def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> TableReader:
-    """Open a table by the ending of its name and read its header.
-
-    Parameters
-    ----------
-    path : Path
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    form : TextForm, optional
-        How the text of a CSV is written.
-
-    Returns
-    -------
-    TableReader
-        To be closed, best by ``with``.
+    """Open a table by the ending of its name and read its header; see `TableReader`.
 
     Raises
     ------
-    OSError
-        If the file cannot be opened.
-    TableError
-        If its ending is unknown or it is not what the ending says.
+    OSError, TableError
+        If the file cannot be opened; if its ending is unknown, or it is not what the ending says.
     """
     return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
@@ -261,25 +225,14 @@ def write_table(
 ) -> AbstractContextManager[Write]:
     """Write a table batch by batch; it appears under its name when the block ends without error.
 
-    Parameters
-    ----------
-    path : Path
-        Its ending says the format. Replaced if it exists; a pipe or a device is written as the
-        batches come.
-    schema : pyarrow.Schema
-    within : Path, optional
-        See `hdiforest._utils.files.replacing`.
-
-    Returns
-    -------
-    context manager
-        Gives a function that takes a pyarrow Table of that schema.
+    The context manager gives a function that takes a pyarrow Table of the schema. A file is
+    replaced; a pipe or a device is written as the batches come. `within` is that of
+    `hdiforest._utils.files.replacing`.
 
     Raises
     ------
-    OSError
-        If the file cannot be written. Then, and if the block raises, nothing is left behind.
-    TableError
-        If the ending of the name is unknown.
+    OSError, TableError
+        If the file cannot be written: then, and if the block raises, nothing is left behind; if the
+        ending of the name is unknown.
     """
     return written(path, schema, FORMATS[ending(path)].write, within)

@@ -6,30 +6,22 @@ Without narwhals: it knows three of the nine kinds of tables here, and refuses c
 from __future__ import annotations
 
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from numbers import Number
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, is_number
+from hdiforest._tables.columns import is_number, require_columns
 from hdiforest._utils.checks import check_choice
+from hdiforest._utils.optional import need, pa
 from hdiforest._utils.typing import Array
 
 Output = Literal["numpy", "pandas", "polars", "pyarrow"]
-
-
-OUTPUTS: tuple[Output, ...] = ("numpy", "pandas", "polars", "pyarrow")
-
-
 Library = Literal["pandas", "polars"]
-
-
 Results = dict[str, Array]
-
 
 # Numbers in a block of rows that are made of a table: 32 MB as float64.
 BLOCK_CELLS = 2**22
@@ -38,19 +30,10 @@ BLOCK_CELLS = 2**22
 class Frame:
     """Rows of any kind: those of an array, a list, a sparse matrix, or whatever a model reads.
 
-    Parameters
-    ----------
-    rows : object
-        As the caller has them; the attribute ``native``.
-    argument : str, default="X"
-        What messages call them.
-
-    Attributes
-    ----------
-    library : {"pandas", "polars"} or None
-        Whose tables steps get that are fitted on such rows; None: these are no table.
+    They are the attribute `native`, as the caller has them, and messages call them `argument`.
     """
 
+    # Whose tables steps get that are fitted on such rows; None: these are no table.
     library: Library | None = None
 
     def __init__(self, rows: Any, argument: str = "X") -> None:
@@ -112,11 +95,9 @@ class Frame:
 
         Raises
         ------
-        ImportError
-            If pyarrow is not installed.
-        ValueError
-            If this is no table, columns differ in length, two have one name, or Arrow has no type
-            for one of them.
+        ImportError, ValueError
+            If pyarrow is not installed; if this is no table, columns differ in length, two of
+            pandas have one name, or Arrow has no type for one of them.
         """
         raise ValueError(
             f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
@@ -126,19 +107,16 @@ class Frame:
     def numbers(self) -> Any:
         """Return what scikit-learn reads by name: a pyarrow Table of floats for most tables.
 
-        Those of pandas and what is no table stay as they are.
-
-        Raises
-        ------
-        ImportError, ValueError
-            As `arrow`; or if columns of Arrow do not hold numbers.
+        Those of pandas and what is no table stay as they are. Raises as `arrow`, and ValueError if
+        columns do not hold numbers, or two have one name.
         """
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
         """Return a table as one of that library, and what is no table as it is.
 
-        Steps do not read one value alike from all libraries: missing cells are None or NaN.
+        Steps do not read one value alike from all libraries: missing cells are None or NaN. Raises
+        as `numbers`.
         """
         return self.native
 
@@ -159,8 +137,7 @@ class Table(Frame):
 
     def numbers(self) -> Any:
         """See `Frame.numbers`."""
-        table = self.arrow()
-        pa = import_module("pyarrow")
+        table = self._distinct()
         bad = [f"{each.name!r} ({each.type})" for each in table.schema if not is_number(each.type)]
         if bad:
             raise ValueError(
@@ -176,27 +153,22 @@ class Table(Frame):
         """See `Frame.in_library`."""
         if library is None:
             return self.native
-        table = self.arrow()
+        table = self._distinct()
         is_pandas = library == "pandas"
         return table.to_pandas() if is_pandas else import_module("polars").from_arrow(table)
+
+    def _distinct(self) -> Any:
+        """Return a pyarrow Table, or raise EncodingError if two columns have one name."""
+        table = self.arrow()
+        require_columns(table.schema.names, table.schema.names)
+        return table
 
     def with_results(
         self, results: Results, keep: Sequence[str] = (), types: Mapping[str, Any] | None = None
     ) -> Any:
         """Return kept columns, and behind them results, as a table of the same library.
 
-        Parameters
-        ----------
-        results : dict of (n,) arrays
-        keep : sequence of str
-            Columns that are there once.
-        types : mapping from str to pyarrow.DataType, optional
-            Of the kept columns that are cast.
-
-        Raises
-        ------
-        ValueError
-            If a column cannot be cast.
+        `types` are those of pyarrow to which kept columns are cast; ValueError if one cannot be.
         """
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
@@ -217,18 +189,13 @@ class Table(Frame):
         """Return columns of the library, and results, as a table."""
         raise NotImplementedError
 
-    def _read(self, read: Callable[[Any], Any]) -> Any:
+    def _read(self, read: Callable[[], Any]) -> Any:
         """Return what a function makes by pyarrow; its errors say what cannot be read."""
         what = f"{self.argument} is a {type(self.native).__name__}"
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise ImportError(
-                f"{what}, whose columns are read with pyarrow: pip install pyarrow"
-            ) from None
+        need("pyarrow", f"{what}, which", None)
         unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
         try:
-            return read(pa)
+            return read()
         except unreadable as error:
             why: Any = error
         for name, cells in self.columns():
@@ -263,17 +230,19 @@ class _Pandas(_Series, Table):
         if columns is not None:
             at = _positions(names, columns)
             names, table = [names[j] for j in at], table.iloc[:, at]
-        require_distinct(names)
+        require_columns(names, names)
         if list(table.columns) != names:
             table = table.set_axis(names, axis="columns")
         part = _Pandas(table, self.argument)
-        return part._read(lambda pa: pa.Table.from_pandas(table, preserve_index=False))
+        return part._read(lambda: pa.Table.from_pandas(table, preserve_index=False))
 
     def numbers(self) -> Any:
-        require_distinct(self.native.columns)
+        require_columns(self.native.columns, self.native.columns)
         return self.native
 
     def in_library(self, library: Library | None) -> Any:
+        if library is not None:
+            require_columns(self.names, self.names)
         table = self.native
         return import_module("polars").from_pandas(table) if library == "polars" else table
 
@@ -296,7 +265,7 @@ class _Polars(Table):
         if columns is not None:
             wanted = set(columns)
             table = table.select([name for name in self.names if name in wanted])
-        return self._read(lambda pa: pa.table(table))
+        return self._read(lambda: pa.table(table))
 
     def in_library(self, library: Library | None) -> Any:
         table = self.native
@@ -321,8 +290,7 @@ class _Arrow(Table):
         part = self.native
         if columns is not None:
             part = part.select(_positions(self.names, columns))
-        table = import_module("pyarrow").Table
-        return part if isinstance(part, table) else table.from_batches([part])
+        return part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
 
     def _column(self, name: str) -> Any:
         return self.native.column(name)
@@ -333,7 +301,6 @@ class _Arrow(Table):
         return column
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
-        pa = import_module("pyarrow")
         schema = self.native.schema
         fields = [schema.field(name).with_type(each.type) for name, each in columns.items()]
         fields += [pa.field(name, pa.float64()) for name in results]
@@ -349,7 +316,7 @@ class _Stream(Table):
         return []
 
     def arrow(self, columns: Collection[str] | None = None) -> Any:
-        return _Arrow(self._read(lambda pa: pa.table(self.native))).arrow(columns)
+        return _Arrow(self._read(lambda: pa.table(self.native))).arrow(columns)
 
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
@@ -371,7 +338,7 @@ class _Dict(Table):
         items = self.native.items()
         part = {name: cells for name, cells in items if columns is None or name in columns}
 
-        def read(pa: Any) -> Any:
+        def read() -> Any:
             # NaN in a list of texts is a missing cell.
             return pa.table(
                 {
@@ -439,10 +406,7 @@ def _kind(X: Any) -> type[Frame]:
 def batch_of(rows: Any) -> Table:
     """Return rows that results can be given back for: of a known library, or records.
 
-    Raises
-    ------
-    ValueError
-        If they are of no such kind, or columns differ in length.
+    ValueError says that they are of no such kind, or that columns differ in length.
     """
     name = "the batch"
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
@@ -480,19 +444,10 @@ def _cast(column: Any, name: str, kind: Any) -> Any:
         return column
     try:
         return column.cast(kind)
-    except import_module("pyarrow").ArrowException as error:
+    except pa.ArrowException as error:
         raise ValueError(
             f"column '{name}' must be kept as {kind}, but is {column.type}: {error}"
         ) from None
-
-
-def require_distinct(names: Iterable[Any]) -> None:
-    """Raise CodingError if columns of a table have one name."""
-    counts = Counter(names)
-    repeated = [name for name, n in counts.items() if n > 1]
-    if repeated:
-        listed = ", ".join(f"{counts[name]} columns {name!r}" for name in repeated)
-        raise CodingError(f"the table has {listed}", repeated)
 
 
 def two_kinds(cells: Iterable[Any]) -> str:
@@ -521,20 +476,13 @@ def _kind_of_cell(cell: Any) -> str:
 
 def arrow_array(values: Array) -> Any:
     """Return numbers as a pyarrow Array without a copy. `pyarrow.array` would import pandas."""
-    import pyarrow as pa
-
     return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
 
 
 def require_library(output: str) -> None:
     """Raise ImportError if the library of an output is not installed, ValueError if it is none."""
-    check_choice("output", output, OUTPUTS)
-    try:
-        import_module(output)
-    except ModuleNotFoundError as error:
-        if error.name != output:
-            raise
-        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None
+    check_choice("output", output, get_args(Output))
+    need(output, f"output={output!r}", None)
 
 
 def table_in(library: str, names: Sequence[str], values: Array, index: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Names of the columns that results have in tables, in memory and in files."""
+"""Names of columns: those of results, and which of a table are missing or there twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils.checks import alternatives
+from hdiforest._utils.checks import check_choice
+
+_MAX_SHOWN = 12
 
 # The columns of each kind of interval: name in front of the level, and which end it holds.
 ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
@@ -27,8 +29,7 @@ ENDS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
 
 def interval_names(kind: str, coverage: ArrayLike) -> list[str]:
     """Return names such as prediction, lower_0.9, upper_0.9."""
-    if kind not in ENDS:
-        raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
+    check_choice("kind", kind, ENDS)
     ends = [f"{end}_{_level(level)}" for level in _flat(coverage) for end, _ in ENDS[kind]]
     return ["prediction", *ends]
 
@@ -50,30 +51,43 @@ def require_distinct(names: Sequence[str]) -> None:
             raise ValueError(f"the output would have two columns '{name}'")
 
 
-def require_columns(table: str, names: Sequence[Any], needed: Iterable[Any], who: str = "") -> None:
-    """Raise ValueError if columns that are needed are not in a table, or twice.
+def column_faults(
+    needed: Iterable[Any], names: Iterable[Any], who: str = "", *, there: Iterable[Any] = ()
+) -> tuple[str, list[Any]]:
+    """Say which columns a table with these `names` lacks, or has more than once.
 
-    Parameters
-    ----------
-    table : str
-        What the message calls it.
-    names : sequence of str
-        Of the columns that are there.
-    needed : iterable of str
-    who : str
-        What the message says of the columns.
+    Those that are `needed` must be there once, and others that must be `there` perhaps more often.
+
+    Returns
+    -------
+    faults : str
+        Such as ``no columns 'a', 'b'; it has c, d``, with `who` before the semicolon, or ``2
+        columns 'c'``; empty without any.
+    repeated : list of str
+        Those that are there more than once.
     """
+    names, needed = list(names), list(dict.fromkeys(needed))
     counts = Counter(names)
-    needed = list(dict.fromkeys(needed))
-    missing = [repr(name) for name in needed if name not in counts]
+    missing = [name for name in dict.fromkeys([*needed, *there]) if name not in counts]
+    repeated = [name for name in needed if counts[name] > 1]
+    faults = [f"{counts[name]} columns {name!r}" for name in repeated]
     if missing:
-        raise ValueError(
-            f"{table} has no column{'s' * (len(missing) > 1)} {', '.join(missing[:12])}{who}; "
-            f"it has {', '.join(map(str, names[:12])) or 'none'}"
-        )
-    for name in needed:
-        if counts[name] > 1:
-            raise ValueError(f"{table} has {counts[name]} columns {name!r}")
+        faults.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(repr, missing))}{who}")
+    it_has = f"; it has {listed(map(str, names)) or 'none'}" if missing else ""
+    return ", ".join(faults) + it_has, repeated
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return the first items, with commas between them."""
+    shown = list(items)
+    return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
+
+
+def require_columns(table: str, names: Sequence[Any], needed: Iterable[Any], who: str = "") -> None:
+    """Raise ValueError if a table lacks columns, or has two of a name; see `column_faults`."""
+    faults, _ = column_faults(needed, names, who)
+    if faults:
+        raise ValueError(f"{table} has {faults}")
 
 
 def _flat(levels: ArrayLike) -> list[float]:

@@ -1,9 +1,9 @@
 """Readers of tables on disk: their base class, Parquet, Arrow and JSON lines; CSV is in `csv`.
 
-Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds
-row groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines
-are parsed block by block, because `pyarrow.json.open_json` waits for pipes in a thread of its own
-(see `hdiforest._tables.csv`), and all its types are those of the first block.
+Each format is read by pyarrow's reader of its files, not by `pyarrow.dataset`, which holds row
+groups of Parquet as a whole, twice the memory, and more with readahead. JSON lines are parsed block
+by block: `pyarrow.json.open_json` is as flat in memory, but not in pyarrow 15, and in 26 a signal
+waits until a pipe has data, types are those of the first block, and errors do not name the line.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ import os
 import stat
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Literal, Self, cast
 
 from hdiforest._tables.columns import is_number
-from hdiforest._utils.optional import need
+from hdiforest._tables.names import column_faults, listed
+from hdiforest._utils.optional import need, pa
 
 BATCH_ROWS = 65536
 BATCH_CELLS = 1 << 22
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_MAX_SHOWN = 12
 
 # With pre-buffering, or without a buffer, pyarrow reads columns of row groups as a whole.
 _PARQUET = {"pre_buffer": False, "buffer_size": 1 << 16, "memory_map": False}
@@ -41,21 +39,11 @@ Packing = Literal["none", "gzip", "zstd"]
 
 @dataclass(frozen=True)
 class TextForm:
-    """How to read the text of tables without types.
+    """How to read the text of tables without types."""
 
-    Parameters
-    ----------
-    sep : str, optional
-        Character between cells; by default what the ending of the name says.
-    decimal : str, default="."
-        Sign before the decimals of a number.
-    encoding : str, default="utf-8"
-        A name that Python knows.
-    """
-
-    sep: str | None = None
+    sep: str | None = None  # between cells; None: as the ending of the name says
     decimal: str = "."
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # a name that Python knows
 
 
 def unpacked(file: Any, packing: Packing) -> IO[bytes]:
@@ -63,7 +51,6 @@ def unpacked(file: Any, packing: Packing) -> IO[bytes]:
     if packing == "gzip":  # pyarrow refuses zeros behind the end
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if packing == "zstd":
-        pa = need("pyarrow")
         source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
         return cast("IO[bytes]", pa.CompressedInputStream(source, "zstd"))
     return cast("IO[bytes]", file)
@@ -77,13 +64,7 @@ def as_utf_8(stream: IO[bytes], encoding: str) -> IO[bytes]:
 
 
 class Regroup:
-    """Holds rows until there are enough.
-
-    Parameters
-    ----------
-    n_rows : int
-        Length of the tables to make.
-    """
+    """Holds rows until there are enough for tables of `n_rows`."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -95,7 +76,7 @@ class Regroup:
         self._held.append(table)
         self._n_held += table.num_rows
         while self._n_held >= self._n_rows:
-            joined = need("pyarrow").concat_tables(self._held)
+            joined = pa.concat_tables(self._held)
             self._held = [joined.slice(self._n_rows)]
             self._n_held -= self._n_rows
             yield joined.slice(0, self._n_rows)
@@ -103,16 +84,13 @@ class Regroup:
     def rest(self) -> Iterator[Any]:
         """Yield the rows that are left, if there are any."""
         if self._n_held > 0:
-            yield need("pyarrow").concat_tables(self._held)
+            yield pa.concat_tables(self._held)
 
 
 class TableError(ValueError):
     """A table that cannot be used; the message names the file and what is wrong with it.
 
-    Attributes
-    ----------
-    columns : list of str
-        Columns at fault that are there, but cannot be read as numbers.
+    `columns` are those at fault that are there, but cannot be read as numbers.
     """
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
@@ -123,26 +101,21 @@ class TableError(ValueError):
 class TableReader(ABC):
     """A table whose header has been read. Its rows can be read once.
 
-    Attributes
-    ----------
-    path : Path
-    names : list of str
-        All columns, in order.
-    n_rows : int or None
-        None if only reading the whole file would tell.
-    is_text : bool
-        Whether the file has no types.
+    Readers of each format take a `path`, a `stream` to be read in place of the file, which then is
+    its name in errors, the `packing` of formats that are text, and a `form`, which CSV heeds.
     """
 
-    is_text = False
-    names: list[str]
+    is_text = False  # whether the file has no types
+    names: list[str]  # all columns, in order
     _schema: Any  # pyarrow.Schema, of files with types
 
     def __init__(self, path: Path) -> None:
+        need("pyarrow")  # before a file is opened
         self.path = path
-        self.n_rows: int | None = None
+        self.n_rows: int | None = None  # None: only reading the whole file would tell
         self._keys: dict[str, Any] = {}
         self._doubled: set[str] = set()
+        self._opened: list[Any] = []  # what `close` closes, the file itself first
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
         """Add columns of one value, a whole number, text or None, behind those of the file.
@@ -156,13 +129,13 @@ class TableReader(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        for opened in reversed(self._opened):
+            opened.close()
 
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
@@ -171,23 +144,17 @@ class TableReader(ABC):
 
         Those to be left out must be there, perhaps more than once. Parquet's types are checked too.
         """
-        counts = Counter(self.names)
         wanted = list(dict.fromkeys([*number_columns, *kept]))
         if both := [name for name in wanted if name in self._doubled]:
             raise TableError(
-                f"{self.path} has {listed(map(quoted, both))} in the file and in the names of its "
+                f"{self.path} has {listed(map(repr, both))} in the file and in the names of its "
                 "folders",
                 both,
             )
-        missing = [name for name in dict.fromkeys([*wanted, *left_out]) if name not in counts]
-        repeated = [name for name in wanted if counts[name] > 1]
-        types = self._other_types([name for name in number_columns if counts[name] == 1])
-        faults = [f"{counts[name]} columns '{name}'" for name in repeated]
-        if missing:
-            faults.insert(0, f"no column{'s' * (len(missing) > 1)} {listed(map(quoted, missing))}")
-        clauses = [f"{self.path} has {listed(faults)}"] if faults else []
-        if missing:
-            clauses.append(f"it has {listed(self.names)}{self.separator_hint()}")
+        faults, repeated = column_faults(wanted, self.names, there=left_out)
+        once = set(self.names) - set(repeated)
+        types = self._other_types([name for name in number_columns if name in once])
+        clauses = [f"{self.path} has {faults}{self.separator_hint()}"] if faults else []
         if types:
             where = "" if faults else f"{self.path}: "
             clauses.append(where + not_numbers({n: f"is {t}" for n, t in types.items()}))
@@ -198,8 +165,9 @@ class TableReader(ABC):
         """Say so if the header looks as if it were not separated by commas."""
         for character, word in _SEPARATORS.items():
             if len(self.names) == 1 and character in self.names[0]:
-                shown = "'\\t'" if character == "\t" else quoted(character)
-                return f" (its columns seem to be separated by {word}: --sep {shown} reads them)"
+                return (
+                    f" (its columns seem to be separated by {word}: --sep {character!r} reads them)"
+                )
         return ""
 
     def batches(
@@ -207,20 +175,9 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
 
-        Parameters
-        ----------
-        number_columns : list of str
-            Columns that must hold numbers: the first ones of the Tables. `numbers` makes a matrix
-            of them.
-        kept : list of str
-            Columns to pass on, behind the others: of a CSV as text, of Parquet in their own type.
-        batch_rows : int, optional
-            65536 if None, or as many rows as make 2^22 cells.
-
-        Raises
-        ------
-        TableError
-            If a column is missing or holds something else, or the file is damaged.
+        Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
+        their own type. Without `batch_rows` there are 65536, or as many as make 2^22 cells.
+        TableError says which column is missing or holds something else, or that a file is damaged.
         """
         self.require(number_columns, kept)
         own_numbers = [name for name in number_columns if name not in self._keys]
@@ -238,29 +195,15 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
-        Parameters
-        ----------
-        columns : list of str
-            Those of a CSV are float64 if their first cells are numbers, and text if not.
-        number_columns : list of str
-            Those of them that must hold numbers.
-        text_columns : collection of str
-            Those of them that a CSV shall have as text.
-
-        Raises
-        ------
-        TableError
-            As `batches`; and if a CSV has numbers in most of the first cells of a column, but not
-            in all cells.
+        Those of a CSV are float64 if they must hold numbers or their first cells do, and otherwise,
+        or if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has
+        numbers in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
         yield from self._read_typed(columns, number_columns, text_columns)
 
     def _read_typed(
-        self,
-        columns: list[str],
-        number_columns: list[str],  # noqa: ARG002 (types have been checked)
-        text_columns: Collection[str],  # noqa: ARG002 (columns have types)
+        self, columns: list[str], _numbers: list[str], _texts: Collection[str]
     ) -> Iterator[Any]:
         return self._read([], columns, rows_of(len(columns)))
 
@@ -274,28 +217,21 @@ class TableReader(ABC):
 
     def fields(self, kept: list[str]) -> list[Any]:
         """Return the pyarrow fields with which `batches` yields the kept columns."""
-        pa = need("pyarrow")
         return [
             pa.field(name, self._key_type(name))
-            if name in self._keys
-            else pa.field(name, pa.string())
-            if self.is_text
+            if self.is_text or name in self._keys
             else self._schema.field(name)
             for name in kept
         ]
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the file."""
-
-    @abstractmethod
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         """Yield Tables of any size, with these columns of the file."""
 
     def _other_types(self, columns: list[str]) -> dict[str, Any]:
         """Return the types of those columns that are known to hold no numbers."""
         keys = {name: self._keys[name] for name in columns if name in self._keys}
-        texts = {name: f"'{value}'" for name, value in keys.items() if isinstance(value, str)}
+        texts = {name: repr(value) for name, value in keys.items() if isinstance(value, str)}
         if self.is_text:
             return texts
         types = {name: self._schema.field(name).type for name in columns if name not in keys}
@@ -305,30 +241,29 @@ class TableReader(ABC):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        pa, own = need("pyarrow"), iter(part.columns)
+        own = iter(part.columns)
         kinds = [*((name, pa.float64()) for name in number_columns),
                  *((name, self._key_type(name)) for name in kept)]  # fmt: skip
         columns = [
-            self._repeated(name, kind, part.num_rows) if name in self._keys else next(own)
+            pa.repeat(self._key_scalar(name, kind), part.num_rows)
+            if name in self._keys
+            else next(own)
             for name, kind in kinds
         ]
         return pa.Table.from_arrays(columns, [*number_columns, *kept])
 
     def _key_type(self, name: str) -> Any:
-        pa = need("pyarrow")
         is_text = self.is_text or isinstance(self._keys.get(name), str)
         return pa.string() if is_text else pa.int64()
 
-    def _repeated(self, name: str, kind: Any, n_rows: int) -> Any:
-        pa, value = need("pyarrow"), self._keys[name]
-        if value is not None and pa.types.is_string(kind):
-            value = str(value)
-        return pa.repeat(pa.scalar(value, kind), n_rows)
+    def _key_scalar(self, name: str, kind: Any) -> Any:
+        value = self._keys[name]
+        is_text = value is not None and pa.types.is_string(kind)
+        return pa.scalar(str(value) if is_text else value, kind)
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         """Make a TableError of what reading raises."""
-        pa = need("pyarrow")
         try:
             yield
         except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
@@ -349,26 +284,8 @@ def not_numbers(contents: dict[str, str]) -> str:
     return f"{len(contents)} columns must hold numbers, but {each}"
 
 
-def quoted(name: str) -> str:
-    """Return a name between quotes."""
-    return f"'{name}'"
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return the first items, with commas between them."""
-    shown = list(items)
-    return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
-
-
 class ParquetReader(TableReader):
-    """A Parquet file whose footer has been read. No column of a row group is held as a whole.
-
-    Parameters
-    ----------
-    path : Path
-    stream : pyarrow.NativeFile, optional
-        To be read in place of the file at `path`, which is its name in errors.
-    """
+    """A Parquet file whose footer has been read. No column of a row group is held as a whole."""
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
         super().__init__(path)
@@ -379,16 +296,12 @@ class ParquetReader(TableReader):
             )
         with self._naming_the_file():
             self._file = need("pyarrow.parquet").ParquetFile(stream or path, **_PARQUET)
+        self._opened = [self._file]
         self._schema = self._file.schema_arrow
         self.names = self._schema.names
         self.n_rows = self._file.metadata.num_rows
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        pa = need("pyarrow")
         columns = list(dict.fromkeys([*number_columns, *kept]))
         with self._naming_the_file():
             for batch in self._file.iter_batches(batch_rows, columns=columns, use_threads=False):
@@ -398,44 +311,33 @@ class ParquetReader(TableReader):
 class ArrowReader(TableReader):
     """An Arrow file, which Feather is another name of, or a stream, whose schema has been read.
 
-    Parameters
-    ----------
-    path : Path
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors. If it cannot be read
-        twice, it is an Arrow stream, and `read` returns fewer bytes than asked for at the end only.
+    A `stream` that cannot be read twice is an Arrow stream, and its `read` returns fewer bytes than
+    asked for at the end only.
     """
 
     def __init__(self, path: Path, *, stream: Any = None, form: Any = None) -> None:  # noqa: ARG002
-        pa = need("pyarrow")
         super().__init__(path)
         with path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
         with self._naming_the_file():
             # A batch of a mapped file is in memory as far as it is read.
-            self._source = pa.memory_map(str(path)) if stream is None else stream
-            begin = self._source.read(6) if self._source.seekable() else b""
+            source = pa.memory_map(str(path)) if stream is None else stream
+            self._opened = [source]
+            begin = source.read(6) if source.seekable() else b""
             if begin:
-                self._source.seek(-len(begin), os.SEEK_CUR)
-            self._watched = _Watched(self._source)
+                source.seek(-len(begin), os.SEEK_CUR)
+            self._watched = _Watched(source)
             if begin == b"ARROW1":
-                self._file = pa.ipc.open_file(self._source)
+                self._file = pa.ipc.open_file(source)
             else:
                 self._file = pa.ipc.open_stream(pa.PythonFile(self._watched, mode="r"))
         self._schema = self._file.schema
         self.names = self._schema.names
 
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
-
-    def _read(self, number_columns: list[str], kept: list[str], batch_rows: int) -> Iterator[Any]:
-        pa = need("pyarrow")
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         with self._naming_the_file():
             for batch in self._batches():
-                table = pa.Table.from_batches([batch]).select([*number_columns, *kept])
-                for begin in range(0, len(table), batch_rows):
-                    yield table.slice(begin, batch_rows)
+                yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
             raise TableError(
@@ -473,13 +375,6 @@ class JsonLinesReader(TableReader):
     Their types are those of the first block too, or wider ones if later lines need these: numbers
     with decimals after whole ones, anything after null. Columns of text stay as they are, also if
     it is that of dates.
-
-    Parameters
-    ----------
-    path : Path
-    packing : {"none", "gzip", "zstd"}, default="none"
-    stream : binary file, optional
-        To be read in place of the file at `path`, which is its name in errors.
     """
 
     def __init__(
@@ -493,8 +388,7 @@ class JsonLinesReader(TableReader):
         super().__init__(path)
         self._packing = packing
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
-        # A stream closes its file when it is forgotten.
-        self._streams: list[IO[bytes]] = []
+        self._opened = [self._file]
         try:
             with self._naming_the_file():
                 self._begin()
@@ -510,16 +404,11 @@ class JsonLinesReader(TableReader):
         self._widen([name for name in kept if name not in self._keys])
         return super().fields(kept)
 
-    def close(self) -> None:
-        """Close the file."""
-        for stream in self._streams:
-            stream.close()
-        self._file.close()
-
     def _begin(self) -> None:
         """Read the first block."""
-        self._streams.append(unpacked(self._file, self._packing))
-        self._blocks = _blocks_of_lines(self._streams[-1])
+        stream = unpacked(self._file, self._packing)
+        self._opened.append(stream)  # a stream closes its file when it is forgotten
+        self._blocks = _blocks_of_lines(stream)
         first = next(self._blocks, None)
         if first is None:
             raise TableError(f"{self.path} is empty")
@@ -538,13 +427,7 @@ class JsonLinesReader(TableReader):
             self._file.seek(0)
             self._begin()
 
-    def _read(
-        self,
-        number_columns: list[str],
-        kept: list[str],
-        batch_rows: int,  # noqa: ARG002 (blocks are cut by bytes)
-    ) -> Iterator[Any]:
-        pa = need("pyarrow")
+    def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         self._widen(kept)
         fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)
@@ -565,10 +448,10 @@ class JsonLinesReader(TableReader):
 
     def _schema_of(self, block: bytes, line: int) -> Any:
         fields = self._parsed(block, line).schema
-        return need("pyarrow").schema([f.with_type(_with_text(f.type)) for f in fields])
+        return pa.schema([f.with_type(_with_text(f.type)) for f in fields])
 
     def _parsed(self, block: bytes, line: int, schema: Any = None) -> Any:
-        pa, pa_json = need("pyarrow"), need("pyarrow.json")
+        pa_json = need("pyarrow.json")
         others = "infer" if schema is None else "ignore"
         parse = pa_json.ParseOptions(schema, unexpected_field_behavior=others)
         read = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
@@ -601,7 +484,6 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 
 def _with_text(kind: Any) -> Any:
     """Return a type with text in place of the times that pyarrow makes of it."""
-    pa = need("pyarrow")
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -614,13 +496,12 @@ def _with_text(kind: Any) -> Any:
 
 def _may_widen(field: Any) -> bool:
     """Whether later lines may hold what the type of the first ones does not."""
-    types, kind = need("pyarrow").types, field.type
+    types, kind = pa.types, field.type
     return bool(types.is_null(kind) or types.is_integer(kind) or types.is_nested(kind))
 
 
 def _wider(schema: Any, other: Any) -> Any:
     """Return the columns of a schema with types that hold those of both, if there are such."""
-    pa = need("pyarrow")
 
     def widest(field: Any) -> Any:
         try:

@@ -50,7 +50,7 @@ class RowCounts:
         Rows that were counted.
     unseen : collections.Counter
         By column, cells of categories that the training rows did not have. They are taken as
-        missing, or as the coding of the model says.
+        missing, or as the encoder of the model says.
     out_of_range : collections.Counter
         By column, numbers, dates and booleans below the least value of the training rows, or above
         the greatest one.
@@ -142,22 +142,12 @@ def count_rows(
     feature_range: NDArray[np.float32] | None,
     empty: NDArray[np.bool_] | None = None,
 ) -> RowCounts:
-    """Return the counts of rows, without unseen categories.
+    """Return the counts of rows (n, n_features), without unseen categories. O(n n_features).
 
-    Parameters
-    ----------
-    X : (n, n_features) array
-    columns : mapping
-        See `TableCoding.ordered`.
-    feature_range : (2, n_features) float32 array or None
-        See `FittedForest.feature_range`; None: nothing is out of range.
-    empty : (n,) array of bool, optional
-        Whether no cell of a row is known; by default whether all are NaN.
-
-    Notes
-    -----
-    O(n n_features). The limits are repeated for each row of a block, so that numpy compares all
-    its cells in one loop.
+    `columns` are those of `TableEncoder.ordered`, and `feature_range` that of `FittedForest`; None:
+    nothing is out of range. `empty`, (n,), says of which rows no cell is known; by default those of
+    NaN alone. Limits are repeated for each row of a block, so that numpy compares all its cells in
+    one loop.
     """
     counts = RowCounts()
     counts.n_rows = len(X)

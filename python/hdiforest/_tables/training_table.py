@@ -1,20 +1,22 @@
-"""From a training table to the features of a forest, their coding, targets, weights and groups."""
+"""From a training table to the features of a forest, their encoder, targets, weights and groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import CodingError, as_float64, decoded, dictionary_of, is_number
-from hdiforest._tables.encoder import Categorical, TableCoding, learn
+from hdiforest._tables.columns import EncodingError, as_float64, decoded, dictionary_of, is_number
+from hdiforest._tables.encoder import Categorical, TableEncoder, learn
 from hdiforest._tables.formats import open_table
-from hdiforest._tables.read import TableError, TableReader, TextForm, listed, quoted
-from hdiforest._utils.optional import need
+from hdiforest._tables.names import column_faults
+from hdiforest._tables.read import TableError, TableReader, TextForm
+from hdiforest._utils.optional import pa
 from hdiforest._utils.typing import Array
 
 
@@ -25,7 +27,7 @@ class TrainingTable(NamedTuple):
     y: Array  # (n,)
     weights: Array | None  # (n,)
     groups: NDArray[np.int64] | None  # (n,) number of the group of each row
-    coding: TableCoding | None  # None: all columns are numbers, and none names the rows
+    encoder: TableEncoder | None  # None: all columns are numbers, and none names the rows
 
     def rows(self, chosen: NDArray[np.intp]) -> TrainingTable:
         """Return some of the rows."""
@@ -38,29 +40,19 @@ class TrainingTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a training table are for.
-
-    Parameters
-    ----------
-    target : str
-    drop, ids : sequence of str
-        Columns that are no features; a coding remembers the names of `ids`.
-    sample_weight, groups : str, optional
-    categorical : "auto" or sequence of str
-        See `hdiforest._tables.encoder.learn`.
-    """
+    """What the columns of a training table are for."""
 
     target: str
     drop: Sequence[str] = ()
-    ids: Sequence[str] = ()
+    ids: Sequence[str] = ()  # no features either, but an encoder remembers them
     sample_weight: str | None = None
     groups: str | None = None
-    categorical: Categorical = "auto"
-    numbers: list[str] = field(init=False)
+    categorical: Categorical = "auto"  # see `hdiforest._tables.encoder.learn`
 
-    def __post_init__(self) -> None:
-        numbers = [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
-        object.__setattr__(self, "numbers", numbers)
+    @property
+    def numbers(self) -> list[str]:
+        """Columns that must hold finite numbers."""
+        return [self.target, *([] if self.sample_weight is None else [self.sample_weight])]
 
     @property
     def declared(self) -> list[str]:
@@ -79,16 +71,10 @@ class Roles:
 
     def require(self, names: Sequence[str], source: str) -> None:
         """Raise TableError if columns with a role are not in a table, or twice."""
-        wanted = [*self.numbers, *self.declared, *self.drop, *self.ids]
-        missing = [quoted(name) for name in dict.fromkeys(wanted) if name not in names]
-        if missing:
-            raise TableError(
-                f"{source} has no column{'s' * (len(missing) > 1)} {listed(missing)}; it has "
-                f"{listed(names)}"
-            )
-        for name in self.numbers:
-            if names.count(name) > 1:
-                raise TableError(f"{source} has {names.count(name)} columns '{name}'")
+        others = [*self.declared, *self.drop, *self.ids]
+        faults, _ = column_faults(self.numbers, names, there=others)
+        if faults:
+            raise TableError(f"{source} has {faults}")
 
     def features(self, names: Sequence[str], source: str) -> list[str]:
         """Return the names of the features among those of a table."""
@@ -100,29 +86,23 @@ class Roles:
 
 
 def read_training_table(
-    path: Path, target: str, form: TextForm | None = None, *, coded: bool = True, **roles: Any
+    path: Path, target: str, form: TextForm | None = None, *, encoded: bool = True, **roles: Any
 ) -> TrainingTable:
     """Read a table from a file; see `Roles` for further arguments.
 
-    Features that are not `coded` stay as they are.
-
-    Raises
-    ------
-    TableError
-        If a column is missing, is of a type that cannot be coded, or holds two kinds of cells; if
-        target or weights are not finite numbers, no feature is left, a row has no group, or there
-        are no rows.
+    Features that are not `encoded` stay as they are. TableError says what is wrong: a column is
+    missing, is of a type that cannot be encoded, or holds two kinds of cells; target or weights are
+    not finite numbers; no feature is left, a row has no group, or there are no rows.
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:
         try:
-            return training_table(_read(table, found), str(path), found, coded=coded)
+            return training_table(_read(table, found), str(path), found, encoded=encoded)
         except TableError as error:
             raise TableError(f"{error}{_hint(error, table.names, found.special)}") from None
 
 
 def _read(table: TableReader, roles: Roles) -> Any:
-    pa = need("pyarrow")
     names = [name for name in table.names if name not in roles.left_out]
     groups = [] if roles.groups is None else [roles.groups]
     table.require(
@@ -136,23 +116,8 @@ def _read(table: TableReader, roles: Roles) -> Any:
     return pa.concat_tables(parts, promote_options="default")
 
 
-def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -> TrainingTable:
-    """Return what a forest is fitted on.
-
-    Parameters
-    ----------
-    raw : pyarrow.Table
-    source : str
-        What messages name.
-    roles : Roles
-    coded : bool, default=True
-        Whether the features become numbers.
-
-    Raises
-    ------
-    TableError
-        As `read_training_table`.
-    """
+def training_table(raw: Any, source: str, roles: Roles, *, encoded: bool = True) -> TrainingTable:
+    """Return what a forest is fitted on; as `read_training_table`, of a pyarrow Table `raw`."""
     names = raw.schema.names
     y = _numbers_of(raw, roles.target, source, "target")
     weights = None
@@ -161,15 +126,15 @@ def training_table(raw: Any, source: str, roles: Roles, *, coded: bool = True) -
     features = roles.features(names, source)
     groups = None if roles.groups is None else _group_numbers(raw[roles.groups], source, roles)
     table = raw.select([i for i, name in enumerate(names) if name in set(features)])
-    if not coded:
+    if not encoded:
         return TrainingTable(table, y, weights, groups, None)
     try:
-        coding = learn(table, categorical=roles.categorical, ids=roles.ids)
-        X, _ = coding.encode(table)
-    except CodingError as error:
+        encoder = learn(table, categorical=roles.categorical, ids=roles.ids)
+        X, _ = encoder.encode(table)
+    except EncodingError as error:
         raise TableError(f"{source}: {error}", error.columns) from None
-    is_plain = set(coding.number_columns) == set(coding.columns) and not coding.ids
-    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else coding)
+    is_plain = set(encoder.number_columns) == set(encoder.columns) and not encoder.ids
+    return TrainingTable(with_names(X, features), y, weights, groups, None if is_plain else encoder)
 
 
 def _numbers_of(raw: Any, name: str, source: str, what: str) -> Array:
@@ -200,8 +165,7 @@ def _group_numbers(column: Any, source: str, roles: Roles) -> NDArray[np.int64]:
         raise TableError(
             f"{source}: groups '{roles.groups}' must be given, but row {first + 1} has none"
         )
-    encoded = dictionary_of(array).indices.to_numpy().astype(np.int64)
-    numbers: NDArray[np.int64] = encoded
+    numbers: NDArray[np.int64] = dictionary_of(array).indices.to_numpy().astype(np.int64)
     return numbers
 
 
@@ -210,7 +174,7 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
     if not bad:
         return ""
-    arguments = " ".join(quoted(name.replace("'", "'\\''")) for name in bad)
+    arguments = " ".join(map(quote, bad))
     it = "it" if sum(map(names.count, bad)) == 1 else "them"
     if any(names.count(name) > 1 for name in bad):
         return f" (--drop {arguments} leaves {it} out)"
@@ -222,4 +186,4 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
 
 def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:
     """Return a matrix as a pyarrow Table."""
-    return need("pyarrow").table({name: X[:, j] for j, name in enumerate(names)})
+    return pa.table({name: X[:, j] for j, name in enumerate(names)})

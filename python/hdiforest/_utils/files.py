@@ -50,12 +50,15 @@ def _make_locked_folder(
     while True:
         folder = tempfile.TemporaryDirectory(".tmp", beginning, parent, ignore_cleanup_errors=True)
         unlocked, locked = (Path(folder.name, name) for name in (_UNLOCKED, _LOCKED))
+        lock = None
         try:
             lock = unlocked.open("xb")
             if _is_locked(lock):
                 unlocked.rename(locked)
             return folder, lock
         except (BlockingIOError, FileNotFoundError):
+            if lock is not None:
+                lock.close()
             folder.cleanup()  # another process took it for abandoned before it was locked
 
 

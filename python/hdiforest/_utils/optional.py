@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 
 class MissingPackageError(ImportError):
@@ -36,3 +38,18 @@ def need(module: str, who: str = "this command", extra: str | None = "cli") -> M
         raise MissingPackageError(
             f"{who} needs {package}: pip install {wanted}", name=package
         ) from None
+
+
+class OptionalModule:
+    """A module of an optional package, which `need` imports when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what tools ask any object for
+            raise AttributeError(name)
+        return getattr(sys.modules.get(self._name) or need(self._name), name)
+
+
+pa, pc = OptionalModule("pyarrow"), OptionalModule("pyarrow.compute")

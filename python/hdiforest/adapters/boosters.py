@@ -20,13 +20,6 @@ class LightGBMLeaves:
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
         Up to the best iteration if it was stopped early.
 
-    Raises
-    ------
-    ImportError
-        If LightGBM is not installed.
-    ValueError
-        If it is something else, or not fitted.
-
     Notes
     -----
     Columns of categories in pandas tables are compared with those of the fit, as LightGBM does:
@@ -77,13 +70,6 @@ class XGBoostLeaves:
         Such as XGBRegressor and XGBRFRegressor. Up to the best iteration if it was stopped early.
     missing : float, default=nan
         What stands for a missing value; an XGBModel knows it itself.
-
-    Raises
-    ------
-    ImportError
-        If XGBoost is not installed.
-    ValueError
-        If it is something else, not fitted, or not made of trees.
 
     Notes
     -----
@@ -154,13 +140,6 @@ class CatBoostLeaves:
     ----------
     n_leaves : (n_trees,) int64 array
         Leaves of each tree. In symmetric trees some hold no training row.
-
-    Raises
-    ------
-    ImportError
-        If CatBoost is not installed.
-    ValueError
-        If it is something else, or not fitted.
     """
 
     def __init__(self, booster: Any) -> None:
@@ -199,43 +178,31 @@ def from_lightgbm(
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
-        A forest (``boosting_type="rf"``), or boosted trees; see Notes. Up to the best iteration if
-        it was stopped early.
-    X : rows, as LightGBM predicts them
-        Training rows, or any others whose targets are to be shown. Columns of pandas categories are
-        read as LightGBM does.
-    y : (n,) or (n, n_outputs) array
-        Their targets. Every row counts in each of its leaves (the paper's definition).
-    sample_weight : (n,) array, optional
-        What rows weigh in their leaves.
+        A forest (``boosting_type="rf"``), or boosted trees; see the notes of `LeafModel`. Up to the
+        best iteration if it was stopped early.
+    X, y, sample_weight : rows as LightGBM predicts them, and arrays
+        As in `LeafModel.fit`. Columns of pandas categories are read as LightGBM does.
     n_jobs : int, default=None
-        Threads for the intervals; LightGBM has its own. None means 1, or what
-        ``joblib.parallel_config`` says; -1 all processors.
+        As of `LeafModel`.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which
-        `LeafModel.load` opens what `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load`
+        opens what `save` wrote.
 
     Raises
     ------
     ImportError
         If LightGBM is not installed.
     ValueError
-        If the model is not one of LightGBM or not fitted, or as `from_leaves`.
+        If the model is not one of LightGBM or not fitted, or as `LeafModel.fit`.
 
     See Also
     --------
     from_leaves : Takes any function from rows to leaf ids.
-
-    Notes
-    -----
-    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
-    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
-    argument: check its coverage, or `LeafModel.calibrate` it on rows that took no part in the fit.
     """
-    return _leaf_model(LightGBMLeaves(booster), X, y, sample_weight, n_jobs)
+    return LeafModel(LightGBMLeaves(booster), n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def from_xgboost(
@@ -243,43 +210,33 @@ def from_xgboost(
     X: Any,
     y: ArrayLike,
     *,
-    missing: float = np.nan,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
+    missing: float = np.nan,
 ) -> LeafModel:
     """Use a fitted XGBoost model, without fitting anything.
 
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
-        A forest (XGBRFRegressor), or boosted trees; see the notes of `from_lightgbm`. Up to the
-        best iteration if it was stopped early.
-    X : rows, as xgboost.DMatrix takes them, or a DMatrix
-        Training rows, or any others whose targets are to be shown. Columns of pandas categories are
-        read as XGBoost does.
-    y : (n,) or (n, n_outputs) array
-        Their targets.
+        A forest (XGBRFRegressor), or boosted trees, as of `from_lightgbm`.
+    X, y, sample_weight, n_jobs : rows as xgboost.DMatrix takes them, or a DMatrix, and options
+        As in `from_lightgbm`.
     missing : float, default=nan
         What stands for a missing value, if the booster is a xgboost.Booster.
-    sample_weight, n_jobs : optional
-        As in `from_lightgbm`.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`, with which
-        `LeafModel.load` opens what `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.XGBoostLeaves`.
 
     Raises
     ------
     ImportError, ValueError
         As `from_lightgbm`, or if float32 does not hold a leaf id.
-
-    See Also
-    --------
-    from_leaves : Takes any function from rows to leaf ids.
     """
-    return _leaf_model(XGBoostLeaves(booster, missing=missing), X, y, sample_weight, n_jobs)
+    apply = XGBoostLeaves(booster, missing=missing)
+    return LeafModel(apply, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def from_catboost(
@@ -295,45 +252,23 @@ def from_catboost(
     Parameters
     ----------
     booster : fitted catboost.CatBoost
-        Boosted trees; see the notes of `from_lightgbm`. Leaves of symmetric trees in which no row
-        of X lies say nothing about new rows there.
-    X : rows, as CatBoost predicts them, or a catboost.Pool
-        Training rows, or any others whose targets are to be shown. Columns of categories are read
-        as CatBoost does.
-    y : (n,) or (n, n_outputs) array
-        Their targets.
-    sample_weight, n_jobs : optional
+        Boosted trees, as of `from_lightgbm`. Leaves of symmetric trees in which no row of X lies
+        say nothing about new rows there.
+    X, y, sample_weight, n_jobs : rows as CatBoost predicts them, or a catboost.Pool, and options
         As in `from_lightgbm`.
 
     Returns
     -------
     LeafModel
-        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`, with which
-        `LeafModel.load` opens what `save` wrote.
+        Its `apply` is a `hdiforest.adapters.boosters.CatBoostLeaves`.
 
     Raises
     ------
     ImportError, ValueError
         As `from_lightgbm`.
-
-    See Also
-    --------
-    from_leaves : Takes any function from rows to leaf ids.
     """
-    leaves = CatBoostLeaves(booster)
-    return _leaf_model(leaves, X, y, sample_weight, n_jobs, n_leaves=leaves.n_leaves)
-
-
-def _leaf_model(
-    apply: LightGBMLeaves | XGBoostLeaves | CatBoostLeaves,
-    X: Any,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    n_jobs: int | None,
-    n_leaves: ArrayLike | None = None,
-) -> LeafModel:
-    model = LeafModel(apply, n_leaves=n_leaves, n_jobs=n_jobs)
-    return model.fit(X, y, sample_weight=sample_weight)
+    apply = CatBoostLeaves(booster)
+    return LeafModel(apply, n_leaves=apply.n_leaves, n_jobs=n_jobs).fit(X, y, sample_weight)
 
 
 def _fitted(model: Any, part: str) -> Any:

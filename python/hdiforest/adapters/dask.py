@@ -38,10 +38,8 @@ def predict_interval(
         each of which then has its own copy; without a client it is used where it is.
     X : dask.dataframe.DataFrame or dask.array.Array
         Of columns named as in the fit, and any others; or of shape (n, n_features).
-    coverage : float or sequence of k floats, default=0.9
-        As `HDIForestRegressor.predict_interval` takes it.
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-        By default "calibrated" if the model is, else "hdi".
+    coverage, kind : optional
+        As in `HDIForestRegressor.predict_interval`.
     keep : sequence of str, default=()
         Columns of a DataFrame to repeat in front of the results.
     n_jobs : int or None, default=1
@@ -52,8 +50,7 @@ def predict_interval(
     -------
     dask.dataframe.DataFrame or dask.array.Array
         A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
-        upper_0.9, ...``, as the command names them. An Array has the chunks of X along the rows and
-        the shape (n, 2) or (n, 2, k), as `HDIForestRegressor.predict_interval` returns it.
+        upper_0.9, ...``. An Array has the chunks of X along the rows, and the shape (n, 2[, k]).
 
     Raises
     ------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.base import query_quantiles
+from hdiforest._estimators.distribution_model import query_of
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._estimators.leaf_model import LeafModel
 from hdiforest._utils.checks import check_choice, one_share
@@ -39,14 +38,12 @@ class _View(RegressorMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the end or the median for each row, (n,)."""
-        found: NDArray[np.float64]
         with hints_of(self.hints):
             if self.end == "median":
-                median = partial(query_quantiles, quantiles=0.5, interpolation="inverted_cdf")
-                found = self.model.query(X, median, hint=True)
-                return found
-            found = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
-        return found[:, 0 if self.end == "lower" else 1]
+                median = query_of("quantiles", 0.5, "inverted_cdf")
+                return np.asarray(self.model.query(X, median, hint=True))
+            ends = self.model.predict_interval(X, self.coverage, kind=self.kind, output="numpy")
+        return np.asarray(ends[:, 0 if self.end == "lower" else 1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -66,8 +63,7 @@ def quantile_views(
     Parameters
     ----------
     model : HDIForestRegressor or LeafModel
-        Fitted, with one target. It is neither fitted again nor copied; if it is calibrated, that
-        is not used.
+        Fitted, with one target. It is neither fitted again nor copied; its calibration is not used.
     coverage : float, default=0.9
         Above 0 and below 1. The same as `confidence_level` of MAPIE's regressor, which does not
         check it.
@@ -84,18 +80,14 @@ def quantile_views(
 
     Raises
     ------
-    NotFittedError
-        If the model is not fitted.
-    TypeError
-        If model is neither of these.
-    ValueError
-        If another argument is out of range, or the model has several targets.
+    NotFittedError, TypeError, ValueError
+        If the model is not fitted, is neither of these or has several targets, or another argument
+        is out of range.
 
     Notes
     -----
     Conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019) moves both ends by a
-    constant, found on rows that took no part in the fit; the coverage is then guaranteed on average
-    over such rows, for any kind of interval.
+    constant, found on rows that took no part in the fit.
 
     Examples
     --------
@@ -120,5 +112,4 @@ def quantile_views(
     check_choice("kind", kind, KINDS)
     coverage = one_share("coverage", coverage)
     hints = [Instead()]  # one, because MAPIE asks all three for the same rows
-    ends = ("lower", "upper", "median")
-    return [_View(model, end, coverage, kind, hints) for end in ends]
+    return [_View(model, end, coverage, kind, hints) for end in ("lower", "upper", "median")]

@@ -12,22 +12,14 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.hdi_forest import CalibrationOfFit, HDIForestRegressor
 from hdiforest._utils.optional import need
 
-_empirical = need("skpro.distributions.empirical", "hdiforest.adapters.skpro", "skpro")
-
-
-_tables = need("skpro.utils.sklearn", "hdiforest.adapters.skpro", "skpro")
-
-
-_pandas = need("pandas", "hdiforest.adapters.skpro", "skpro")
-
-
-_BaseProbaRegressor: Any = need(
-    "skpro.regression.base", "hdiforest.adapters.skpro", "skpro"
-).BaseProbaRegressor
-
+_WHO = "hdiforest.adapters.skpro", "skpro"
+_empirical = need("skpro.distributions.empirical", *_WHO)
+_tables = need("skpro.utils.sklearn", *_WHO)
+_pandas = need("pandas", *_WHO)
+_BaseProbaRegressor: Any = need("skpro.regression.base", *_WHO).BaseProbaRegressor
 
 __all__ = ["HDIForestProba"]
 
@@ -38,32 +30,26 @@ class HDIForestProba(_BaseProbaRegressor):
     Parameters
     ----------
     estimator : estimator, default=None
-        A forest that `HDIForestRegressor` takes, fitted with its default ``weights="all"``, or an
-        `HDIForestRegressor`. It is cloned, so that `fit` fits it again, unless it is a
-        ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then `fit` must get the
-        rows of its own fit. None means ``HDIForestRegressor()``.
-    calibrate : float or list of float, default=None
-        Coverages that `fit` calibrates out of bag, as `HDIForestRegressor.calibrate` does, so
-        that intervals cover the share of new targets that they name. The forest must then draw rows
-        (``bootstrap=True``), and have one target. `predict_interval` then takes these coverages
-        alone. None calibrates nothing, because skpro may ask for any coverage, unless the estimator
-        is an ``HDIForestRegressor(calibration=True)``.
+        An `HDIForestRegressor`, or a forest for one. It is cloned, so that `fit` fits it again,
+        unless it is a ``FrozenEstimator`` or a model of `HDIForestRegressor.from_forest`: then
+        `fit` must get the rows of its own fit. None means ``HDIForestRegressor()``.
+    calibration : "auto", bool, float or sequence of floats, default=None
+        As of `HDIForestRegressor`. `predict_interval` then takes the calibrated coverages alone.
+        None means that of an `HDIForestRegressor` as `estimator`, unless it is "auto", and else
+        False, because skpro may ask for any coverage.
 
     Attributes
     ----------
     model_ : HDIForestRegressor
         The fitted model.
-    feature_names_in_ : ndarray
-        Names of the columns of X in the fit.
-    n_features_in_ : int
-        Number of these columns.
+    feature_names_in_, n_features_in_ : ndarray, int
+        Names and number of the columns of X in the fit.
 
     Notes
     -----
-    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones if the model is
-    calibrated; coverage has the meaning that it has in `HDIForestRegressor.predict_interval`. Most
-    regressors of skpro give the interval between two quantiles there. Quantiles stay quantiles:
-    `predict_quantiles` at ``[0.05, 0.95]`` is the equal-tailed interval of 0.9.
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones. Most regressors
+    of skpro give the interval between two quantiles there: `predict_quantiles` at ``[0.05, 0.95]``
+    is the equal-tailed interval of 0.9.
 
     `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
     that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with
@@ -93,9 +79,9 @@ class HDIForestProba(_BaseProbaRegressor):
         "y_inner_mtype": "pd_DataFrame_Table",
     }
 
-    def __init__(self, estimator: Any = None, calibrate: float | list[float] | None = None) -> None:
+    def __init__(self, estimator: Any = None, calibration: CalibrationOfFit | None = None) -> None:
         self.estimator = estimator
-        self.calibrate = calibrate
+        self.calibration = calibration
         super().__init__()
         if estimator is None or hasattr(estimator, "__sklearn_tags__"):
             allows_nan = get_tags(self._unfitted()).input_tags.allow_nan
@@ -108,8 +94,11 @@ class HDIForestProba(_BaseProbaRegressor):
             model = clone(self.estimator)
         else:
             model = HDIForestRegressor(self.estimator)
-        is_asked_for = self.calibrate is None and model.calibration is True
-        return model if is_asked_for else model.set_params(calibration=False)
+        if self.calibration is not None:
+            model.set_params(calibration=self.calibration)
+        elif isinstance(model.calibration, str):
+            model.set_params(calibration=False)
+        return model
 
     def _rows(self, X: Any) -> Any:
         """Return rows as the forest takes them: one that was fitted on arrays takes no names."""
@@ -122,8 +111,6 @@ class HDIForestProba(_BaseProbaRegressor):
         targets = y.to_numpy(dtype=np.float64)
         self.model_, self._targets = self._unfitted(), targets
         self.model_.fit(self._rows(X), targets[:, 0] if targets.shape[1] == 1 else targets)
-        if self.calibrate is not None:
-            self.model_.calibrate(coverage=self.calibrate)
         return self
 
     def _predict(self, X: Any) -> Any:
@@ -198,10 +185,7 @@ class HDIForestProba(_BaseProbaRegressor):
             Arguments of the class.
         """
         small = RandomForestRegressor(10, min_samples_leaf=3, random_state=0)
-        return [
-            {"estimator": small},
-            {"estimator": HDIForestRegressor(small, weights="inbag")},
-        ]
+        return [{"estimator": small}, {"estimator": HDIForestRegressor(small, weights="inbag")}]
 
 
 def _padded(weights: csr_array) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

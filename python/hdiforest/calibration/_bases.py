@@ -25,6 +25,8 @@ BaseKind = Literal["hdi", "equal_tailed", "smoothed_hdi"]
 KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed", "smoothed_hdi")
 
 
+DEFAULT_COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
 # Compared by default.
 DEFAULT_KINDS: tuple[BaseKind, ...] = ("hdi", "equal_tailed")
 LEVELS = (0.30, 0.40, 0.50, 0.60, 0.70, 0.80, 0.86, 0.90, 0.94)

@@ -153,9 +153,10 @@ class CalibrationResult(ABC):
         )
         # Another method would have another guarantee.
         how = {"oob": "", "split": "X, y, "}.get(self.method, f"method={self.method!r}, ")
+        fit = f"fit with calibration=[{wanted}], " if self.method == "oob" else ""
         raise ValueError(
             f"coverage must be one that was calibrated: {listed}; got {coverage:g}; call "
-            f"calibrate({how}coverage=[{wanted}]), or use kind='hdi', which is not calibrated"
+            f"calibrate({how}coverage=[{wanted}]), {fit}or use kind='hdi', which is not calibrated"
         )
 
     def positions(self, coverage: ArrayLike) -> NDArray[np.intp]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils.checks import checked_random_state, reals, shares, significant
+from hdiforest._utils.checks import checked_random_state, shares, significant
 from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest._utils.optional import need
 from hdiforest._utils.typing import Array
@@ -22,49 +21,16 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
-
-
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 
 
 Style = Mapping[str, Any] | None
-
-
-class Display:
-    """A picture of intervals or of a distribution, on axes that it keeps."""
-
-    ax_: Any
-    figure_: Any
-
-    @classmethod
-    def _predict_intervals(
-        cls,
-        estimator: Any,
-        X: Any,
-        coverages: float | Sequence[float],
-        kind: str | None,
-        output: int | None,
-    ) -> Array:
-        """Return intervals (n, 2, k); a warning on the rows of the fit names what to call."""
-        require_matplotlib(cls)
-        call = f"{cls.__name__}.from_out_of_bag(model"
-        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
-            return intervals_of(estimator, X, coverages, kind, output)
-
-    def _drawn_on(self, ax: Any) -> Self:
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+Coverages = float | Sequence[float] | Array
 
 
 def axes_for(display: object, ax: Any) -> Any:
-    """Return the given axes, or those of a new figure.
-
-    Raises
-    ------
-    MissingPackageError
-        If matplotlib is not installed.
-    """
+    """Return the given axes, or those of a new figure, which need matplotlib."""
     if ax is None:
         pyplot = need("matplotlib.pyplot", type(display).__name__, "plots")
         ax = pyplot.subplots(layout="constrained")[1]
@@ -137,49 +103,23 @@ def plain(name: object) -> str:
     return str(name).replace("$", r"\$")
 
 
-def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
-    """Return the shares between which that of `n_rows` covered rows lies.
-
-    Parameters
-    ----------
-    coverage : array
-        Probability with which each row is covered, independently of the others.
-    n_rows : array
-        Number of rows, above 0.
-    confidence : float
-        Probability of the range.
-
-    Returns
-    -------
-    two arrays
-        Central range of the binomial distribution, as shares.
-    """
-    tail = (1 - confidence) / 2
-    n: Any = np.asarray(n_rows)
-    lower, upper = (binom.ppf(p, n, coverage) / n for p in (tail, 1 - tail))
-    return np.asarray(lower), np.asarray(upper)
-
-
 def intervals_of(
-    estimator: Any,
-    X: Any,
-    coverages: float | Sequence[float] | Array,
-    kind: str | None,
-    output: int | None,
+    estimator: Any, X: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> Array:
-    """Return intervals (n, 2, k) of one target, of k coverages.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no intervals, or an argument is wrong.
-    """
+    """Return intervals (n, 2, k) of one target; ValueError if the estimator has none."""
     model, rows = model_and_rows(estimator, X, "predict_interval")
-    position = checked_output(model, output)
+    position = checked_target(model, target)
     options: dict[str, Any] = {} if kind is None else {"kind": kind}
     levels = np.atleast_1d(shares("coverage", coverages, one=True)).tolist()
     ends: Array = model.predict_interval(rows, levels, output="numpy", **options)
     return ends if ends.ndim == 3 else ends[:, position]
+
+
+def predictions_of(estimator: Any, X: Any, target: int | None) -> Array:
+    """Return means (n,) of one target."""
+    model, rows = model_and_rows(estimator, X, "predict_interval")
+    means: Array = model.predict(rows, output="numpy")
+    return means if means.ndim == 1 else means[:, checked_target(model, target)]
 
 
 class OutOfBag(NamedTuple):
@@ -195,29 +135,17 @@ class OutOfBag(NamedTuple):
         """Return values of all training rows for those here; None and numbers stay."""
         if np.ndim(values) == 0:
             return values
-        if len(values) != self.n_training_rows:
-            raise ValueError(
-                f"{name} must have shape ({self.n_training_rows},), got {np.shape(values)}"
-            )
+        require_shape(name, np.shape(values)[:1], self.n_training_rows)
         column = np.asarray(values) if isinstance(values, list | tuple) else values
         return frame_of(column).rows(self.rows)
 
 
 def out_of_bag_of(
-    estimator: Any,
-    coverages: float | Sequence[float] | Array,
-    kind: str | None,
-    output: int | None,
+    estimator: Any, coverages: Coverages, kind: str | None, target: int | None
 ) -> OutOfBag:
-    """Return what `oob_interval` and `oob_prediction` say of one target.
-
-    Raises
-    ------
-    ValueError
-        If the estimator has no such intervals, or an argument is wrong.
-    """
+    """Return what a model says of its training rows; ValueError if it has no such intervals."""
     model = model_in(estimator, "oob_interval")
-    position = checked_output(model, output)
+    position = checked_target(model, target)
     levels = np.atleast_1d(shares("coverage", coverages, one=True))
     ends = model.oob_interval(levels, kind=kind)
     with warnings.catch_warnings():  # of the rows without an interval, of which one is enough
@@ -232,34 +160,25 @@ def out_of_bag_of(
     return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
 
 
-def predictions_of(estimator: Any, X: Any, output: int | None) -> Array:
-    """Return means (n,) of one target."""
-    model, rows = model_and_rows(estimator, X, "predict_interval")
-    position = checked_output(model, output)
-    means: Array = model.predict(rows, output="numpy")
-    return means if means.ndim == 1 else means[:, position]
-
-
-def checked_output(model: Any, output: int | None) -> int:
+def checked_target(model: Any, target: int | None) -> int:
     """Return which target of a model is meant; a model of several needs a choice."""
     n = getattr(model, "n_outputs_", 1)
-    if output is None and n > 1:
-        raise ValueError(f"the model has {n} targets: choose one by output=, from 0 to {n - 1}")
-    if output is None:
-        return 0
-    if isinstance(output, bool) or not isinstance(output, int | np.integer) or not 0 <= output < n:
-        raise ValueError(f"output must be a whole number from 0 to {n - 1}, got {output!r}")
-    return int(output)
+    if target is None and n > 1:
+        raise ValueError(f"the model has {n} targets: choose one by target=, from 0 to {n - 1}")
+    chosen = 0 if target is None else target
+    if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or not 0 <= chosen < n:
+        raise ValueError(f"target must be a whole number from 0 to {n - 1}, got {target!r}")
+    return int(chosen)
 
 
-def target_of(y: ArrayLike, output: int | None) -> Any:
-    """Return the target that `output` chooses, (n,)."""
+def target_of(y: ArrayLike, target: int | None) -> Any:
+    """Return the targets (n,) of y, those of the column `target` if there are several."""
     values = np.asarray(y)
     if values.ndim == 1:
-        return values
-    column = 0 if output is None else output
+        return y  # a series has a name
+    column = 0 if target is None else target
     n = values.shape[1] if values.ndim == 2 else 0
-    if column >= n or (output is None and n > 1):
+    if column >= n or (target is None and n > 1):
         raise ValueError(f"y must have one column per target of the model, got {values.shape}")
     return values[:, column]
 
@@ -272,22 +191,10 @@ def target_label(y: Any, label: str | None) -> str:
     return plain(name) if isinstance(name, str) and name else "target"
 
 
-def one_per_row(name: str, array: ArrayLike, n: int) -> Array:
-    """Return the argument `name` as float64, (n,)."""
-    values = reals(name, array)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {values.shape}")
-    return values
-
-
-def checked_feature(feature: ArrayLike, n: int) -> NDArray[Any]:
-    """Return numbers or dates, (n,)."""
-    values = np.asarray(feature)
-    if values.shape != (n,):
-        raise ValueError(f"feature must have shape ({n},), got {values.shape}")
-    if values.dtype.kind not in "iufbmM":
-        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
-    return values
+def require_shape(name: str, shape: tuple[int, ...], n: int) -> None:
+    """Raise ValueError unless the argument `name` has one value for each of n rows."""
+    if shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {shape}")
 
 
 def feature_of(X: Any, feature: Any) -> tuple[Any, str | None]:
@@ -326,3 +233,128 @@ def drawn_rows(
         return np.arange(n)
     random = checked_random_state(0 if random_state is None else random_state)
     return np.sort(random.choice(n, size, replace=False))
+
+
+class Display:
+    """A picture of intervals or of a distribution, on axes that it keeps."""
+
+    ax_: Any
+    figure_: Any
+
+    def _drawn_on(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class RowsDisplay(Display):
+    """A picture of rows of one target, each with its interval."""
+
+    _shows_predictions: ClassVar[bool] = False
+    from_predictions: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: float | Sequence[float] = 0.9,
+        kind: str | None = None,
+        target: int | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict intervals of rows and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
+            or the best of a search.
+        X : (n, n_features) array or table
+            Rows to draw.
+        y : (n,) or (n, n_outputs) array
+            Their targets. The name of a series is the label of the axis.
+        coverage : float or list of floats, default=0.9
+            What the intervals are meant to hold; several levels give a fan chart, which
+            `IntervalDisplay` alone draws.
+        kind : str, optional
+            See `HDIForestRegressor.predict_interval`.
+        target : int, optional
+            Which target, from 0 on; needed if the model has several.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            As in `from_predictions`. A `feature` may be a column of X by position or name, too.
+
+        Returns
+        -------
+        display
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or the model has several targets and `target` is None.
+        """
+        require_matplotlib(cls)
+        if "feature" in options:
+            values, name = feature_of(X, options["feature"])
+            options = {"feature_name": name, **options, "feature": values}
+        call = f"{cls.__name__}.from_out_of_bag(model"
+        with hints_that_name(f"{call})", f"{call}, kind='hdi')"):
+            intervals = intervals_of(estimator, X, coverage, kind, target)
+        if cls._shows_predictions:
+            options["prediction"] = predictions_of(estimator, X, target)
+        return cls._from_levels(target_of(y, target), intervals, coverage, ax=ax, **options)
+
+    @classmethod
+    def from_out_of_bag(
+        cls,
+        estimator: Any,
+        *,
+        coverage: float | Sequence[float] = 0.9,
+        kind: str | None = None,
+        target: int | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the training rows, each by the trees that did not draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            HDIForestRegressor or ForestSearchOOB with its training rows, also as in
+            `from_estimator`.
+        coverage, kind, target : optional
+            As in `from_estimator`, of `HDIForestRegressor.oob_interval`.
+        **options
+            As in `from_predictions`, with a value for each training row.
+
+        Returns
+        -------
+        display
+
+        Raises
+        ------
+        ValueError
+            As `HDIForestRegressor.oob_interval` and `from_estimator`.
+
+        Warns
+        -----
+        UserWarning
+            If rows are left out, because every tree has seen them.
+        """
+        require_matplotlib(cls)
+        training = out_of_bag_of(estimator, coverage, kind, target)
+        for name in {"feature", "groups"} & options.keys():
+            options[name] = training.of_rows(name, options[name])
+        if cls._shows_predictions:
+            options["prediction"] = training.prediction
+        return cls._from_levels(training.y, training.intervals, coverage, **options)
+
+    @classmethod
+    def _from_levels(cls, y: Any, intervals: Array, coverage: Any, **options: Any) -> Self:
+        """Draw intervals (n, 2, k) of a list of k coverages, or of one coverage."""
+        ends = intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+        display: Self = cls.from_predictions(y, ends, coverage=coverage, **options)
+        return display

@@ -25,7 +25,7 @@ from hdiforest.displays._common import (
     Display,
     Style,
     axes_for,
-    checked_output,
+    checked_target,
     intervals_of,
     percent,
     plain_numbers,
@@ -37,11 +37,7 @@ from hdiforest.displays._common import (
 )
 
 WHAT = ("mass", "cdf")
-
-
 _MAX_LINES = 60  # atoms that are drawn each by itself
-
-
 _N_BINS = 40
 
 
@@ -49,15 +45,12 @@ _N_BINS = 40
 class DistributionDisplay(Display):
     """The distribution of one row: its mass function or its distribution function.
 
-    Make it by `from_estimator` or `from_predictions`; the parameters are stored as attributes.
-    Without matplotlib these raise ImportError.
+    Make it by `from_estimator` or `from_predictions`, as `IntervalDisplay`.
 
     Parameters
     ----------
-    values : (m,) array
-        Distinct values of the target, ascending.
-    masses : (m,) array
-        Their probabilities.
+    values, masses : (m,) arrays
+        Distinct values of the target, ascending, and their probabilities.
     y_true : float or None
         The observed target.
     interval : (2,) array or None
@@ -107,7 +100,7 @@ class DistributionDisplay(Display):
         row: int = 0,
         coverage: float = 0.9,
         kind: str | None = None,
-        output: int | None = None,
+        target: int | None = None,
         target_name: str | None = None,
         ax: Any = None,
         **options: Any,
@@ -116,36 +109,20 @@ class DistributionDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
-            or the best of a search.
-        X : (n, n_features) array or table
-            Rows to draw.
-        y : (n,) or (n, n_outputs) array, optional
-            Observed targets.
+        estimator, X, y : fitted estimator and rows
+            As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
         coverage : float, default=0.9
             What the intervals are meant to hold.
-        kind : str, optional
-            Of the interval; see `HDIForestRegressor.predict_interval`.
-        output : int, optional
-            Which target, from 0 on; needed if the model has several.
-        target_name : str, optional
-            Label of the axis, with the unit.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
+        kind, target, target_name, ax : optional
+            As in `IntervalDisplay.from_estimator`.
         **options
             See `plot`.
 
         Returns
         -------
         DistributionDisplay
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or the model has several targets and `output` is None.
 
         Notes
         -----
@@ -154,11 +131,11 @@ class DistributionDisplay(Display):
         require_matplotlib(cls)
         one = _one_row(X, row)
         model, rows = model_and_rows(estimator, one, "predict_cdf")
-        position = checked_output(model, output)
+        position = checked_target(model, target)
         values, masses = _distribution(model, rows, position)
-        interval = intervals_of(estimator, one, [coverage], kind, output)[0, :, 0]
+        interval = intervals_of(estimator, one, [coverage], kind, target)[0, :, 0]
         return cls.from_predictions(
-            None if y is None else float(target_of(y, output)[row]),
+            None if y is None else float(np.asarray(target_of(y, target))[row]),
             values,
             masses,
             interval=interval,
@@ -187,10 +164,8 @@ class DistributionDisplay(Display):
         ----------
         y_true : float or None
             The observed target.
-        values : (m,) array
-            Values of the sample.
-        weights : (m,) array, optional
-            Not negative; divided by their sum. None means equal weights.
+        values, weights : (m,) arrays
+            The sample, and weights that are not negative; None means equal ones.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
         coverage : float, optional
@@ -198,16 +173,11 @@ class DistributionDisplay(Display):
         target_name, ax : optional
             As in `from_estimator`.
         **options
-            As in `from_estimator`.
+            See `plot`.
 
         Returns
         -------
         DistributionDisplay
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
         atoms, masses = _checked_sample(values, weights)
@@ -253,11 +223,6 @@ class DistributionDisplay(Display):
         -------
         DistributionDisplay
             The display itself.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
         """
         check_choice("what", what, WHAT)
         if bins is not None:
@@ -266,9 +231,8 @@ class DistributionDisplay(Display):
         seen = self.masses > 0
         shown = self.values[seen]
         points = [*shown, *([] if self.y_true is None else [self.y_true])]
-        points += (
-            [] if self.interval is None else self.interval[np.isfinite(self.interval)].tolist()
-        )
+        if self.interval is not None:
+            points += self.interval[np.isfinite(self.interval)].tolist()
         margin = 0.04 * (max(points) - min(points)) or 1.0
         low, high = min(points) - margin, max(points) + margin
         self.bars_: list[Any] = []
@@ -297,9 +261,7 @@ class DistributionDisplay(Display):
         return self._drawn_on(ax)
 
     def _inside(self) -> NDArray[np.bool_]:
-        if self.interval is None:
-            return np.ones(len(self.values), dtype=bool)
-        lower, upper = self.interval
+        lower, upper = (-np.inf, np.inf) if self.interval is None else self.interval
         inside: NDArray[np.bool_] = (lower <= self.values) & (self.values <= upper)
         return inside
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils.checks import check_choice, shares
+from hdiforest._utils.checks import check_choice, reals, shares
 from hdiforest._utils.typing import Array
 from hdiforest.displays._common import (
     BLUE,
@@ -17,37 +16,28 @@ from hdiforest.displays._common import (
     PALE_BLUE,
     PALE_VERMILLION,
     VERMILLION,
-    Display,
+    RowsDisplay,
     Style,
     axes_for,
-    checked_feature,
     drawn_rows,
-    feature_of,
-    one_per_row,
-    out_of_bag_of,
     percent,
     plain_numbers,
-    predictions_of,
     require_matplotlib,
+    require_shape,
     set_limits,
     shades,
     styled,
     target_label,
-    target_of,
 )
 from hdiforest.metrics._intervals import check_intervals, coverage_score
 
 Order = Literal["prediction", "target", "width"]
-
-
 ORDERS = ("prediction", "target", "width")
-
-
 SHAPES = ("auto", "bars", "bands")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IntervalDisplay(Display):
+class IntervalDisplay(RowsDisplay):
     """Targets and their prediction intervals.
 
     Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
@@ -55,24 +45,19 @@ class IntervalDisplay(Display):
 
     Parameters
     ----------
-    y_true : (n,) array
-        Targets of the rows to draw.
+    y_true, prediction : (n,) arrays
+        Targets and means of the rows to draw; the means may be None.
     intervals : (n, 2, k) array
         Lower and upper ends of k levels.
-    coverages : (k,) array or None
-        What the levels were meant to hold.
-    realised : (k,) array
-        Share of targets that each level holds, of all rows, drawn or not.
+    coverages, realised : (k,) arrays
+        What the levels were meant to hold, or None; and the share of targets that each level holds,
+        of all rows, drawn or not.
     n_rows : int
-        Number of these rows.
-    prediction : (n,) array or None
-        Means of the rows.
+        Number of all rows.
     position : (n,) array
         Where each row is drawn: a feature, or a rank.
-    position_name : str
-        Label of the horizontal axis.
-    target_name : str
-        Label of the vertical axis, with the unit.
+    position_name, target_name : str
+        Labels of the axes, with units.
 
     Attributes
     ----------
@@ -104,143 +89,16 @@ class IntervalDisplay(Display):
     """
 
     y_true: Array
+    prediction: Array | None
     intervals: Array
     coverages: Array | None
     realised: Array
     n_rows: int
-    prediction: Array | None
     position: NDArray[Any]
     position_name: str
     target_name: str
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        coverage: float | Sequence[float] = 0.9,
-        kind: str | None = None,
-        feature: int | str | ArrayLike | None = None,
-        sort_by: Order = "prediction",
-        output: int | None = None,
-        target_name: str | None = None,
-        feature_name: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Predict intervals of rows and draw them.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
-            or the best of a search.
-        X : (n, n_features) array or table
-            Rows to draw.
-        y : (n,) or (n, n_outputs) array
-            Their targets. The name of a series is the label of the axis.
-        coverage : float or list of floats, default=0.9
-            Several levels give a fan chart.
-        kind : str, optional
-            See `HDIForestRegressor.predict_interval`.
-        feature : int, str or (n,) array, optional
-            A column of X by position or name, or values of the rows, to draw against. By default
-            rows are sorted by `sort_by`.
-        sort_by : {"prediction", "target", "width"}, default="prediction"
-            The width is that of the highest coverage.
-        output : int, optional
-            Which target, from 0 on; needed if the model has several.
-        target_name, feature_name : str, optional
-            Labels of the axes, with units. Dollar signs enclose mathematics in them.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        IntervalDisplay
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or the model has several targets and `output` is None.
-        """
-        require_matplotlib(cls)
-        check_choice("sort_by", sort_by, ORDERS)
-        values, name = feature_of(X, feature)
-        intervals = cls._predict_intervals(estimator, X, coverage, kind, output)
-        return cls.from_predictions(
-            target_of(y, output),
-            intervals,
-            coverage=coverage,
-            prediction=predictions_of(estimator, X, output),
-            feature=values,
-            sort_by=sort_by,
-            target_name=target_label(y, target_name),
-            feature_name=name if feature_name is None else feature_name,
-            ax=ax,
-            **options,
-        )
-
-    @classmethod
-    def from_out_of_bag(
-        cls,
-        estimator: Any,
-        *,
-        coverage: float | Sequence[float] = 0.9,
-        kind: str | None = None,
-        feature: ArrayLike | None = None,
-        sort_by: Order = "prediction",
-        output: int | None = None,
-        **options: Any,
-    ) -> Self:
-        """Draw the training rows, each by the trees that did not draw it.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            HDIForestRegressor or ForestSearchOOB with its training rows, also as in
-            `from_estimator`.
-        coverage : float or list of floats, default=0.9
-            As in `from_estimator`.
-        kind : str, optional
-            See `HDIForestRegressor.oob_interval`.
-        feature : (n_training_rows,) array, optional
-            Numbers or dates to draw against.
-        sort_by, output : optional
-            As in `from_estimator`.
-        **options
-            As in `from_predictions`.
-
-        Returns
-        -------
-        IntervalDisplay
-
-        Raises
-        ------
-        ValueError
-            As `HDIForestRegressor.oob_interval` and `from_estimator`.
-
-        Warns
-        -----
-        UserWarning
-            If rows are left out, because every tree has seen them.
-        """
-        require_matplotlib(cls)
-        check_choice("sort_by", sort_by, ORDERS)
-        training = out_of_bag_of(estimator, coverage, kind, output)
-        return cls.from_predictions(
-            training.y,
-            training.intervals,
-            coverage=coverage,
-            prediction=training.prediction,
-            feature=training.of_rows("feature", feature),
-            sort_by=sort_by,
-            **options,
-        )
+    _shows_predictions = True
 
     @classmethod
     def from_predictions(
@@ -259,7 +117,7 @@ class IntervalDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw intervals that are already predicted.
+        """Draw intervals that are already predicted; ValueError if shapes differ or one is NaN.
 
         Parameters
         ----------
@@ -282,7 +140,7 @@ class IntervalDisplay(Display):
         random_state : int, RandomState or None, default=None
             Seed of the choice of these rows; None means 0, so that a picture repeats.
         target_name, feature_name : str, optional
-            As in `from_estimator`.
+            Labels of the axes, with units. Dollar signs enclose mathematics in them.
         ax : matplotlib Axes, optional
             By default those of a new figure.
         **options
@@ -291,11 +149,6 @@ class IntervalDisplay(Display):
         Returns
         -------
         IntervalDisplay
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, shapes differ, or a value is NaN.
         """
         require_matplotlib(cls)
         label = target_label(y_true, target_name)
@@ -304,7 +157,9 @@ class IntervalDisplay(Display):
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
         levels = _checked_levels(coverage, k)
-        means = None if prediction is None else one_per_row("prediction", prediction, n)
+        means = None if prediction is None else reals("prediction", prediction)
+        if means is not None:
+            require_shape("prediction", means.shape, n)
         order = ("target" if means is None else "prediction") if sort_by is None else sort_by
         check_choice("sort_by", order, ORDERS)
         if order == "prediction" and means is None and feature is None:
@@ -319,7 +174,7 @@ class IntervalDisplay(Display):
             position: NDArray[Any] = np.arange(len(rows))
             position_name = f"rows, sorted by {order}"
         else:
-            position = checked_feature(feature, n)[rows]
+            position = _checked_feature(feature, n)[rows]
             along = np.argsort(position, kind="stable")
             rows, position = rows[along], position[along]
             position_name = feature_name or "feature"
@@ -361,11 +216,6 @@ class IntervalDisplay(Display):
         -------
         IntervalDisplay
             The display itself.
-
-        Raises
-        ------
-        ValueError
-            If style is not known.
         """
         check_choice("style", style, SHAPES)
         ax = axes_for(self, ax)
@@ -484,6 +334,14 @@ class IntervalDisplay(Display):
             {"linewidths": 0, "zorder": 3, **base}, keywords, "collections.PathCollection"
         )
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
+
+
+def _checked_feature(feature: ArrayLike, n: int) -> NDArray[Any]:
+    values = np.asarray(feature)
+    require_shape("feature", values.shape, n)
+    if values.dtype.kind not in "iufbmM":
+        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
+    return values
 
 
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:

@@ -63,7 +63,7 @@ def coverage_score(
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, or a value is NaN.
+        If shapes differ, there are no rows, a value is NaN, or a lower end is above its upper end.
 
     See Also
     --------
@@ -90,20 +90,13 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
 
     Parameters
     ----------
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends. Ends may be infinite.
-    sample_weight : (n,) array, optional
-        Weights of the rows.
+    interval, sample_weight : arrays
+        As in `coverage_score`.
 
     Returns
     -------
     float, or (k,) array for k levels
         In the unit of the ends; infinite if an end is.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, a value is NaN, or a lower end lies above its upper end.
 
     See Also
     --------
@@ -129,10 +122,8 @@ def interval_score(
 
     Parameters
     ----------
-    y_true : (n,) array
-        Observed targets.
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends, in the unit of y_true.
+    y_true, interval : arrays
+        As in `coverage_score`.
     coverage : float, or list of k floats for k levels
         The share that each interval was meant to hold, above 0 and below 1.
     sample_weight : (n,) array, optional
@@ -146,7 +137,7 @@ def interval_score(
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, a value is NaN, or a coverage is out of range.
+        As `coverage_score`, and if a coverage is out of range.
 
     See Also
     --------
@@ -185,10 +176,8 @@ def coverage_by_width(
 
     Parameters
     ----------
-    y_true : (n,) array
-        Observed targets.
-    interval : (n, 2) or (n, 2, k) array
-        Lower and upper ends, in the unit of y_true.
+    y_true, interval : arrays
+        As in `coverage_score`.
     n_strata : int, default=3
         Number of groups, equal in size up to ties, of the intervals that are wider than zero.
     sample_weight : (n,) array, optional
@@ -197,13 +186,12 @@ def coverage_by_width(
     Returns
     -------
     WidthStrata
-        Its counts, coverage and mean_width, each (n_strata + 1,) or (n_strata + 1, k); first the
-        intervals of width zero, then the others from narrow to wide.
+        From width zero, then from narrow to wide.
 
     Raises
     ------
     ValueError
-        If the shapes differ, there are no rows, a value is NaN, or n_strata is below 1.
+        As `coverage_score`, and if n_strata is below 1.
 
     See Also
     --------
@@ -230,10 +218,7 @@ def coverage_by_width(
 
 
 def strata_by_width(width: Array, n_strata: int, name: str = "n_strata") -> NDArray[np.intp]:
-    """Return the stratum of each width, (n,): 0 for width zero, then from narrow to wide.
-
-    `name` is that of the argument `n_strata` in errors.
-    """
+    """Return the stratum of each width, (n,); `name` is that of `n_strata` in errors."""
     check_whole_number(name, n_strata)
     stratum = np.zeros(len(width), dtype=np.intp)
     wide = width > 0
@@ -288,14 +273,12 @@ def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     ends = reals("interval", interval)
     if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
-    if np.isnan(ends).any():
-        with_nan = np.isnan(ends).reshape(len(ends), -1).any(axis=1)
+    if (with_nan := np.isnan(ends).reshape(len(ends), -1).any(axis=1)).any():
         raise ValueError(
             f"interval must not hold NaN, got {count_rows(with_nan)} with it; leave them out"
         )
     lower, upper = ends[:, 0], ends[:, 1]
-    if (lower > upper).any():
-        crossed = (lower > upper).reshape(len(ends), -1).any(axis=1)
+    if (crossed := (lower > upper).reshape(len(ends), -1).any(axis=1)).any():
         raise ValueError(f"interval must have lower <= upper, got {count_rows(crossed)} that cross")
     return lower, upper
 

@@ -16,35 +16,24 @@ from hdiforest.metrics._intervals import coverage_score, interval_score, weighte
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
 
-# Of a model, rows as it takes them, targets and weights.
+Weights = ArrayLike | None
+# Of a model, rows as it takes them, targets, weights and the options.
 _Score = Callable[..., float]
 
 
 class _Scorer:
     """A callable that scikit-learn takes for `scoring`.
 
-    Parameters
-    ----------
-    name : str
-        Of the function that made it.
-    method : str
-        What a model must have.
-    score : callable
-        Takes the model, rows, targets, weights and the options.
-    **options
-        Arguments of the function that made it.
+    It has the `name` and `options` of the function that made it; a model must have the `method`.
     """
 
     _sample_weight: bool | str | None = None  # what metadata routing shall pass
 
     def __init__(self, name: str, method: str, score: _Score, **options: Any) -> None:
-        self._name = name
-        self._method = method
-        self._score = score
-        self._options = options
+        self._name, self._method, self._score, self._options = name, method, score, options
 
     def __call__(
-        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: Weights = None
     ) -> float:
         """Score a fitted estimator on rows X with targets y."""
         from hdiforest._utils.meta_estimators import model_and_rows
@@ -81,7 +70,8 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     Parameters
     ----------
     coverage : float, default=0.9
-        Above 0 and below 1.
+        Above 0 and below 1; for "calibrated" one that the models of a search are calibrated for,
+        by ``HDIForestRegressor(calibration=[...])``.
     kind : {"calibrated", "hdi", "equal_tailed", "smoothed_hdi"}, optional
         See `HDIForestRegressor.predict_interval`; by default "calibrated" if the model is, else
         "hdi".
@@ -101,13 +91,8 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
 
     See Also
     --------
-    interval_score : The score itself.
+    interval_score : The score itself, and what it rewards.
     make_coverage_scorer : Coverage alone.
-
-    Notes
-    -----
-    See `interval_score` for what it rewards: in the mean over rows, narrow intervals that targets
-    seldom leave by far.
 
     Examples
     --------
@@ -123,10 +108,8 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     {'estimator__min_samples_leaf': 1}
     """
     check_choice("kind", kind, _TWO_SIDED)
-    coverage = one_share("coverage", coverage)
-    return _Scorer(
-        "make_interval_scorer", "predict_interval", _interval, coverage=coverage, kind=kind
-    )
+    options = {"coverage": one_share("coverage", coverage), "kind": kind}
+    return _Scorer("make_interval_scorer", "predict_interval", _interval, **options)
 
 
 def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
@@ -134,20 +117,13 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
 
     Parameters
     ----------
-    coverage : float, default=0.9
-        Above 0 and below 1.
-    kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-        As in `make_interval_scorer`.
+    coverage, kind : optional
+        As in `make_interval_scorer`; the kind may be "lower" or "upper", too.
 
     Returns
     -------
     callable
         As of `make_interval_scorer`; from -1 to 0.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     See Also
     --------
@@ -165,10 +141,8 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     make_coverage_scorer(coverage=0.8, kind='hdi')
     """
     check_choice("kind", kind, _KINDS)
-    coverage = one_share("coverage", coverage)
-    return _Scorer(
-        "make_coverage_scorer", "predict_interval", _coverage, coverage=coverage, kind=kind
-    )
+    options = {"coverage": one_share("coverage", coverage), "kind": kind}
+    return _Scorer("make_coverage_scorer", "predict_interval", _coverage, **options)
 
 
 def make_crps_scorer() -> _Scorer:
@@ -205,11 +179,6 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     callable
         As of `make_interval_scorer`. The estimator has `predict_quantiles`.
 
-    Raises
-    ------
-    ValueError
-        If a level is out of range.
-
     See Also
     --------
     make_interval_scorer : Scores intervals.
@@ -228,49 +197,35 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
 
 
 def _interval(
-    model: Any,
-    rows: Any,
-    y: Array,
-    sample_weight: ArrayLike | None,
-    coverage: float,
-    kind: str | None,
+    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
 ) -> float:
     ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
-    return -float(interval_score(y, ends, coverage, sample_weight=sample_weight))
+    return -float(interval_score(y, ends, coverage, sample_weight=weights))
 
 
 def _coverage(
-    model: Any,
-    rows: Any,
-    y: Array,
-    sample_weight: ArrayLike | None,
-    coverage: float,
-    kind: str | None,
+    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
 ) -> float:
     ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
-    return -abs(float(coverage_score(y, ends, sample_weight=sample_weight)) - coverage)
+    return -abs(float(coverage_score(y, ends, sample_weight=weights)) - coverage)
 
 
 def _pinball(
-    model: Any,
-    rows: Any,
-    y: Array,
-    sample_weight: ArrayLike | None,
-    quantiles: float | tuple[float, ...],
+    model: Any, rows: Any, y: Array, weights: Weights, quantiles: float | tuple[float, ...]
 ) -> float:
     from sklearn.metrics import mean_pinball_loss
 
     levels = np.atleast_1d(quantiles).tolist()
     answers = model.predict_quantiles(rows, levels, output="numpy")
     losses = [
-        mean_pinball_loss(y, quantile, sample_weight=sample_weight, alpha=level)
+        mean_pinball_loss(y, quantile, sample_weight=weights, alpha=level)
         for quantile, level in zip(np.reshape(answers, (len(y), -1)).T, levels, strict=True)
     ]
     return -float(np.mean(losses))
 
 
-def _crps(model: Any, rows: Any, y: Array, sample_weight: ArrayLike | None) -> float:
-    return -float(weighted_mean(model.query(rows, _crps_by_leaf, y), sample_weight))
+def _crps(model: Any, rows: Any, y: Array, weights: Weights) -> float:
+    return -float(weighted_mean(model.query(rows, _crps_by_leaf, y), weights))
 
 
 def _crps_by_leaf(source: Any, rows: Any, y: Array, *, n_threads: int) -> Array:

@@ -11,59 +11,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.table_steps import TableSteps
-from hdiforest._tables.encoder import TableCoding
 from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.checks import alternatives, check_flag
+from hdiforest._utils.checks import check_choice, check_flag, shares
+from hdiforest._utils.optional import pa
 
+# The code of models is loaded with the first one.
 if TYPE_CHECKING:
+    from hdiforest._model.fitted import FittedForest
     from hdiforest._model.predict import AnyKind
-    from hdiforest.serving._open_model import OpenModel
+    from hdiforest._model.table_steps import TableSteps
+    from hdiforest._tables.encoder import TableEncoder
+    from hdiforest.serving._model_file import OpenModel
 
 
-def _open(path: str, mapped: bool, digest: str | None = None) -> OpenModel:
-    # The code of models is loaded with the first one.
-    from hdiforest.serving._open_model import open_model
+def _kind_and_levels(
+    fitted: FittedForest, kind: AnyKind | None, coverage: float | Sequence[float] | None
+) -> tuple[AnyKind, list[float]]:
+    """Return the kind of intervals and their levels, by default those that the model has."""
+    from hdiforest._model.predict import resolve_kind_and_levels
 
-    return open_model(path, mapped=mapped, digest=digest)
-
-
-def kept_types(keep: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of kept columns, or raise ValueError if they are not pyarrow's."""
-    import pyarrow as pa
-
-    for name, kind in keep.items():
-        if not isinstance(kind, pa.DataType):
-            raise ValueError(
-                f"keep must map '{name}' to a type such as pyarrow.int64(), got {kind!r}"
-            )
-    return dict(keep)
+    if fitted.n_outputs != 1:
+        raise ValueError(f"the model has {fitted.n_outputs} targets; tables are scored for one")
+    levels = None
+    if coverage is not None:
+        levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
+        if not levels:
+            raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
+    return resolve_kind_and_levels(fitted, kind, levels)
 
 
 # Names of types in Spark by those in pyarrow.
 _SPARK_TYPES = {
-    "bool": "BOOLEAN",
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "STRING",
-    "large_string": "STRING",
-    "binary": "BINARY",
-    "large_binary": "BINARY",
-    "date32[day]": "DATE",
-}
+    "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT",
+    "bool": "BOOLEAN", "float": "FLOAT", "double": "DOUBLE", "date32[day]": "DATE",
+    "string": "STRING", "large_string": "STRING", "binary": "BINARY", "large_binary": "BINARY",
+}  # fmt: skip
 
 
 def _spark_type(field: Any) -> str:
     """Return the type of a column in Spark's DDL; ValueError if it has none."""
-    from pyarrow import types
-
-    kind = field.type
+    types, kind = pa.types, field.type
     if types.is_timestamp(kind):
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     if types.is_decimal(kind):
@@ -101,6 +90,9 @@ class BatchScorer:
     mapped : bool, default=True
         Whether to map the file. If not, a copy of it is read into memory and checked whole, and
         nothing that happens to the file later matters to this scorer in this process.
+    trusted : sequence of str or type, default=()
+        Types that the steps before the forest may be made of, as `HDIForestRegressor.load` takes
+        them.
 
     Attributes
     ----------
@@ -129,8 +121,7 @@ class BatchScorer:
     columns that are not kept, in their order. Numbers are those of
     `HDIForestRegressor.predict_interval`, bit for bit.
 
-    Rows with values beyond the range of the training rows, rows without a known value, and cells of
-    categories that the training rows did not have get ordinary intervals. `counts` counts them.
+    What `counts` counts gets ordinary intervals.
 
     If a mapped file is replaced by another model, is damaged or gone, the next batch raises an
     error that names the path and the host.
@@ -159,29 +150,40 @@ class BatchScorer:
         keep: Sequence[str] | Mapping[str, Any] = (),
         n_jobs: int | None = 1,
         mapped: bool = True,
+        trusted: Sequence[Any] = (),
     ) -> None:
         if isinstance(keep, str):
             raise ValueError(f"keep must be a list of names of columns, got {keep!r}")
-        if kind is not None and kind not in ENDS:
-            raise ValueError(f"kind must be {alternatives(map(repr, ENDS))}, got {kind!r}")
+        if kind is not None:
+            check_choice("kind", kind, ENDS)
         is_whole = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
         if n_jobs is not None and (not is_whole or n_jobs == 0):
             raise ValueError(f"n_jobs must be a whole number but 0, or None, got {n_jobs!r}")
         check_flag("mapped", mapped)
         self.path = os.path.abspath(os.fspath(path))
-        self.n_jobs, self.mapped = n_jobs, mapped
-        model = _open(self.path, mapped)
+        self.n_jobs, self.mapped, self.trusted = n_jobs, mapped, trusted
+        model = self._open()
         try:
-            self.kind, self.coverage = model.kind_and_levels(kind, coverage)
+            self.kind, self.coverage = _kind_and_levels(model.fitted, kind, coverage)
         except ValueError as error:
             raise ValueError(f"{error} (model {self.path})") from None
         self.digest = model.digest
         self.keep = tuple(keep)
-        self._types = kept_types(keep) if isinstance(keep, Mapping) else {}
+        self._types = dict(keep) if isinstance(keep, Mapping) else {}
+        for name, type_ in self._types.items():
+            if not isinstance(type_, pa.DataType):
+                raise ValueError(
+                    f"keep must map '{name}' to a type such as pyarrow.int64(), got {type_!r}"
+                )
         self.counts = RowCounts()
         if not mapped:
             self._copy = model
         require_distinct([*self.keep, *self.results])
+
+    def _open(self, digest: str | None = None) -> OpenModel:
+        from hdiforest.serving._model_file import open_model
+
+        return open_model(self.path, mapped=self.mapped, digest=digest, trusted=self.trusted)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments and the digest; the model is opened when the first batch comes."""
@@ -211,8 +213,7 @@ class BatchScorer:
         Raises
         ------
         OSError, ValueError
-            If the batch lacks a column, or has something in it that the model does not take; or if
-            the model is another one, damaged or gone.
+            As `model`; or if the batch lacks a column, or holds what the model does not take.
         """
         if isinstance(batch, list) and not batch:  # of no columns
             return []
@@ -220,26 +221,15 @@ class BatchScorer:
         self._require(given)
         fitted = self.model.fitted
         try:
-            encoder = fitted.encoder([name for name in given.names if name not in self.keep])
+            encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
             raise ValueError(f"{error} that keep does not name (model {self.path})") from None
         results = self.score(given.arrow(encoder.columns), encoder)
         return given.with_results(results, self.keep, self._types)
 
     def stream(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Score batches as they come, one after the other; for engines that pass iterators.
-
-        Parameters
-        ----------
-        batches : iterable of batches
-            Such as a pyarrow.RecordBatchReader.
-
-        Yields
-        ------
-        batch of the same kind
-        """
-        for batch in batches:
-            yield self(batch)
+        """Score an iterable of batches, such as a pyarrow.RecordBatchReader, as they come."""
+        yield from map(self, batches)
 
     @property
     def unseen(self) -> Counter[str]:
@@ -260,8 +250,6 @@ class BatchScorer:
     @property
     def schema(self) -> Any:
         """What comes out, as a pyarrow.Schema. ValueError if columns are kept without types."""
-        import pyarrow as pa
-
         for name in self.keep:
             if name not in self._types:
                 raise ValueError(
@@ -290,13 +278,12 @@ class BatchScorer:
         Raises
         ------
         OSError, ValueError
-            If the file is gone, damaged, or another model than the one the scorer was made with;
-            the message names the host.
+            If the file is gone, damaged, or another model than the scorer was made with.
         """
         if self._copy is not None:
             return self._copy
         try:
-            model = _open(self.path, self.mapped, self.digest)
+            model = self._open(self.digest)
         except (OSError, ValueError) as error:
             raise type(error)(f"{error} (on host {platform.node()})") from None
         if model.digest != self.digest:
@@ -307,22 +294,12 @@ class BatchScorer:
         self._copy = None if self.mapped else model
         return model
 
-    def score(self, table: Any, encoder: TableCoding | TableSteps, first_row: int = 0) -> Results:
+    def score(self, table: Any, encoder: TableEncoder | TableSteps, first_row: int = 0) -> Results:
         """Return the columns of results of the rows of a pyarrow Table, and count these rows.
 
-        Parameters
-        ----------
-        table : pyarrow.Table or RecordBatch
-            Columns that the encoder reads.
-        encoder : TableCoding or TableSteps
-            What `FittedForest.encoder` returned for its columns.
-        first_row : int, default=0
-            Rows that came before, for messages.
-
-        Returns
-        -------
-        dict of (n,) float64 arrays
-            By the names of `results`.
+        They are (n,) float64, by the names of `results`. The encoder is what
+        `FittedForest.encoder_for` returned for the columns, and `first_row` counts the rows that
+        came before, for messages.
         """
         fitted = self.model.fitted
         n_rows = max(1, BLOCK_CELLS // fitted.n_features)
@@ -341,8 +318,10 @@ class BatchScorer:
         self, X: NDArray[np.float32], of_folds: Sequence[NDArray[np.float32]]
     ) -> Results:
         """Return the columns of results of features, (n, n_features), and those of folds."""
-        mean, intervals = self.model.mean_and_intervals(
-            X, self.coverage, self.kind, self._n_threads(), of_folds
+        from hdiforest._model.predict import predict_mean_and_intervals
+
+        mean, intervals = predict_mean_and_intervals(
+            self.model.fitted, X, self.coverage, self.kind, self._n_threads(), of_folds
         )
         ends = [
             intervals[:, end, j] for j in range(len(self.coverage)) for _, end in ENDS[self.kind]

@@ -1,16 +1,26 @@
-"""Files of models: what the codec makes of them, in files that `_tensor_file` writes and reads."""
+"""Files of models: saved, loaded, and opened once in a process; skops stores fitted objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+import threading
+import zipfile
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hdiforest._model.fitted import FittedForest
+from hdiforest._utils.optional import need
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._arrays import (
+from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
+from hdiforest.serving._serialization import (
     IndexedLeaves,
     Parts,
     from_arrays,
@@ -18,16 +28,17 @@ from hdiforest.serving._arrays import (
     leaves_to_arrays,
     to_arrays,
 )
-from hdiforest.serving._objects import opened_objects, stored_objects
-from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
 from hdiforest.serving._tensor_file import Format, Loaded
+
+HARMLESS = ("numpy.dtype",)  # types that any file may hold, besides those that skops trusts
+_WHO = "a model file with steps of scikit-learn, or another regressor as mean,"
 
 
 def save(fitted: FittedForest, path: Path, *, training_rows: bool) -> None:
     """Write a fitted forest, with or without its training rows; see `HDIForestRegressor.save`."""
     facts, arrays, objects = to_arrays(fitted, training_rows=training_rows)
     if objects:
-        arrays["objects"] = stored_objects(objects)
+        arrays["objects"] = _stored(objects)
     tensor_file.write(path, MODEL, facts, arrays)
 
 
@@ -35,6 +46,9 @@ def load(
     path: Path, *, verify: bool = False, mapped: bool = True, trusted: Sequence[Any] = ()
 ) -> Loaded[FittedForest]:
     """Return the fitted forest stored at `path`; see `HDIForestRegressor.load`."""
+    is_list = isinstance(trusted, Sequence) and not isinstance(trusted, str)
+    if not is_list or not all(isinstance(each, str | type) for each in trusted):
+        raise ValueError(f"trusted must be a list of names or types, got {trusted!r}")
     form = replace(MODEL, read=partial(_read_model, trusted=trusted))
     loaded = tensor_file.load(path, form, verify=verify, mapped=mapped)
     return loaded._replace(content=replace(loaded.content, check_file=loaded.check_file))
@@ -59,7 +73,7 @@ def _read_model(
     if len(own) < len(arrays):
         stored = {name: arrays[name] for name in OBJECTS}
         check_arrays(stored, OBJECTS, {})
-        objects = opened_objects(stored["objects"], trusted)
+        objects = _opened(stored["objects"], trusted)
     return from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
@@ -68,6 +82,115 @@ def _read_leaves(facts: Facts, arrays: Arrays, origin: Origin) -> IndexedLeaves:
 
 
 MODEL = Format("model file", "model", "hdicore_model", _read_model)
-
-
 LEAVES = Format("file of LeafModel.save", "index", "hdicore_leaf_index", _read_leaves)
+
+
+def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:
+    """Return fitted objects as bytes, (n,); ValueError if skops cannot store them."""
+    io = need("skops.io", _WHO, "io")
+    try:
+        data: bytes = io.dumps(objects)
+        io.loads(data, trusted=io.get_untrusted_types(data=data))  # functions without a name fail
+    except Exception as error:  # whatever the objects raise
+        names = ", ".join(sorted({name.rpartition(".")[2] for name in objects}))
+        raise ValueError(
+            f"skops cannot store {names}, fitted with the model ({_line(error)}); store the whole "
+            "model by joblib, or encode the table first and fit the forest alone"
+        ) from error
+    return np.frombuffer(data, dtype=np.uint8)
+
+
+def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return the objects of a file; ValueError if they are of types that are not trusted."""
+    io = need("skops.io", _WHO, "io")
+    data, known = stored.tobytes(), [*HARMLESS, *trusted]
+    names = {
+        each if isinstance(each, str) else f"{each.__module__}.{each.__qualname__}"
+        for each in known
+    }
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            # What is packed might fill the memory.
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("it is compressed")
+        untrusted = [name for name in io.get_untrusted_types(data=data) if name not in names]
+    except Exception as error:  # of the bytes of anybody
+        raise ValueError(f"its objects are not what skops stores: {_line(error)}") from None
+    if untrusted:
+        raise ValueError(
+            f"it holds objects of types that are not trusted: {', '.join(untrusted)}; if you know "
+            f"them, open it by HDIForestRegressor.load(path, trusted={untrusted}), or by "
+            "BatchScorer in the same way"
+        )
+    try:
+        objects = io.loads(data, trusted=known)
+    except Exception as error:
+        raise ValueError(f"its objects cannot be made again: {_line(error)}") from None
+    if not isinstance(objects, dict) or not all(isinstance(name, str) for name in objects):
+        raise ValueError("its objects are not those of a model")
+    return objects
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+
+
+class _Identity(NamedTuple):
+    """What changes when a file is replaced or written to."""
+
+    n_bytes: int
+    changed: int  # in nanoseconds
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, eq=False)
+class OpenModel:
+    """A model, the digest of its file, and what the file was like when it was read."""
+
+    fitted: FittedForest
+    digest: str  # SHA-256 that stands for everything in the file
+    identity: _Identity
+
+
+# By absolute path. A copy is freed with the last scorer that holds it.
+_mapped: dict[str, OpenModel] = {}
+_copies: WeakValueDictionary[str, OpenModel] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def open_model(
+    path: str, *, mapped: bool = True, digest: str | None = None, trusted: Sequence[Any] = ()
+) -> OpenModel:
+    """Return the model at `path`; it is read once, and again if the file has changed.
+
+    If it is not `mapped`, it is a copy in memory that was checked whole, and one of that `digest`
+    is returned whatever the file is now, as long as something else holds it. Raises as `load`.
+    """
+    path = os.path.abspath(path)
+    held: MutableMapping[str, OpenModel] = _mapped if mapped else _copies
+    known = held.get(path)
+    if known is not None and not mapped and known.digest == digest:
+        return known
+    identity = _identity(path)
+    if known is not None and known.identity == identity:
+        return known
+    with _lock:
+        known = held.get(path)  # another thread may have read it
+        if known is not None and known.identity == identity:
+            return known
+        held.pop(path, None)
+        loaded = load(Path(path), mapped=mapped, trusted=trusted)
+        model = OpenModel(loaded.content, loaded.digest, identity)
+        if _identity(path) != identity:
+            raise ValueError(f"{path} was replaced while it was read")
+        held[path] = model
+        return model
+
+
+def _identity(path: str) -> _Identity:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no model file {path}") from None
+    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,20 +13,15 @@ from numpy.typing import NDArray
 from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS
 
 Facts = dict[str, Any]
-
-
 Arrays = dict[str, NDArray[Any]]
+Test = Callable[[Any], bool]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= 100
+def _is_a(kind: type) -> Test:
+    return lambda value: isinstance(value, kind)
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_whole(least: int, most: int) -> Callable[[Any], bool]:
+def _is_whole(least: int, most: int) -> Test:
     # A bool is an int.
     return lambda value: type(value) is int and least <= value <= most
 
@@ -36,44 +31,24 @@ def _is_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and abs(value) < 2**53)
 
 
-def _or_null(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _or_null(holds: Test) -> Test:
     return lambda value: value is None or holds(value)
 
 
-def _are(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _are(holds: Test) -> Test:
     return lambda value: isinstance(value, list) and all(map(holds, value))
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str)
+def _matches(pattern: str) -> Test:
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
-
-
-def _is_mean(value: Any) -> bool:
-    return (
+def _has(**entries: Test) -> Test:
+    """Test objects for having these entries and no others."""
+    return lambda value: (
         isinstance(value, dict)
-        and set(value) == {"share", "baseline"}
-        and type(value["share"]) is float
-        and (value["baseline"] is None or type(value["baseline"]) is float)
-    )
-
-
-def _are_steps(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and set(value) == {"library", "columns", "numbers", "texts"}
-        and value["library"] in (None, "pandas", "polars")
-        and _or_null(_are(_is_name))(value["columns"])
-        and _are(_is_name)(value["numbers"])
-        and isinstance(value["texts"], dict)
-        and all(map(_is_name, value["texts"].values()))
+        and set(value) == set(entries)
+        and all(holds(value[name]) for name, holds in entries.items())
     )
 
 
@@ -85,8 +60,7 @@ class Fact(NamedTuple):
     """One of the facts."""
 
     expected: str
-    holds: Callable[[Any], bool]
-    required: bool = True
+    holds: Test
 
 
 class Array(NamedTuple):
@@ -95,6 +69,17 @@ class Array(NamedTuple):
     dtypes: tuple[str, ...]
     shape: tuple[int | str, ...]  # a name stands for a number that `check_arrays` may be given
     required: bool = True
+
+
+def _floats(*shape: int | str, required: bool = True) -> Array:
+    return Array(("float64",), shape, required)
+
+
+def _in_group(group: str, table: Mapping[str, Array], *, required: bool) -> dict[str, Array]:
+    return {
+        f"{group}.{name}": entry if required else entry._replace(required=False)
+        for name, entry in table.items()
+    }
 
 
 class Origin(NamedTuple):
@@ -108,53 +93,89 @@ class Origin(NamedTuple):
         return self if self.source is None else self._replace(source=f"{self.source}: {name}")
 
 
-_ROWS = _is_whole(1, 2**63 - 1)
-
+_FLAG = Fact("true or false", _is_a(bool))
+_VERSION = Fact("a version", _matches("(?s).{1,100}"))
+_ROWS = Fact("a whole number in [1, 2**63)", _is_whole(1, 2**63 - 1))
+_NUMBER = Fact("a number", _is_number)
+_NAMES = Fact("a list of names", _are(_is_a(str)))
+_TEXTS_OR_NULL = Fact("null or a list of texts", _or_null(_are(_is_a(str))))
+_CALIBRATION_FACTS = Fact("null or a calibration", _or_null(_is_a(dict)))
 
 VERSIONS = {
     "format_version": Fact("a whole number", _is_whole(0, 2**31 - 1)),
-    "hdicore": Fact("a version", _is_text),
-    "scikit_learn": Fact("a version", _is_text),
+    "hdicore": _VERSION,
+    "scikit_learn": _VERSION,
 }
-
 
 # These are fields of `FittedForest` as they are, and so are these arrays.
 FIELDS = {
     "weights": Fact(ANY_WEIGHTING, lambda value: value in tuple(WEIGHTINGS)),
-    "n_training_rows": Fact("a whole number in [1, 2**63)", _ROWS),
-    "allow_nan": Fact("true or false", _is_flag),
-    "matches_forest": Fact("true or false", _is_flag),
-    "training_digest": Fact("32 hexadecimal digits", _is_digest),
+    "n_training_rows": _ROWS,
+    "allow_nan": _FLAG,
+    "matches_forest": _FLAG,
+    "training_digest": Fact("32 hexadecimal digits", _matches("[0-9a-f]{32}")),
 }
-
-
 ARRAY_FIELDS = {"feature_range": Array(("float32",), (2, "n_features"))}
 
-
+_MEAN = _has(share=_is_a(float), baseline=_or_null(_is_a(float)))
+_STEPS = _has(
+    library=lambda value: value in (None, "pandas", "polars"),
+    columns=_or_null(_are(_is_a(str))),
+    numbers=_are(_is_a(str)),
+    texts=lambda value: isinstance(value, dict) and _are(_is_a(str))(list(value.values())),
+)
 FACTS = FIELDS | {
     "n_features": Fact("a whole number in [1, 2**31)", _is_whole(1, 2**31 - 1)),
-    "feature_names": Fact("null or a list of texts", _or_null(_are(_is_name))),
-    "scalar_output": Fact("true or false", _is_flag),
-    "counts_are_weighted": Fact("true or false", _is_flag),
-    "coding": Fact("null or a coding of tables", _or_null(_is_object)),
-    "steps": Fact("null, or what the steps before the forest read", _or_null(_are_steps)),
-    "calibration": Fact("null or a calibration", _or_null(_is_object)),
-    "mean": Fact("null, or a share and a baseline", _or_null(_is_mean)),
-    "folds": Fact("a list of the facts of each fold's forest", _are(_is_object)),
+    "feature_names": _TEXTS_OR_NULL,
+    "target_names": _TEXTS_OR_NULL,
+    "scalar_output": _FLAG,
+    "counts_are_weighted": _FLAG,
+    "encoder": Fact("null or an encoder of tables", _or_null(_is_a(dict))),
+    "steps": Fact("null, or what the steps before the forest read", _or_null(_STEPS)),
+    "calibration": _CALIBRATION_FACTS,
+    "mean": Fact("null, or a share and a baseline", _or_null(_MEAN)),
+    "folds": Fact("a list of the facts of each fold's forest", _are(_is_a(dict))),
 }
 
+# Of a `LeafModel`.
+LEAF_FACTS = {
+    "scalar_output": _FLAG,
+    "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
+    "target_names": _TEXTS_OR_NULL,
+    "calibration": _CALIBRATION_FACTS,
+}
+
+_POSTPROCESS = {
+    "low": _NUMBER,
+    "high": _NUMBER,
+    "lattice": Fact("null or three numbers", _or_null(_is_lattice)),
+    "clip": _FLAG,
+}
+
+# Of a `Calibration`, and of a `CrossCalibration`.
+FIXED_FACTS = _POSTPROCESS | {
+    "method": Fact("'oob' or 'split'", _is_a(str)),
+    "confidence": Fact("null or a number", _or_null(_is_number)),
+    "weighted": _FLAG,
+    "n": _ROWS,
+    "families": _NAMES,
+    "kinds": _NAMES,
+}
+CROSS_FACTS = _POSTPROCESS | {
+    "method": Fact("'cv+' or 'jackknife+'", _is_a(str)),
+    "fold_sizes": Fact("positive numbers", _are(_ROWS.holds)),
+    "grouped": _FLAG,
+}
 
 _FOREST = {
     "nodes": Array(("uint32",), ("n_nodes", "n_words")),
     "tree_offsets": Array(("int64",), ("n_trees + 1",)),
     "leaf_nodes": Array(("int32",), ("n_leaves",)),
 }
-
-
 _INDEX = {
     "leaf_offsets": Array(("int64",), ("n_trees + 1",)),
     "atom_offsets": Array(("int64",), ("n_outputs + 1",)),
-    "atoms": Array(("float64",), ("n_atoms",)),
+    "atoms": _floats("n_atoms"),
     "tree_begin": Array(("int64",), ("n_outputs * n_trees + 1",)),
     "leaf_begin": Array(("uint32",), ("n_outputs * (n_leaves + n_trees)",)),
     "ranks": Array(("uint16", "uint32"), ("n_entries",)),
@@ -164,73 +185,28 @@ _INDEX = {
 }
 
 
-def _in_group(group: str, table: Mapping[str, Array], *, required: bool) -> dict[str, Array]:
-    return {
-        f"{group}.{name}": entry if required else entry._replace(required=False)
-        for name, entry in table.items()
-    }
+# Numbers of a `FixedLevel` beside its base and its cross-check.
+LEVEL_FIELDS = ("coverage", "q_hat", "mean_width", "interval_score", "realised")
 
-
-_FINISH = {
-    "low": Fact("a number", _is_number),
-    "high": Fact("a number", _is_number),
-    "lattice": Fact("null or three numbers", _or_null(_is_lattice)),
-    "clip": Fact("true or false", _is_flag),
+_ANY_CALIBRATION = {
+    "coverage": _floats("n_levels"),
+    "cross_check": _floats("n_levels", 7),
+    "targets": _floats("n_targets", required=False),
 }
-
-
-# Of a `Calibration`, and of a `CrossCalibration`.
-FIXED_FACTS = _FINISH | {
-    "method": Fact("'oob' or 'split'", _is_name),
-    "confidence": Fact("null or a number", _or_null(_is_number)),
-    "weighted": Fact("true or false", _is_flag),
-    "n": Fact("a whole number in [1, 2**63)", _ROWS),
-    "families": Fact("a list of names", _are(_is_name)),
-    "kinds": Fact("a list of names", _are(_is_name)),
+FIXED_ARRAYS = _ANY_CALIBRATION | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+CROSS_ARRAYS = _ANY_CALIBRATION | {
+    "scores": _floats("n_rows", "n_levels"),
+    "weights": _floats("n_rows", "n_levels", required=False),
 }
-
-
-CROSS_FACTS = _FINISH | {
-    "method": Fact("'cv+' or 'jackknife+'", _is_name),
-    "fold_sizes": Fact("positive numbers", _are(_ROWS)),
-    "grouped": Fact("true or false", _is_flag),
-}
-
-
-def _of_levels(*sizes: int | str) -> Array:
-    return Array(("float64",), sizes)
-
-
-COLUMNS = ("coverage", "level", "pad", "mean_width", "interval_score", "realised")
-
-
-_AUDITS = {"coverage": _of_levels("n_levels"), "audit": _of_levels("n_levels", 7)}
-
-
-_TARGETS = {"targets": Array(("float64",), ("n_targets",), required=False)}
-
-
-FIXED_ARRAYS = {name: _of_levels("n_levels") for name in COLUMNS} | _AUDITS | _TARGETS
-
-
-CROSS_ARRAYS = {
-    **_AUDITS,
-    **_TARGETS,
-    "scores": _of_levels("n_rows", "n_levels"),
-    "weights": _of_levels("n_rows", "n_levels")._replace(required=False),
-}
-
 
 _TRAINING = {
     "X": Array(("float32",), ("n_training_rows", "n_features")),
-    "y": Array(("float64",), ("n_training_rows", "n_outputs")),
-    "sample_weight": Array(("float64",), ("n_training_rows",)),
+    "y": _floats("n_training_rows", "n_outputs"),
+    "sample_weight": _floats("n_training_rows"),
     "counts": Array(("uint8", "uint16", "uint32", "uint64"), ("n_training_rows", "n_trees")),
 }
 
-
 _CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS, required=False)
-
 
 # Those of a fold's forest have a name such as fold0 in front.
 ARRAYS = {
@@ -242,39 +218,22 @@ ARRAYS = {
     **_in_group("residuals", _INDEX, required=False),
     **_in_group("inbag", _INDEX, required=False),
     **_in_group("mean_forest", _FOREST, required=False),
-    "centred.leaf_means": Array(("float64",), ("n_leaves",), required=False),
-    "centred.mean_values": Array(("float64",), ("n_leaves of the mean",), required=False),
+    "centred.leaf_means": _floats("n_leaves", required=False),
+    "centred.mean_values": _floats("n_leaves of the mean", required=False),
     "jackknife.drawn": Array(("uint8",), ("n_left_out", "n_trees"), required=False),
 }
 
-
-# Of a file alone: what `hdiforest.serving._objects` makes of objects.
+# Of a file alone: fitted objects of scikit-learn, as skops stores them.
 OBJECTS = {"objects": Array(("uint8",), ("n_bytes",))}
 
-
-# Of a `LeafModel`.
-LEAF_FACTS = {
-    "scalar_output": FACTS["scalar_output"],
-    "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
-    "calibration": FACTS["calibration"],
-}
-
-
 _POOLED = Array(("uint8",), (0,), required=False)  # there if the leaves of a row are pooled
-
 
 LEAF_ARRAYS = _in_group("index", _INDEX | {"pooled": _POOLED}, required=True) | _CALIBRATION
 
 
 def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:
-    """Check names, types and ranges of facts.
-
-    Raises
-    ------
-    ValueError
-        If a fact is missing, not known, or not what the table says.
-    """
-    _check_names("fact", facts, table)
+    """Raise ValueError if a fact is missing, not known, or not what the table says."""
+    _check_names("fact", facts, table, table)
     for name, value in facts.items():
         if not table[name].holds(value):
             raise ValueError(f"{name} must be {table[name].expected}, got {reprlib.repr(value)}")
@@ -285,21 +244,13 @@ def check_arrays(
     table: Mapping[str, Array],
     sizes: Mapping[str, int | None],
 ) -> None:
-    """Check names, types and shapes of arrays; what they hold is checked by those who read them.
+    """Raise ValueError if an array is missing, not known, or not of the type and shape in a table.
 
-    Parameters
-    ----------
-    arrays : mapping
-    table : mapping
-    sizes : mapping
-        Numbers for the names in shapes. None: there is no such axis. Others may be any.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing, not known, or not what the table says.
+    `sizes` are numbers for the names in shapes. None: there is no such axis; others may be any.
+    What arrays hold is checked by those who read them.
     """
-    _check_names("tensor", arrays, table)
+    required = [name for name, entry in table.items() if entry.required]
+    _check_names("tensor", arrays, table, required)
     for name, array in arrays.items():
         entry = table[name]
         shape = [sizes.get(size, size) if isinstance(size, str) else size for size in entry.shape]
@@ -322,23 +273,11 @@ def check_training_values(
     allow_nan: bool,
     moved: bool,
 ) -> None:
-    """Check the values of training rows, whose shapes have been checked, against the index.
+    """Raise ValueError if the values of training rows do not fit the index.
 
-    Parameters
-    ----------
-    arrays : mapping
-        X, y, and sample_weight and counts if they are there.
-    atoms : list of (n_atoms,) arrays
-        Distinct targets of each output of the index.
-    allow_nan : bool
-        Whether X may hold missing values.
-    moved : bool
-        Whether leaves hold targets that were moved, within the range of all.
-
-    Raises
-    ------
-    ValueError
-        If they do not fit.
+    `arrays` are X, y, and sample_weight and counts if they are there, of shapes that have been
+    checked; `atoms` are the distinct targets of each output, (n_atoms,), which have been `moved`,
+    within the range of all, if the index is monotonic.
     """
     if np.isinf(arrays["X"]).any() or not (allow_nan or np.isfinite(arrays["X"]).all()):
         raise ValueError("training.X must be finite, but for missing values where they are allowed")
@@ -359,13 +298,13 @@ def check_training_values(
 
 
 def _check_names(
-    kind: str, names: Collection[str], table: Mapping[str, Fact] | Mapping[str, Array]
+    kind: str, names: Collection[str], known: Collection[str], required: Iterable[str]
 ) -> None:
-    for name, entry in table.items():
-        if entry.required and name not in names:
+    for name in required:
+        if name not in names:
             raise ValueError(f"the {kind} {name} is missing")
     for name in names:
-        if name not in table:
+        if name not in known:
             raise ValueError(
                 f"it has the {kind} {reprlib.repr(name)}, which this version does not know; "
                 "upgrade hdicore"

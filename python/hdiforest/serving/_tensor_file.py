@@ -17,33 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hdicore
-from hdiforest._utils.checks import printable
+from hdiforest._utils.checks import check_flag, printable
 from hdiforest._utils.files import replacing
+from hdiforest._utils.optional import need
 from hdiforest.serving._schema import VERSIONS, Arrays, Facts, Origin, check_facts
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
-
-
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself
-
-
 _SMALL = 1 << 16  # bytes of an array whose checksum each `load` checks
-
-
 _DTYPES = {
-    "U8": "<u1",
-    "U16": "<u2",
-    "U32": "<u4",
-    "U64": "<u8",
-    "I32": "<i4",
-    "I64": "<i8",
-    "F32": "<f4",
-    "F64": "<f8",
-}
-
+    "U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8",
+    "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8",
+}  # fmt: skip
 
 FORMAT_VERSION = 1  # of all kinds of files
-
 
 Content = TypeVar("Content")
 
@@ -55,28 +42,12 @@ class Format(Generic[Content]):
     noun: str  # as in "there is no model file PATH"
     content: str  # as in "PATH is not a valid model"
     key: str  # of its metadata
-    # Checks facts and arrays, and raises ValueError.
-    read: Callable[[Facts, Arrays, Origin], Content]
+    read: Callable[[Facts, Arrays, Origin], Content]  # raises ValueError
 
 
 def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
-    """Write a file, whole or not at all. The versions of all that wrote it become facts.
-
-    Raises
-    ------
-    ImportError
-        If safetensors is not installed.
-    OSError
-        If the file cannot be written.
-    """
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import save_file
-    except ModuleNotFoundError:
-        raise ImportError(
-            "model files need the package safetensors: pip install 'hdicore[io]'"
-        ) from None
-
+    """Write a file, whole or not at all. The versions of all that wrote it become facts."""
+    safetensors = need("safetensors.numpy", "a model file", "io")
     versions = {
         "format_version": FORMAT_VERSION,
         "hdicore": hdicore.__version__,
@@ -92,8 +63,8 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
         try:
             # safetensors writes the memory of an array as it lies.
             in_order = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-            save_file(in_order, temporary, metadata=metadata)
-        except SafetensorError as error:
+            safetensors.save_file(in_order, temporary, metadata=metadata)
+        except need("safetensors").SafetensorError as error:
             raise OSError(f"cannot write {path}: {error}") from None
 
 
@@ -111,8 +82,7 @@ class OpenFile:
     def require_unchanged(self) -> None:
         """Raise OSError if the file was written to since it was opened. Takes a microsecond.
 
-        It is no ValueError, because the rows of the caller are not to blame. A file that another
-        one was renamed over stays as it was opened, though its time of change of state is new.
+        A file that another one was renamed over stays as it was opened.
         """
         try:
             status = os.fstat(self._descriptor)
@@ -153,19 +123,12 @@ def load(
 ) -> Loaded[Content]:
     """Return what the format reads from the file's facts and arrays.
 
-    Facts, names, types and shapes are compared with their checksum, and so are small arrays. With
-    `verify` large ones are, too, and everything is checked at once. Files that are not `mapped` but
-    copied are always verified.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, or is written to meanwhile.
-    ValueError
-        If it is of another format or version, damaged, or refused by `Format.read`.
+    Facts, names, types and shapes are compared with their checksum, and small arrays with theirs.
+    With `verify`, or if the file is not `mapped` but copied, so are large ones, and everything is
+    checked at once. OSError says that the file cannot be read, or is written to meanwhile;
+    ValueError that it is of another format or version, damaged, or refused by `Format.read`.
     """
-    if not isinstance(mapped, bool):
-        raise ValueError(f"mapped must be True or False, got {mapped!r}")
+    check_flag("mapped", mapped)
     if not path.is_file():
         raise FileNotFoundError(f"there is no {form.noun} {path}")
     file = OpenFile(path)
@@ -197,18 +160,18 @@ def _checked(
         raise ValueError(f"{origin.source}: {printable(text)}") from None
 
 
-def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
-    """Return what a file holds beside its arrays."""
-    arrays = {name: _array_digest(array) for name, array in tensors.items()}
-    return {"facts": facts, "arrays": arrays, "sha256": _digest(facts, tensors, arrays)}
-
-
 class _Header(NamedTuple):
-    """What a file says of its arrays."""
+    """What a file holds beside its arrays."""
 
     facts: Facts  # not checked yet
     sha256: str
     arrays: dict[str, str]  # SHA-256 of each
+
+
+def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
+    """Return the header of a new file, as JSON's types."""
+    arrays = {name: _array_digest(array) for name, array in tensors.items()}
+    return _Header(facts, _digest(facts, tensors, arrays), arrays)._asdict()
 
 
 def _check_digests(path: Path, header: _Header, tensors: Arrays, verify: bool) -> None:
@@ -252,13 +215,9 @@ def _other_content(path: Path) -> str | None:
 def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Arrays]:
     """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
-    They are taken apart here, and not by that package, because it opens a file by its name, which
-    may mean another one by then, and maps it.
-
-    Raises
-    ------
-    ArithmeticError, LookupError, RecursionError, TypeError, ValueError
-        If the header is not well-formed, or its ranges do not tile the file.
+    That package is not asked: it opens a file by its name, which may mean another one by then, and
+    maps it. Errors of many kinds mean that a header is not well-formed, or does not tile the
+    file.
     """
     n_header = int.from_bytes(content[:8].tobytes(), "little")
     start = 8 + n_header

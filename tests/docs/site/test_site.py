@@ -46,7 +46,7 @@ def test_all_public_names_have_a_page(site, package):
 def test_the_regressor_for_skpro_has_a_page(site):
     page = site / "api" / "generated" / "hdiforest.adapters.skpro.HDIForestProba.html"
     text = re.sub(r"<[^>]*>|\s", "", page.read_text(encoding="utf-8"))
-    assert "HDIForestProba(estimator=None,calibrate=None)" in text
+    assert "HDIForestProba(estimator=None,calibration=None)" in text
 
 
 def test_each_subcommand_has_a_page_with_its_arguments(site):

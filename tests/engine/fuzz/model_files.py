@@ -153,9 +153,9 @@ def check_forest(model: HDIForestRegressor, path: Path) -> None:
 
 def rows_of(model: HDIForestRegressor) -> Any:
     """Rows that a model may be asked about."""
-    coding = model._fitted.coding
-    if coding is not None:
-        return {column.name: CELLS.get(column.kind, [1, None] * 3) for column in coding.entries}
+    encoder = model._fitted.encoder
+    if encoder is not None:
+        return {column.name: CELLS.get(column.kind, [1, None] * 3) for column in encoder.entries}
     return np.random.default_rng(0).normal(size=(6, model.n_features_in_)).round(1)
 
 

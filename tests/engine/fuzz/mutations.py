@@ -24,7 +24,7 @@ ODD_VALUES: list[Any] = [
 FACTS = [
     *("format_version", "hdicore", "scikit_learn", "weights", "n_features", "feature_names"),
     *("scalar_output", "n_training_rows", "allow_nan", "counts_are_weighted", "calibration"),
-    *("matches_forest", "training_digest", "coding", "steps", "mean", "folds"),
+    *("matches_forest", "training_digest", "encoder", "steps", "mean", "folds"),
 ]
 DTYPES = ["<u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8"]
 EXTREMES = [0, 1, -1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1]

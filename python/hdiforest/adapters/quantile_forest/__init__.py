@@ -4,7 +4,7 @@
 its import; quantile-forest itself need not be installed. Answers come from hdicore.
 """
 
-from hdiforest.adapters.quantile_forest._estimators import (
+from hdiforest.adapters.quantile_forest._quantile_forest import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
 )

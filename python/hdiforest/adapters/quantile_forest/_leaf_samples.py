@@ -1,27 +1,33 @@
-"""The samples that leaves keep, and what trees answer from them, pooled or each alone.
+"""LeafSamples: the samples that leaves keep, which trees are asked about a row, and their answers.
 
 A sample is a draw of a training row by a tree, so a row that was drawn twice is two samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clipped_index
 from hdiforest._utils.typing import Array
-from hdiforest.adapters.quantile_forest._checks import INTEGERS, NUMBERS
+from hdiforest._utils.warnings import callers_level
 
+INTEGERS = (int, np.integer)
+NUMBERS = (int, float, np.integer, np.floating)
 Counts = NDArray[np.unsignedinteger]
-
+Source = LeafIndex | Scorer  # whose methods take leaves, or rows
+Leaves = NDArray[np.int32]  # (n, n_trees), -1 for a tree that is not asked
+RankKind = Literal["rank", "weak", "strict", "mean"]
+RANK_KINDS: tuple[RankKind, ...] = get_args(RankKind)
 
 # "samples": all samples of a query weigh alike. "leaves": all leaves of a query do, whatever their
 # size. "rows": the targets are positions of training rows.
@@ -29,13 +35,7 @@ Weighing = Literal["samples", "leaves", "rows"]
 
 
 def leaf_limit(max_samples_leaf: Any, n: int) -> int | None:
-    """Return how many samples a leaf keeps in a forest of n rows; None: all.
-
-    Raises
-    ------
-    ValueError
-        If `max_samples_leaf` is out of range.
-    """
+    """Return how many of its samples a leaf keeps, None for all; n is the number of rows."""
     if max_samples_leaf is None:
         return None
     if isinstance(max_samples_leaf, INTEGERS) and max_samples_leaf >= 1:
@@ -115,18 +115,6 @@ def _limit_counts(
     return limited
 
 
-Source = LeafIndex | Scorer  # whose methods take leaves, or rows
-
-
-Leaves = NDArray[np.int32]  # (n, n_trees), -1 for a tree that is not asked
-
-
-RankKind = Literal["rank", "weak", "strict", "mean"]
-
-
-KINDS: tuple[RankKind, ...] = get_args(RankKind)
-
-
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
     """Quantile ranks of y in the distributions of rows, as `scipy.stats.percentileofscore`.
 
@@ -186,9 +174,7 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
     """
     total, count = np.zeros_like(like), np.zeros_like(like)
     for t in range(leaves.shape[1]):
-        alone = np.full_like(leaves, -1)
-        alone[:, t] = leaves[:, t]
-        answer = ask(alone)
+        answer = ask(np.where(np.arange(leaves.shape[1]) == t, leaves, np.int32(-1)))
         count += ~np.isnan(answer)
         total += np.nan_to_num(answer, copy=False)
     return _divided(total, count)
@@ -204,17 +190,11 @@ def pairs(
     `most` is how many a row may have; it then keeps those of the highest counts.
     """
     indptr, columns, counts = csr
-    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    if by_count or most is not None:
-        order = np.lexsort((columns, -counts, row))
-        if most is not None:
-            order = order[np.arange(len(order)) - indptr[row] < most]
-            indptr = np.concatenate([[0], np.cumsum(np.minimum(np.diff(indptr), most))])
-        if not by_count:
-            order = order[np.lexsort((columns[order], row[order]))]
-        columns, counts = columns[order], counts[order]
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
-    return [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
+    found = [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
+    if by_count or most is not None:
+        found = [sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found]
+    return found if by_count else [sorted(row) for row in found]
 
 
 def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leaves:
@@ -227,3 +207,70 @@ def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leav
 def _divided(total: Array, count: Array) -> Array:
     result: Array = np.full(total.shape, np.nan)
     return np.divide(total, count, where=count > 0, out=result)
+
+
+def out_of_bag_mask(
+    rows: TrainingRows, duplicates: Iterable[Sequence[int]] | None
+) -> NDArray[np.bool_]:
+    """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
+
+    A tree that saw one of the rows that `duplicates` groups saw all of them.
+    """
+    if rows.bags is None:
+        raise ValueError(
+            "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
+            "so fit it with bootstrap=True"
+        )
+    mask: NDArray[np.bool_] = rows.bags.matrix() == 0
+    mask[~rows.has_weight] = True
+    for group in duplicates or ():
+        alike = _positions(group, "duplicates", 0, len(mask))
+        mask[alike] = mask[alike].all(axis=0)
+    return mask
+
+
+def tree_mask(
+    rows: TrainingRows,
+    n: int,
+    indices: ArrayLike | None,
+    duplicates: Iterable[Sequence[int]] | None,
+) -> NDArray[np.bool_]:
+    """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
+
+    `indices` says which training rows they are, -1 for none; by default they are all in order.
+    """
+    mask = out_of_bag_mask(rows, duplicates)
+    if indices is None:
+        if n != len(mask):
+            raise ValueError(
+                f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
+                f"indices, got {n} rows"
+            )
+    else:
+        position = _positions(indices, "indices", -1, len(mask))
+        if position.shape != (n,):
+            raise ValueError(
+                f"indices must name a training row for each of the {n} rows of X, got shape "
+                f"{position.shape}"
+            )
+        mask = mask[position] | (position == -1)[:, None]
+    if not mask.any(axis=1).all():
+        warnings.warn(
+            "Some rows were seen by every tree, so their out-of-bag answers are empty; use more "
+            "trees.",
+            stacklevel=callers_level(),
+        )
+    return mask
+
+
+def _positions(rows: ArrayLike, name: str, lowest: int, n: int) -> NDArray[np.intp]:
+    """Return row numbers, which may be whole numbers of any type, after checking them."""
+    numbers = np.asarray(rows)
+    if numbers.size == 0:
+        return numbers.astype(np.intp)
+    if numbers.dtype.kind not in "iuf" or (numbers != np.trunc(numbers)).any():
+        raise ValueError(f"{name} must hold whole numbers, got {rows!r}")
+    if numbers.min() < lowest or numbers.max() >= n:
+        outside = numbers[(numbers < lowest) | (numbers >= n)][0]
+        raise ValueError(f"{name} must hold numbers from {lowest} to {n - 1}, got {outside}")
+    return numbers.astype(np.intp)

@@ -13,34 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.base import (
+from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
-    columns_of_kind,
-    join_columns,
-    query_cdf,
-    query_intervals,
-    query_mean,
-    query_mean_and_intervals,
-    query_quantiles,
+    query_of,
 )
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
-from hdiforest._tables.names import interval_names, quantile_names
+from hdiforest._tables.names import quantile_names
 from hdiforest._utils.typing import Array, Interpolation
 from hdiforest._utils.warnings import callers_level
 
 
 class OutOfBagMixin(DistributionModel):
-    """The ``oob_`` methods: distributions of training rows, from the trees that did not draw them.
-
-    With ``weights`` "all" and "oob" the row still lies in the leaves of these trees. It is left out
-    of them, and the other rows of the leaf share its weight: a row never takes part in its own
-    distribution. All raise NotFittedError if the model is not fitted, and ValueError if an argument
-    is refused, every tree was fitted on all rows, or the model has no training rows.
-    """
+    """The ``oob_`` methods: distributions of training rows, by trees that did not draw them."""
 
     @abstractmethod
     def fitted_forest(self) -> FittedForest:
@@ -56,17 +44,29 @@ class OutOfBagMixin(DistributionModel):
         Parameters
         ----------
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+            As in `predict`.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
-            As `predict`. NaN, with a warning, for rows that every tree has seen. With
+            As of `predict`. NaN, with a warning, for rows that every tree has seen. With
             ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted, as from all ``oob_`` methods.
+        ValueError
+            If every tree was fitted on all rows, the model has no training rows, or an argument is
+            refused, as from all ``oob_`` methods.
+
+        Notes
+        -----
+        A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
+        lies in the leaves of these trees, is left out of them, and the others share its weight.
         """
-        return self._format(
-            output, "prediction", lambda: self._query_numbers("prediction", query_mean), None
-        )
+        values = partial(self._query_numbers, "prediction", query_of("mean"))
+        return self._format(output, "prediction", values, None)
 
     def oob_interval(
         self,
@@ -79,64 +79,40 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        coverage : float or list of k floats, default=0.9
-            As in `predict_interval`.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-            As in `predict_interval`: by default "calibrated" after `calibrate`, and "hdi" before.
-            "calibrated" needs a calibration by "oob" or "split", without a `mean`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict_interval`.
+        coverage, kind, output : optional
+            As in `predict_interval`. The kind "calibrated" needs a calibration by "oob" or "split",
+            without a `mean`.
 
         Returns
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
-            As `predict_interval`. NaN, with a warning, for rows that every tree has seen.
+            As of `predict_interval`. NaN, with a warning, for rows that every tree has seen.
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
         AttributeError
             If kind is "calibrated" and the model is not.
-        ValueError
-            If an argument is out of range, every tree was fitted on all rows, the model has no
-            training rows, or its calibration has no such intervals.
+        NotFittedError, ValueError
+            As `oob_prediction`, or if the calibration has no such intervals.
 
         Notes
         -----
-        A row never takes part in its own interval: with ``weights`` "all" and "oob" it is left out
-        of its leaves, and the others share its weight. Calibrated intervals have the quantiles of
-        `calibration_`, of which the row decided one part in the number of calibration rows: of
-        these `calibration_` gives the cross-check.
+        Calibrated intervals have the quantiles of `calibration_`, of which the row decided one part
+        in the number of calibration rows: of these `calibration_` gives the cross-check.
         """
-        resolved = self._kind(kind)
-        if output == "numpy":
-            return self._oob_intervals(coverage, resolved)
-        return self._format(
-            output,
-            lambda: interval_names(resolved, coverage),
-            lambda: self._oob_mean_and_ends(coverage, resolved),
-            None,
-        )
+        ask = partial(self._query_numbers, "interval")
+        return self._format_intervals(None, coverage, kind, output, ask, self._oob_calibrated)
 
-    def _oob_intervals(self, coverage: ArrayLike, kind: AnyKind) -> Array:
-        if kind != "calibrated":
-            function = partial(query_intervals, coverage=coverage, kind=kind)
-            return self._query_numbers("interval", function)
+    def _oob_calibrated(self, coverage: ArrayLike, *, with_mean: bool) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
         ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads())
         _warn_of_nan(ends, "interval")
-        return ends
-
-    def _oob_mean_and_ends(self, coverage: ArrayLike, kind: AnyKind) -> Array:
-        """Return the columns of `interval_names`."""
-        if kind != "calibrated":
-            function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
-            return columns_of_kind(self._query_numbers("interval", function), kind)
-        ends = self._oob_intervals(np.atleast_1d(coverage), kind)
         # The rows without a mean are those without an interval, of which a warning was given.
-        return join_columns(self._query_out_of_bag("prediction", query_mean), ends)
+        mean = np.empty(0)
+        if with_mean:
+            mean = self._query_out_of_bag("prediction", query_of("mean"))
+        return mean, ends
 
     def oob_quantiles(
         self,
@@ -149,32 +125,20 @@ class OutOfBagMixin(DistributionModel):
 
         Parameters
         ----------
-        quantiles : float or list of k floats
-            Levels in [0, 1].
-        interpolation : str, default="inverted_cdf"
+        quantiles, interpolation, output : levels and options
             As in `predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
-            As `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
+            As of `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
         """
-        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
-        return self._format(
-            output,
-            lambda: quantile_names(quantiles),
-            lambda: self._query_numbers("quantiles", function),
-            None,
-        )
+        function = query_of("quantiles", quantiles, interpolation)
+        values = partial(self._query_numbers, "quantiles", function)
+        return self._format(output, partial(quantile_names, quantiles), values, None)
 
     def oob_cdf(
-        self,
-        y: ArrayLike | None = None,
-        *,
-        inclusive: bool = True,
-        output: Output = "numpy",
+        self, y: ArrayLike | None = None, *, inclusive: bool = True, output: Output = "numpy"
     ) -> Any:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
 
@@ -184,10 +148,8 @@ class OutOfBagMixin(DistributionModel):
             One or several points per row; (n_training_rows, n_outputs[, k]) with several outputs.
             By default the rows' own targets: the result is then the probability integral
             transform, which is uniform if the distributions are right.
-        inclusive : bool, default=True
-            False gives P(Y < y).
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+        inclusive, output : optional
+            As in `predict_cdf`.
 
         Returns
         -------
@@ -201,10 +163,9 @@ class OutOfBagMixin(DistributionModel):
                 f"y must begin with the shape {targets.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        function = partial(query_cdf, inclusive=inclusive)
-        return self._format(
-            output, "cdf", lambda: self._query_numbers("cdf", function, points), None
-        )
+        function = query_of("cdf", inclusive=inclusive)
+        values = partial(self._query_numbers, "cdf", function, points)
+        return self._format(output, "cdf", values, None)
 
     def oob_weights(self) -> csr_array:
         """Weight of every training row for every other, from the trees that did not see the latter.

@@ -1,4 +1,4 @@
-"""Fits an estimator that holds a forest, or takes a fitted one, and keeps the rows of its fit."""
+"""Training: a fitted estimator that holds a forest, and the rows of its fit, checked together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdicore import Forest, LeafIndex
-from hdiforest._estimators.rows import (
+from hdiforest._estimators.input_rows import (
     checked_sample_weight,
     checked_table_targets,
     checked_training_rows,
@@ -68,17 +68,9 @@ class RowRecorder(BaseEstimator):
 
 
 def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
-    """Fit an estimator with steps, and return the rows that the last of them made of X.
-
-    Parameters
-    ----------
-    estimator : unfitted estimator
-    X, y
-        What its `fit` is given.
-    options : dict
-        Further arguments of its `fit`.
-    """
-    to_fit = pipelines(_not_frozen(estimator))
+    """Fit an estimator with steps, and return the rows that the last of them made of X."""
+    parts = layers(estimator, fitted=False)
+    to_fit = pipelines(list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts)))
     if to_fit:
         to_fit[-1].steps.insert(-1, (_NAME, RowRecorder()))
     estimator.fit(X, y, **options)
@@ -92,12 +84,6 @@ def fit_recorded(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> Any
         rows = transformed(pipeline[:-1], rows)
     _remove_recorders(estimator)
     return rows
-
-
-def _not_frozen(estimator: Any) -> list[Any]:
-    """Return the layers outside the first frozen one."""
-    parts = layers(estimator, fitted=False)
-    return list(takewhile(lambda part: not isinstance(part, FrozenEstimator), parts))
 
 
 def _remove_recorders(estimator: Any) -> None:
@@ -124,25 +110,23 @@ class Training(NamedTuple):
     table: Any = None  # what the steps were given, if there are some
 
 
+def check_estimator(estimator: Any) -> None:
+    """Raise ValueError unless it has what scikit-learn needs to clone and fit it."""
+    inner = thawed(estimator)
+    if isinstance(inner, type) or not (hasattr(inner, "fit") and hasattr(inner, "get_params")):
+        raise ValueError(
+            "estimator must be a forest such as RandomForestRegressor(), not a part of one like "
+            f"tree_ or estimators_, got {inner!r:.60}"
+        )
+
+
 def fit_estimator(
     model: Any, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Training:
     """Fit an estimator unless it is frozen; `model` learns the names of the columns.
 
-    Parameters
-    ----------
-    model : HDIForestRegressor
-    estimator : estimator
-        Kept and changed.
-    X : array or table
-    y : (n,) or (n, n_outputs) array
-    sample_weight : (n,) array, optional
-        Passed to the forest.
-
-    Raises
-    ------
-    ValueError
-        If an argument is refused, or there is no forest in the estimator.
+    The estimator is kept and changed; `sample_weight` is passed to its forest. Raises ValueError if
+    an argument is refused, or there is no forest in the estimator.
     """
     was_fitted = isinstance(estimator, FrozenEstimator)
     estimator = thawed(estimator)
@@ -178,16 +162,14 @@ def _fit_on_table(
     validate_data(model, table, skip_check_array=True)
     targets = checked_table_targets(table, y)
     weights = checked_sample_weight(sample_weight, len(targets))
-    if was_fitted:
-        encoded = None
-    else:
+    if not was_fitted:
         options = weight_options(layers(estimator, fitted=False), weights)
         encoded = fit_recorded(estimator, table, targets, options)
     parts = layers(estimator, fitted=True)
     check_kind(parts[-1])
     pipeline = _steps_before(parts)
     allow_nan = get_tags(parts[-1]).input_tags.allow_nan
-    if encoded is None:
+    if was_fitted:
         encoded = transformed(pipeline, table)
     rows = dense_rows(encoded, allow_nan=allow_nan, copy=True)
     if len(rows) != len(targets):
@@ -219,11 +201,6 @@ def import_training_forest(
 
     Steps that the caller fitted may have made other rows of the table then than now: they are
     fitted again if the rows are refused.
-
-    Raises
-    ------
-    ValueError
-        As `import_forest`.
     """
     parts = layers(training.estimator, fitted=True)
     leaf_targets = transformed_targets(parts, training.y)
@@ -282,8 +259,7 @@ def _fitted_again(estimators: list[Any], X: Any, y: NDArray[np.float64]) -> Any:
     """
     for each in estimators:
         if isinstance(each, TransformedTargetRegressor):
-            y = each.transformer_.transform(y.reshape(len(y), -1))
-            y = y.ravel() if y.shape[1] == 1 else y
+            y = transformed_targets([each], y)
         elif isinstance(each, Pipeline) and len(each.steps) > 1:
             X = clone(each[:-1]).fit_transform(X, y)
     return X

@@ -1,4 +1,4 @@
-"""Fits a forest without each fold of the training rows, and calibrates by the rows left out."""
+"""Folds of CV+: a forest fitted without each, calibrated by the rows that it left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
-from hdiforest._estimators.rows import checked_rows
+from hdiforest._estimators.input_rows import checked_rows
 from hdiforest._model.calibrate import Settings, calibrate_if_possible
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import predict_fold
@@ -27,10 +27,7 @@ Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held
 def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> Iterator[Fold]:
     """Yield the folds of training rows; those of weight 0 are neither fitted on nor held out.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer rows or groups than folds, or groups do not fit the rows.
+    Raises ValueError if there are fewer rows or groups than folds, or groups do not fit the rows.
     """
     weighted = np.flatnonzero(rows.has_weight)
     n, n_folds = len(weighted), how.n_folds
@@ -82,31 +79,11 @@ def fit_folds(
     grouped: bool,
     n_threads: int,
 ) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
-    """Fit and score each fold.
+    """Fit and score each fold; return the calibration, and the forests without training rows.
 
-    Parameters
-    ----------
-    new_model : callable
-        Returns an unfitted HDIForestRegressor.
-    X : array or table
-        The training rows as the model's `fit` takes them.
-    rows : TrainingRows
-    settings : Settings
-        By which each fold is calibrated out of bag.
-    folds : iterable of K Fold
-        As `split_folds` yields them.
-    grouped : bool
-        Whether folds keep groups of rows together.
-    n_threads : int
+    `new_model` returns an unfitted HDIForestRegressor, whose `fit` takes rows as those of X. Each
+    fold is calibrated out of bag by the settings. `grouped` says that folds keep groups together.
 
-    Returns
-    -------
-    calibration : CrossCalibration
-    forests : tuple of K FittedForest
-        Without their training rows.
-
-    Notes
-    -----
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
@@ -133,12 +110,7 @@ def fit_folds(
             row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
     calibration = calibrate_cross(
-        ends,
-        targets,
-        settings.coverages,
-        postprocess,
-        grouped=grouped,
-        weights=row_weights or None,
+        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=row_weights or None
     )
     return calibration, tuple(forests)
 

@@ -1,9 +1,9 @@
-"""What all estimators share: predictions from conditional distributions, as arrays or as tables."""
+"""DistributionModel: what all estimators predict, as arrays or as tables."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,6 @@ from hdiforest._tables.names import (
     require_distinct,
 )
 from hdiforest._utils.typing import Array, Interpolation
-from hdiforest.calibration import Calibration, CrossCalibration
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -32,16 +31,14 @@ Source = Scorer | LeafIndex
 Query = Callable[..., Array]
 
 
-def query_mean(source: Source, rows: Any, **options: Any) -> Array:
-    """Return the mean of each row, (n,) or (n, n_outputs)."""
-    return source.mean(rows, **options)
+def query_of(method: str, *arguments: Any, **options: Any) -> Query:
+    """Return the query that calls a method of a source, by its name, with further arguments."""
 
+    def query(source: Source, rows: Any, *values: Any, **more: Any) -> Array:
+        answer: Array = getattr(source, method)(rows, *values, *arguments, **options, **more)
+        return answer
 
-def query_intervals(
-    source: Source, rows: Any, *, coverage: ArrayLike, kind: Any, **options: Any
-) -> Array:
-    """Return the interval of each row at each of k coverages, (n[, n_outputs], 2[, k])."""
-    return source.intervals(rows, coverage, kind, **options)
+    return query
 
 
 def query_mean_and_intervals(
@@ -52,18 +49,6 @@ def query_mean_and_intervals(
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
     ends = source.intervals(rows, np.atleast_1d(coverage), kind, mean=mean, **options)
     return join_columns(mean, ends)
-
-
-def query_quantiles(
-    source: Source, rows: Any, *, quantiles: ArrayLike, interpolation: Interpolation, **options: Any
-) -> Array:
-    """Return the quantiles of each row, (n[, n_outputs][, k])."""
-    return source.quantiles(rows, quantiles, interpolation, **options)
-
-
-def query_cdf(source: Source, rows: Any, y: Any, **options: Any) -> Array:
-    """Return the distribution function of each row at its own points y."""
-    return source.cdf(rows, y, **options)
 
 
 def join_columns(mean: Array, ends: Array) -> Array:
@@ -80,14 +65,10 @@ def columns_of_kind(values: Array, kind: str) -> Array:
 
 
 class DistributionModel(RegressorMixin, BaseEstimator, ABC):
-    """A regressor whose predictions come from the training rows that share leaves with a row.
-
-    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
-    refused.
-    """
+    """A regressor whose predictions come from the training rows that share leaves with a row."""
 
     # From the last fit on tables: names of several targets, and the pandas index of the rows.
-    _target_names: list[str] | None = None
+    _target_names: Sequence[str] | None = None
     _row_labels: Any = None
 
     @abstractmethod
@@ -102,15 +83,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
     ) -> tuple[Array, Array]:
         """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
 
-    def _calibration(self) -> Calibration | CrossCalibration | None:
-        calibration: Calibration | CrossCalibration | None = getattr(self, "calibration_", None)
-        return calibration
-
     def _kind(self, kind: AnyKind | None) -> AnyKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
+        if not (kind is None or isinstance(kind, str)):
+            raise ValueError(f"kind must be one word, for all coverages the same, got {kind!r}")
         if kind is not None and kind != "calibrated":
             return kind
-        if self._calibration() is not None:
+        if hasattr(self, "calibration_"):
             return "calibrated"
         if kind is None:
             return "hdi"
@@ -118,19 +97,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         raise AttributeError("this model has no calibration_; call calibrate first")
 
     def query(
-        self,
-        X: ArrayLike,
-        function: Query,
-        values: ArrayLike | None = None,
-        *,
-        hint: bool = False,
+        self, X: ArrayLike, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Any:
         """Call a function of the conditional distributions for the rows of X, block after block.
 
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         function : callable
             Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex` and the leaves of rows,
             which have the same methods; then the `values` of these rows, and the keyword
@@ -175,7 +149,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         ``height_lower_0.9``. Tables of pandas have the index of X if that is one of pandas, and
         those of out-of-bag results that of the fit, which pickles and files do not hold.
         """
-        return self._format(output, "prediction", lambda: self._query(X, query_mean), X)
+        return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
     def predict_interval(
         self,
@@ -190,7 +164,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         coverage : float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
             were calibrated. Of the others the share of the conditional distribution to hold.
@@ -203,15 +177,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
             do, and it may hold less.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            An array, or a table of that library with the mean of each row in front; see `predict`.
+            As in `predict`; tables have the mean of each row in front.
 
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
-            NaN where all leaves of the row are empty, possible with ``weights="oob"`` and with
-            `n_leaves` of `from_leaves`. Calibrated intervals of a higher coverage contain those of
-            a lower one.
+            NaN where all leaves of the row are empty, as ``weights="oob"`` and `n_leaves` of
+            `from_leaves` allow. Calibrated intervals of a higher coverage contain those of a lower
+            one.
 
         Raises
         ------
@@ -230,31 +204,33 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
+        ask = partial(self._query, X, hint=True)
+        calibrated = partial(self._predict_calibrated, X)
+        return self._format_intervals(X, coverage, kind, output, ask, calibrated)
+
+    def _format_intervals(
+        self,
+        X: Any,
+        coverage: ArrayLike,
+        kind: AnyKind | None,
+        output: Output,
+        ask: Callable[[Query], Array],
+        calibrated: Callable[..., tuple[Array, Array]],
+    ) -> Any:
+        """Return what `ask` and `calibrated` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
-
-        def intervals() -> Array:
-            if resolved == "calibrated":
-                return self._predict_calibrated(X, coverage, with_mean=False)[1]
-            return self._query(
-                X, partial(query_intervals, coverage=coverage, kind=resolved), hint=True
-            )
-
         if output == "numpy":
-            return intervals()
-        return self._format(
-            output,
-            lambda: interval_names(resolved, coverage),
-            lambda: self._mean_and_ends(X, coverage, resolved),
-            X,
-        )
+            if resolved == "calibrated":
+                return calibrated(coverage, with_mean=False)[1]
+            return ask(query_of("intervals", coverage, resolved))
 
-    def _mean_and_ends(self, X: Any, coverage: ArrayLike, kind: AnyKind) -> Array:
-        """Return the columns of `interval_names`."""
-        if kind == "calibrated":
-            mean, ends = self._predict_calibrated(X, np.atleast_1d(coverage), with_mean=True)
-            return join_columns(mean, ends)
-        function = partial(query_mean_and_intervals, coverage=coverage, kind=kind)
-        return columns_of_kind(self._query(X, function, hint=True), kind)
+        def columns() -> Array:
+            if resolved == "calibrated":
+                return join_columns(*calibrated(np.atleast_1d(coverage), with_mean=True))
+            function = partial(query_mean_and_intervals, coverage=coverage, kind=resolved)
+            return columns_of_kind(ask(function), resolved)
+
+        return self._format(output, partial(interval_names, resolved, coverage), columns, X)
 
     def predict_quantiles(
         self,
@@ -269,7 +245,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         quantiles : float or list of k floats
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
@@ -279,46 +255,40 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
             share no leaf of the query count as one observation.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+            As in `predict`.
 
         Returns
         -------
         (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs.
         """
-        function = partial(query_quantiles, quantiles=quantiles, interpolation=interpolation)
-        return self._format(
-            output, lambda: quantile_names(quantiles), lambda: self._query(X, function), X
-        )
+        function = query_of("quantiles", quantiles, interpolation)
+        values = partial(self._query, X, function)
+        return self._format(output, partial(quantile_names, quantiles), values, X)
 
     def predict_cdf(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        inclusive: bool = True,
-        output: Output = "numpy",
+        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True, output: Output = "numpy"
     ) -> Any:
         """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
         Parameters
         ----------
         X : (n, n_features) array or table
-            The rows to predict.
+            As in `predict`.
         y : (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `predict`.
+            As in `predict`.
 
         Returns
         -------
         array of the shape of y, float64, or table
             Between 0 and 1. A calibration does not change it.
         """
-        function = partial(query_cdf, inclusive=inclusive)
-        return self._format(output, "cdf", lambda: self._query(X, function, y), X)
+        function = query_of("cdf", inclusive=inclusive)
+        return self._format(output, "cdf", partial(self._query, X, function, y), X)
 
     def _format(
         self,
@@ -327,18 +297,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         values: Callable[[], Array],
         X: Any,
     ) -> Any:
-        """Return values as they are, or as a table.
+        """Return values, (n,[ n_outputs,][ k]), as they are or as a table.
 
-        Parameters
-        ----------
-        output : str
-        names : callable or str
-            Gives the names of what one target has; or one name, to be numbered.
-        values : callable
-            Gives (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) numbers. Not called if output or
-            the names are refused.
-        X : table or None
-            The rows; None for those of the fit.
+        `names` gives those of what one target has, or is one name to be numbered. `values` is not
+        called if output or the names are refused. X None stands for the rows of the fit.
         """
         if output == "numpy":
             return values()

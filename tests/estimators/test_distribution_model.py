@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hdiforest import ForestSearchOOB, HDIForestRegressor, from_leaves
+from hdiforest import ForestSearchOOB, HDIForestRegressor, LeafModel, from_leaves
 from hdiforest._model import leaf_blocks as blocks
 from hdiforest._tables.names import ENDS, interval_names
 
@@ -160,7 +160,7 @@ def test_out_of_bag(output, several):
     assert_array_equal(values, expected.reshape(250, -1))
 
 
-def test_intervals_of_several_targets_have_their_names():
+def test_intervals_of_several_targets_have_their_names(tmp_path):
     names = ["height", "weight"]
     model = HDIForestRegressor(FOREST, calibration=False).fit(X, pd.DataFrame(BOTH, columns=names))
     expected = ["height_prediction", "height_lower_0.9", "height_upper_0.9"]
@@ -174,8 +174,23 @@ def test_intervals_of_several_targets_have_their_names():
         "height_prediction",
         "weight_prediction",
     ]
+    model.save(tmp_path / "model.hdi")
+    leaves.save(tmp_path / "leaves.hdi")
+    for loaded in (
+        HDIForestRegressor.load(tmp_path / "model.hdi"),
+        LeafModel.load(tmp_path / "leaves.hdi", FOREST.apply),
+    ):
+        assert list(loaded.predict_interval(X_NEW, output="pandas").columns) == expected
     model.fit(X, BOTH)
     assert model.predict(X_NEW, output="polars").columns == ["y0_prediction", "y1_prediction"]
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_targets_of_one_name_are_refused(steps):
+    model = HDIForestRegressor(make_pipeline(StandardScaler(), FOREST) if steps else FOREST)
+    both = pd.DataFrame(BOTH, columns=["height", "height"])
+    with pytest.raises(ValueError, match="distinct names, got 2 columns 'height'"):
+        model.fit(X, both)
 
 
 DATES = RNG.permutation(np.datetime64("2026-01-01", "us") + np.arange(250) * 10**9)
@@ -313,6 +328,8 @@ def test_levels_and_kinds_are_refused_alike(make, output):
     for coverage in ("abc", [], [[0.9]], 1.5, [0.5, np.nan], None):
         with pytest.raises(ValueError, match="coverage must"):
             model.predict_interval(X_NEW, coverage, output=output)
+    with pytest.raises(ValueError, match=r"kind must be one word, .* got \['hdi', 'lower'\]"):
+        model.predict_interval(X[:4], [0.5, 0.9], kind=["hdi", "lower"], output=output)
     with pytest.raises(ValueError, match=r"kind must be .*'smoothed_hdi', got 'best'"):
         model.predict_interval(X_NEW, kind="best", output=output)
     with pytest.raises(ValueError, match="quantiles must be"):

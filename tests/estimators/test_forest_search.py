@@ -171,7 +171,7 @@ def test_ties_go_to_the_earlier_forest():
 
 
 def test_the_default_forests(monkeypatch):
-    monkeypatch.setattr("hdiforest._estimators.search._N_TREES", 60)
+    monkeypatch.setattr("hdiforest._estimators.forest_search._N_TREES", 60)
     search = ForestSearchOOB(random_state=0).fit(X_FEW, Y_FEW)
     forests = search.results_["forest"]
     assert [type(forest) for forest in forests] == [RandomForestRegressor] * 3 + [
@@ -288,8 +288,8 @@ def test_bad_forests_are_named_before_any_fit(forests, message, monkeypatch):
         ({"coverage": 0}, "coverage must be above 0 and below 1, got 0"),
         ({"coverage": 1.0}, "coverage must be above 0 and below 1, got 1"),
         ({"coverage": 90}, "got 90 (did you mean 0.9?)"),
-        ({"coverage": [0.5, 0.9]}, "coverage must be one number, got [0.5, 0.9]"),
-        ({"coverage": "0.9"}, "coverage must be one number, got '0.9'"),
+        ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1, got [0.5"),
+        ({"coverage": "0.9"}, "one number above 0 and below 1, got '0.9'"),
         ({"objective": "score"}, "objective must be 'width' or 'interval_score', got 'score'"),
     ],
 )

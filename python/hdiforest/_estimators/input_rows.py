@@ -1,4 +1,4 @@
-"""Checks rows from callers and converts them to the arrays that the engine reads."""
+"""Rows, targets and weights from callers, checked, as the arrays that the engine reads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from sklearn.utils.validation import validate_data
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_hint import TrainingRowsHint
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import BLOCK_CELLS, Frame, frame_of, two_kinds
+from hdiforest._utils.checks import check_weights
 from hdiforest._utils.warnings import callers_level
 
 Rows = NDArray[np.floating[Any]]
-
-
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -35,21 +34,9 @@ class Block(NamedTuple):
 
 
 def checked_rows(model: Any, X: Any, fitted: FittedForest) -> Rows:
-    """Return rows to score, (n, n_features), C-ordered float32 or float64.
+    """Return rows to score, (n, n_features), C-ordered float32 or float64, or raise ValueError.
 
-    Parameters
-    ----------
-    model : estimator
-        Named in errors.
-    X : array or table
-    fitted : FittedForest
-        What `model` holds.
-
-    Raises
-    ------
-    ValueError
-        If the rows are not numbers, or other columns than those of the fit. A model with a coding
-        takes tables only.
+    `model` is named in errors; `fitted`, which it holds, takes tables only if it has an encoder.
     """
     return concatenated(block.rows for block in checked_blocks(model, X, fitted))
 
@@ -69,23 +56,18 @@ def checked_blocks(
     """
     n: int | None
     blocks: Iterable[Block]
-    coding = fitted.coding
-    if coding is None:
-        rows = (
-            X
-            if is_plain(X, model, fitted)
-            else _validated(
-                model, rows_for_sklearn(X), fitted.allow_nan, reset=False, ensure_min_samples=0
-            )
-        )
+    encoder = fitted.encoder
+    if encoder is None:
+        rows = X
+        if not is_plain(X, model, fitted):
+            options: dict[str, Any] = {"reset": False, "ensure_min_samples": 0}
+            rows = _validated(model, rows_for_sklearn(X), fitted.allow_nan, **options)
         n, blocks = len(rows), [Block(rows, X, () if per_row is None else (per_row,))]
     else:
         frame = frame_of(X)
-        if isinstance(coding, TableSteps):
-            frame = frame.sliceable()
-        else:
-            frame = frame_of(frame.arrow(coding.columns))
-        n, blocks = frame.n_rows, _encoded_blocks(frame, coding, fitted, per_row)
+        is_steps = isinstance(encoder, TableSteps)
+        frame = frame.sliceable() if is_steps else frame_of(frame.arrow(encoder.columns))
+        n, blocks = frame.n_rows, _encoded_blocks(frame, encoder, fitted, per_row)
     # As many rows as those of the fit may be these.
     seen = TrainingRowsHint(fitted, n) if hint and n == fitted.n_training_rows else None
     for block in blocks:
@@ -98,7 +80,7 @@ def checked_blocks(
 
 def _encoded_blocks(
     frame: Frame,
-    coding: TableCoding | TableSteps,
+    encoder: TableEncoder | TableSteps,
     fitted: FittedForest,
     per_row: ArrayLike | None,
 ) -> Iterator[Block]:
@@ -107,32 +89,18 @@ def _encoded_blocks(
     if values and n is not None and values[0].shape[:1] != (n,):
         raise ValueError(f"y must have {n} rows, as many as X, got shape {values[0].shape}")
     for part, given in frame.blocks(max(1, BLOCK_CELLS // fitted.n_features)):
-        rows = _encode(given, coding, fitted, part.start or 0)
+        if isinstance(encoder, TableSteps):
+            rows = encoder.rows(given)
+        else:
+            rows, _ = fitted.encode(given.native, encoder, part.start or 0)
         yield Block(rows, given, tuple(each[part] for each in values))
-
-
-def _encode(
-    block: Frame, coding: TableCoding | TableSteps, fitted: FittedForest, first_row: int
-) -> Rows:
-    """Return the forest's rows, `first_row` of which were before the block, for messages."""
-    if isinstance(coding, TableSteps):
-        return coding.rows(block)
-    features, _ = fitted.encode(block.native, coding, first_row)
-    return features
 
 
 def rows_for_sklearn(X: Any) -> Any:
     """Return tables so that scikit-learn reads their columns by name, never by position.
 
-    Parameters
-    ----------
-    X : array, table or any other object
-
-    Returns
-    -------
-    pyarrow.Table or X
-        A table of float columns if X is one of polars or pyarrow, or other Arrow data (which is
-        read to its end), or a mapping from names to columns. Else X.
+    Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
+    to columns become a pyarrow Table of float columns. Anything else is returned as it is.
 
     Raises
     ------
@@ -174,20 +142,10 @@ def checked_training_rows(
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return copies of training rows and targets; `model` learns the names of the columns.
 
-    Parameters
-    ----------
-    model : HDIForestRegressor
-    X : array or table
-        What `rows_for_sklearn` returned.
-    y : (n,) or (n, n_outputs) array
-    allow_nan : bool
-        Whether X may hold missing values.
-
-    Returns
-    -------
-    X : (n, n_features) float32
-    y : (n,) or (n, n_outputs) float64
+    X is what `rows_for_sklearn` returned. The copies are (n, n_features) float32, and (n,) or
+    (n, n_outputs) float64.
     """
+    _require_distinct_targets(y)
     rows, targets = _validated(model, X, allow_nan, y, multi_output=True, y_numeric=True, copy=True)
     return rows, one_column_as_1d(np.array(targets, dtype=np.float64))
 
@@ -196,9 +154,20 @@ def checked_table_targets(X: Any, y: ArrayLike) -> NDArray[np.float64]:
     """Return a copy of the targets of a table that steps read, (n,) or (n, n_outputs)."""
     if y is None:
         raise ValueError("y must be the targets of the rows of X, got None")
+    _require_distinct_targets(y)
     targets = check_array(y, dtype=np.float64, ensure_2d=False, copy=True, input_name="y")
     check_consistent_length(X, targets)
     return one_column_as_1d(targets)
+
+
+def _require_distinct_targets(y: ArrayLike) -> None:
+    """Raise ValueError if two columns of targets have one name."""
+    names = list(frame_of(y).names or ())
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"y must have columns of distinct names, got {names.count(name)} columns {name!r}"
+            )
 
 
 def one_column_as_1d(targets: NDArray[Any]) -> NDArray[Any]:
@@ -218,12 +187,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray[np
     """Return a copy of the weights of n training rows."""
     if sample_weight is None:
         return None
-    weights = np.array(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    return weights
+    return check_weights("sample_weight", np.array(sample_weight), n)
 
 
 def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
@@ -235,7 +199,7 @@ def is_plain(X: object, model: Any, fitted: FittedForest) -> TypeGuard[Rows]:
         type(X) is np.ndarray
         and X.dtype in _FLOATS
         and X.flags.c_contiguous
-        and fitted.coding is None
+        and fitted.encoder is None
         and fitted.feature_names is None
         and X.ndim == 2
         and X.shape[1] == model.n_features_in_

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.base import DistributionModel, Query
+from hdiforest._estimators.distribution_model import DistributionModel, Query
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
-from hdiforest._estimators.rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
-from hdiforest._utils.checks import (
-    alternatives,
-    check_choice,
-    checked_coverages,
-    checked_random_state,
-)
+from hdiforest._utils.checks import alternatives, check_choice, checked_random_state, one_share
 from hdiforest._utils.meta_estimators import layers
 from hdiforest._utils.typing import Array
 from hdiforest._utils.warnings import hints_that_name
@@ -48,8 +42,8 @@ class ForestSearchOOB(DistributionModel):
     forests : list of estimators, default=None
         What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
         trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
-        means four forests of 300 trees: RandomForestRegressor fully grown with a third of the
-        features, the same with ``min_samples_leaf=5``, fully grown with all features, and
+        means four forests of 300 trees: RandomForestRegressor with a third of the features, the
+        same with ``min_samples_leaf=5``, with all features, and
         ``ExtraTreesRegressor(bootstrap=True)``.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
@@ -58,8 +52,7 @@ class ForestSearchOOB(DistributionModel):
         the calibration of each. Widths are compared at equal coverage; the interval score also
         counts how far targets lie outside.
     n_jobs : int, default=None
-        Number of jobs for forests with ``n_jobs=None``, and threads used for scoring, as in
-        `HDIForestRegressor`. Forests are fitted one after another.
+        As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
     random_state : int, RandomState or None, default=None
         Forests without a random_state get one seed, the same for all, so that they draw the same
         rows as far as their kinds do; it also chooses the rows of the calibration if there are more
@@ -68,7 +61,7 @@ class ForestSearchOOB(DistributionModel):
     Attributes
     ----------
     best_estimator_ : HDIForestRegressor
-        The calibrated model that was kept.
+        The calibrated model that was kept. It also has what is not repeated here, such as ``save``.
     best_index_ : int
         Its position in the list of forests.
     coverage_ : float
@@ -78,11 +71,7 @@ class ForestSearchOOB(DistributionModel):
         calibrated intervals out of bag, "cross_check" (coverage of rows that neither selected
         nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
         calibration. ``pandas.DataFrame`` makes a table of it.
-    calibration_ : hdiforest.calibration.Calibration
-        That of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if fitted on a table with column names.
+    calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
 
     See Also
     --------
@@ -92,8 +81,7 @@ class ForestSearchOOB(DistributionModel):
     -----
     Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
     of several widths is a little optimistic, and more so below 500 rows. The intervals are
-    calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others. It also has what is
-    not repeated here, such as ``save``.
+    calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others.
 
     Examples
     --------
@@ -134,12 +122,8 @@ class ForestSearchOOB(DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            The training rows.
-        y : (n,) array
-            Their targets.
-        sample_weight : (n,) array, optional
-            See `HDIForestRegressor.fit`.
+        X, y, sample_weight : table and (n,) arrays
+            As in `HDIForestRegressor.fit`, of one target.
 
         Returns
         -------
@@ -149,13 +133,13 @@ class ForestSearchOOB(DistributionModel):
         Raises
         ------
         ImportError
-            If X is Arrow data or a dict of columns, and pyarrow is not installed.
+            As `HDIForestRegressor.fit`.
         ValueError
             If an argument is out of range, or a forest cannot be calibrated out of bag.
         """
         forests = self._candidates()
         _check_forests(forests)
-        _check_coverage(self.coverage)
+        coverage = one_share("coverage", self.coverage)
         check_choice("objective", self.objective, OBJECTIVES)
         X = rows_for_sklearn(X)
         if y is not None:
@@ -171,7 +155,7 @@ class ForestSearchOOB(DistributionModel):
                 best, best_index = model, index
             del model  # before the next is fitted
         self.best_estimator_, self.best_index_ = best, best_index
-        self.coverage_ = float(self.coverage)
+        self.coverage_ = coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
@@ -187,24 +171,13 @@ class ForestSearchOOB(DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            The rows to predict.
-        coverage : float or list of k floats, optional
-            By default that of the search.
-        kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-            By default "calibrated"; see `HDIForestRegressor.predict_interval`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            See `HDIForestRegressor.predict_interval`.
+        X, coverage, kind, output : rows and options
+            As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
         -------
         (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or a coverage was not calibrated.
         """
         check_is_fitted(self)
         if coverage is None:
@@ -229,16 +202,14 @@ class ForestSearchOOB(DistributionModel):
         return self._best().calibration_
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> Any:
         """Number of columns of X in `fit`."""
-        n_features: int = self._best().n_features_in_
-        return n_features
+        return self._best().n_features_in_
 
     @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
+    def feature_names_in_(self) -> Any:
         """Names of the columns of X in `fit`, if it had names."""
-        names: NDArray[np.object_] = self._best().feature_names_in_
-        return names
+        return self._best().feature_names_in_
 
     def _best(self) -> HDIForestRegressor:
         """Return the model that was kept, or raise NotFittedError."""
@@ -307,13 +278,6 @@ class ForestSearchOOB(DistributionModel):
             get_tags(forest).input_tags.allow_nan for forest in self._candidates()
         )
         return tags
-
-
-def _check_coverage(coverage: Any) -> None:
-    """Raise ValueError unless it is a number above 0 and below 1."""
-    if not isinstance(coverage, Real):
-        raise ValueError(f"coverage must be one number, got {coverage!r}")
-    checked_coverages(coverage)
 
 
 def _check_forests(forests: Any) -> None:

@@ -1,4 +1,4 @@
-"""The one codec: a fitted model to metadata, arrays and objects and back, for files and pickles."""
+"""Fitted models as facts, arrays and objects, and back: for files and for pickles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
@@ -19,7 +19,7 @@ from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import BoostedMean, CentredForest, Mean, RegressorMean
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._tables.encoder import TableCoding
+from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
@@ -30,24 +30,8 @@ from hdiforest.calibration._result import (
     FixedLevel,
     Level,
 )
-from hdiforest.serving._schema import (
-    ARRAY_FIELDS,
-    ARRAYS,
-    CROSS_ARRAYS,
-    CROSS_FACTS,
-    FACTS,
-    FIELDS,
-    FIXED_ARRAYS,
-    FIXED_FACTS,
-    LEAF_ARRAYS,
-    LEAF_FACTS,
-    Arrays,
-    Facts,
-    Origin,
-    check_arrays,
-    check_facts,
-    check_training_values,
-)
+from hdiforest.serving import _schema as schema
+from hdiforest.serving._schema import Arrays, Facts, Origin
 
 _FOLD = re.compile(r"fold\d+\.")
 _HERE = Origin()  # no file
@@ -70,34 +54,29 @@ class Parts(NamedTuple):
 
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
-    """Return what `from_arrays` makes an equal model of.
-
-    Raises
-    ------
-    ValueError
-        If the training rows are asked for, and damaged.
-    """
+    """Return what `from_arrays` makes an equal model of; ValueError if its rows are damaged."""
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    names, coding, centred = fitted.feature_names, fitted.coding, fitted.centred
-    facts: Facts = {name: getattr(fitted, name) for name in FIELDS}
+    encoder, centred = fitted.encoder, fitted.centred
+    facts: Facts = {name: getattr(fitted, name) for name in schema.FIELDS}
     facts |= {
         "n_features": forest.n_features,
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": _texts(fitted.feature_names),
+        "target_names": _texts(fitted.target_names),
         "scalar_output": index.scalar_output,
         "counts_are_weighted": rows is not None and rows.counts_are_weighted,
-        "coding": coding.facts() if isinstance(coding, TableCoding) else None,
-        "steps": coding.facts() if isinstance(coding, TableSteps) else None,
+        "encoder": encoder.facts() if isinstance(encoder, TableEncoder) else None,
+        "steps": encoder.facts() if isinstance(encoder, TableSteps) else None,
         "calibration": None,
         "mean": None,
         "folds": [],
     }
-    arrays: Arrays = {name: getattr(fitted, name) for name in ARRAY_FIELDS}
+    arrays: Arrays = {name: getattr(fitted, name) for name in schema.ARRAY_FIELDS}
     arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
     objects: dict[str, Any] = {}
-    if isinstance(coding, TableSteps):
-        objects["steps"] = coding.pipeline
+    if isinstance(encoder, TableSteps):
+        objects["steps"] = encoder.pipeline
     if rows is not None:
         arrays |= _named("training", rows.arrays())
     if fitted.calibration is not None:
@@ -126,46 +105,35 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
 
 
 def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> FittedForest:
-    """Return the model that `to_arrays` took apart, after checking everything.
+    """Return the model that `to_arrays` took apart; nothing is trusted but the objects.
 
-    Parameters
-    ----------
-    parts : Parts
-        Nothing is trusted but the objects.
-    origin : Origin, optional
-        Of a file. By default errors name none, and everything is checked now.
-    copy : bool, default=True
-        Whether compiled objects copy arrays, unless these map a file for reading, as
-        ``joblib.load`` returns them with ``mmap_mode="r"``.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing, not known, of another type or shape, or out of range.
+    Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
+    arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
+    them. ValueError says that an entry is missing, not known, of another type or shape, or out of
+    range.
     """
     facts, arrays, objects = parts
-    check_facts(facts, FACTS)
+    schema.check_facts(facts, schema.FACTS)
     own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
-    check_arrays(own, ARRAYS, _sizes(facts, own))
+    schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
     _check_objects(facts, objects)
-    names = facts["feature_names"]
-    if names is not None and len(names) != facts["n_features"]:
-        raise ValueError(f"it names {len(names)} features of {facts['n_features']}")
+    names = _names(facts, "feature", facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
     rows, check_rows = _training_rows(read, facts, scorer.index)
-    fields: dict[str, Any] = {name: facts[name] for name in FIELDS}
+    fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
+        target_names=_names(facts, "target", scorer.index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
         calibration=_calibration(facts, read),
         centred=_centred(read, facts, objects, scorer.forest),
         folds=_folds(parts, origin, copy),
         jackknife=_jackknife(read, scorer.forest),
-        coding=_coding(facts, objects),
-        **fields | {name: np.array(arrays[name]) for name in ARRAY_FIELDS},
+        encoder=_encoder(facts, objects),
+        **fields | {name: np.array(arrays[name]) for name in schema.ARRAY_FIELDS},
     )
 
 
@@ -176,6 +144,7 @@ class IndexedLeaves:
     index: LeafIndex
     n_training_rows: int | None = None
     calibration: Calibration | None = None
+    target_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         calibration = self.calibration
@@ -194,6 +163,7 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     facts: Facts = {
         "scalar_output": leaves.index.scalar_output,
         "n_training_rows": leaves.n_training_rows,
+        "target_names": _texts(leaves.target_names),
         "calibration": None,
     }
     arrays = _named("index", leaves.index.arrays())
@@ -206,14 +176,25 @@ def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
 def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
     facts, arrays, _ = parts
-    check_facts(facts, LEAF_FACTS)
-    check_arrays(arrays, LEAF_ARRAYS, {})
+    schema.check_facts(facts, schema.LEAF_FACTS)
+    schema.check_arrays(arrays, schema.LEAF_ARRAYS, {})
     read = _Reader(_grouped(arrays), origin, copy)
-    return IndexedLeaves(
-        read.index("index", facts["scalar_output"]),
-        facts["n_training_rows"],
-        cast("Calibration | None", _calibration(facts, read)),
-    )
+    index = read.index("index", facts["scalar_output"])
+    calibration = cast("Calibration | None", _calibration(facts, read))
+    targets = _names(facts, "target", index.n_outputs)
+    return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
+
+
+def _texts(names: Iterable[Any] | None) -> list[str] | None:
+    return None if names is None else list(map(str, names))
+
+
+def _names(facts: Facts, what: str, n: int) -> list[str] | None:
+    """Return the names of the n features or targets, or None if they have none."""
+    names: list[str] | None = facts[f"{what}_names"]
+    if names is not None and len(names) != n:
+        raise ValueError(f"it names {len(names)} {what}s of {n}")
+    return names
 
 
 def _named(group: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -232,8 +213,8 @@ def _grouped(arrays: Arrays) -> dict[str, Any]:
 def _check_objects(facts: Facts, objects: Mapping[str, Any]) -> None:
     """Raise ValueError unless the objects, those of folds apart, are what the facts name."""
     mean = facts["mean"]
-    names = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
-    if {name for name in objects if not _FOLD.match(name)} != {n for n in names if names[n]}:
+    named = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
+    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
         raise ValueError("its objects are not those that its facts name")
 
 
@@ -257,26 +238,23 @@ class _Reader:
     copy: bool
 
     def forest(self, group: str, facts: Facts) -> Forest:
-        return Forest.from_arrays(
-            self.groups[group],
-            facts["n_features"],
-            copy=self._copies(group),
-            **self.origin.part(group)._asdict(),
-        )
+        arrays = self.groups[group]
+        return Forest.from_arrays(arrays, facts["n_features"], **self._options(group))
 
     def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
-        return LeafIndex.from_arrays(
-            self.groups[group],
-            scalar_output,
-            copy=self._copies(group),
-            **self.origin.part(group)._asdict(),
-        )
+        return LeafIndex.from_arrays(self.groups[group], scalar_output, **self._options(group))
 
-    def _copies(self, group: str) -> bool:
-        return self.copy and not all(
+    def require(self, group: str, *names: str) -> None:
+        for name in names:
+            if name not in self.groups[group]:
+                raise ValueError(f"the tensor {group}.{name} is missing")
+
+    def _options(self, group: str) -> dict[str, Any]:
+        is_mapped = all(
             isinstance(array, np.memmap) and not array.flags.writeable
             for array in self.groups[group].values()
         )
+        return {"copy": self.copy and not is_mapped, **self.origin.part(group)._asdict()}
 
 
 def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, Any]:
@@ -288,22 +266,23 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
     arrays = read.groups["training"]
     if not arrays:
         return None, None
-    for name in ("X", "y"):
-        if name not in arrays:
-            raise ValueError(f"the tensor training.{name} is missing")
-    check = partial(check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved)
+    read.require("training", "X", "y")
+    check = partial(
+        schema.check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved
+    )
     rows = TrainingRows.from_arrays(arrays, facts["counts_are_weighted"])
     if not read.origin.lazy:
         check()
         return rows, None
-    return rows, cache(partial(_check_named, read.origin.source, check))
 
+    @cache
+    def check_rows() -> None:
+        try:
+            check()
+        except ValueError as error:
+            raise ValueError(f"{read.origin.source}: {error}") from None
 
-def _check_named(source: str | None, check: Any) -> None:
-    try:
-        check()
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+    return rows, check_rows
 
 
 def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
@@ -318,11 +297,11 @@ def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration 
         raise ValueError(f"calibration: {error}") from None
 
 
-def _coding(facts: Facts, objects: Mapping[str, Any]) -> TableCoding | TableSteps | None:
+def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
     if facts["steps"] is None:
-        return None if facts["coding"] is None else TableCoding.from_facts(facts["coding"])
-    if facts["coding"] is not None:
-        raise ValueError("it has a coding of tables and steps, but a model has one of them")
+        return None if facts["encoder"] is None else TableEncoder.from_facts(facts["encoder"])
+    if facts["encoder"] is not None:
+        raise ValueError("it has an encoder of tables and steps, but a model has one of them")
     return TableSteps.from_facts(
         facts["steps"], objects["steps"], facts["n_features"], facts["allow_nan"]
     )
@@ -336,9 +315,7 @@ def _centred(
     if not groups["residuals"] and not arrays and not groups["mean_forest"] and mean is None:
         return None
     is_boosted = mean is not None and mean["baseline"] is not None
-    for name in ("leaf_means", "mean_values") if is_boosted else ("leaf_means",):
-        if name not in arrays:
-            raise ValueError(f"the tensor centred.{name} is missing")
+    read.require("centred", "leaf_means", *(["mean_values"] if is_boosted else []))
     if not is_boosted and (groups["mean_forest"] or "mean_values" in arrays):
         raise ValueError("it has tensors of a mean, but no facts of one")
     predicted: Mean | None = None
@@ -351,23 +328,17 @@ def _centred(
         predicted = RegressorMean(objects["mean"])
     leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
     share = 0.0 if mean is None else mean["share"]
-    return CentredForest.checked(
-        forest,
-        read.index("residuals"),
-        leaf_means,
-        predicted,
-        share,
-        **read.origin.part("centred.leaf_means")._asdict(),
-    )
+    origin = read.origin.part("centred.leaf_means")._asdict()
+    residuals = read.index("residuals")
+    return CentredForest.checked(forest, residuals, leaf_means, predicted, share, **origin)
 
 
 def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
-    groups = read.groups
-    if not groups["jackknife"] and not groups["inbag"]:
+    arrays = read.groups["jackknife"]
+    if not arrays and not read.groups["inbag"]:
         return None
-    if not groups["jackknife"]:
-        raise ValueError("the tensor jackknife.drawn is missing")
-    return Jackknife.checked(forest, read.index("inbag"), groups["jackknife"]["drawn"] != 0)
+    read.require("jackknife", "drawn")
+    return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
 
 
 def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
@@ -386,35 +357,17 @@ def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]
     return tuple(folds)
 
 
-_FIELDS_OF_LEVELS = {
-    "coverage": "coverage",
-    "pad": "q_hat",
-    "mean_width": "mean_width",
-    "interval_score": "interval_score",
-    "realised": "realised",
-}
-
-
-_N_AUDIT = 7  # coverage, standard error, mean width, three thirds, worst of five
+Checks = list[CrossCheck | None]
+_N_CROSS_CHECK = 7  # coverage, standard error, mean width, three thirds, worst of five
 
 
 def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
-    """Return what `calibration_from_arrays` makes an equal calibration of.
+    """Return facts and float64 arrays that `calibration_from_arrays` makes it of again.
 
-    Parameters
-    ----------
-    calibration : Calibration or CrossCalibration
-        With k levels, and of n rows.
-
-    Returns
-    -------
-    facts : dict
-        Texts, numbers, lists, True, False and None; no number in it is infinite or NaN.
-    arrays : dict
-        coverage, (k,); audit, (k, 7): the numbers of `CrossCheck` in their order, NaN for None;
-        targets, (m,), the training targets on the lattice, if there is one. Of a `Calibration`
-        level, pad, mean_width, interval_score and realised, (k,) each; of a `CrossCalibration`
-        scores, and weights if rows have any, (n, k), fold after fold. All are float64.
+    Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
+    their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` of n rows
+    scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
     facts: Facts = {
@@ -424,7 +377,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "lattice": None if postprocess.lattice is None else list(postprocess.lattice),
         "clip": postprocess.clip,
     }
-    arrays = {"audit": np.array([_audit_row(level.cross_check) for level in calibration.levels])}
+    checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
+    arrays = {"cross_check": np.array(checks, dtype=np.float64)}
     if postprocess.targets is not None:
         arrays["targets"] = postprocess.targets
     if isinstance(calibration, CrossCalibration):
@@ -445,8 +399,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     }
     arrays["level"] = np.array([base.level for base in bases])
     arrays |= {
-        name: np.array([getattr(level, field) for level in calibration.levels])
-        for name, field in _FIELDS_OF_LEVELS.items()
+        name: np.array([getattr(level, name) for level in calibration.levels])
+        for name in schema.LEVEL_FIELDS
     }
     return facts, arrays
 
@@ -454,23 +408,17 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 def calibration_from_arrays(
     facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> Calibration | CrossCalibration:
-    """Return the calibration that `calibration_to_arrays` took apart; nothing is trusted.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing, not known, of another type or shape, or out of range.
-    """
+    """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
     is_cross = facts.get("method") in CROSS_METHODS
-    check_facts(facts, CROSS_FACTS if is_cross else FIXED_FACTS)
+    schema.check_facts(facts, schema.CROSS_FACTS if is_cross else schema.FIXED_FACTS)
     coverage = arrays.get("coverage")
     sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
     if is_cross:
         sizes["n_rows"] = sum(facts["fold_sizes"])
-    check_arrays(arrays, CROSS_ARRAYS if is_cross else FIXED_ARRAYS, sizes)
+    schema.check_arrays(arrays, schema.CROSS_ARRAYS if is_cross else schema.FIXED_ARRAYS, sizes)
     # Calibrations are given to callers, so they must not depend on a file that arrays map.
     arrays = {name: np.array(array) for name, array in arrays.items()}
-    checks = [_audit_of(row) for row in arrays["audit"].tolist()]
+    checks = [_cross_check_of(row) for row in arrays["cross_check"].tolist()]
     values = facts["lattice"]
     postprocess = PostProcess(
         float(facts["low"]),
@@ -487,10 +435,7 @@ def calibration_from_arrays(
 
 
 def _cross_calibration(
-    facts: Mapping[str, Any],
-    arrays: Arrays,
-    checks: list[CrossCheck | None],
-    postprocess: PostProcess,
+    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
 ) -> CrossCalibration:
     coverages = arrays["coverage"].tolist()
     if not all(0 < coverage < 1 for coverage in coverages):
@@ -507,10 +452,7 @@ def _cross_calibration(
 
 
 def _fixed_calibration(
-    facts: Mapping[str, Any],
-    arrays: Arrays,
-    checks: list[CrossCheck | None],
-    postprocess: PostProcess,
+    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
 ) -> Calibration:
     for name in ("families", "kinds"):
         if len(facts[name]) != len(checks):
@@ -519,12 +461,13 @@ def _fixed_calibration(
             )
     confidence = facts["confidence"]
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist())
-    columns = {field: arrays[name].tolist() for name, field in _FIELDS_OF_LEVELS.items()}
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    rows = zip(*(arrays[name].tolist() for name in schema.LEVEL_FIELDS), strict=True)
     return Calibration(
         facts["method"],
         tuple(
-            FixedLevel(**row, base=base, cross_check=check)
+            FixedLevel(
+                **dict(zip(schema.LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check
+            )
             for row, base, check in zip(rows, bases, checks, strict=True)
         ),
         postprocess,
@@ -534,17 +477,16 @@ def _fixed_calibration(
     )
 
 
-def _audit_row(check: CrossCheck | None) -> list[float]:
-    """Return the numbers of a cross-check in their order, NaN for None."""
+def _cross_check_row(check: CrossCheck | None) -> list[float | None]:
+    """Return the numbers of a cross-check in their order; numpy makes NaN of None."""
     if check is None:
-        return [math.nan] * _N_AUDIT
+        return [None] * _N_CROSS_CHECK
     coverage, standard_error, mean_width, thirds, worst = astuple(check)
-    by_width = [math.nan if third is None else third for third in thirds]
-    return [coverage, standard_error, mean_width, *by_width, worst]
+    return [coverage, standard_error, mean_width, *thirds, worst]
 
 
-def _audit_of(row: list[float]) -> CrossCheck | None:
-    """Return the cross-check that `_audit_row` took apart."""
+def _cross_check_of(row: list[float]) -> CrossCheck | None:
+    """Return the cross-check that `_cross_check_row` took apart."""
     if all(map(math.isnan, row)):
         return None
     narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])

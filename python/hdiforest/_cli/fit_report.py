@@ -1,0 +1,286 @@
+"""The report of a fit: coverage and width of its intervals, as text and as a page of HTML."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hdicore import __version__
+from hdiforest._cli.console import aligned
+from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._model.predict import resolve_kind_and_levels
+from hdiforest._model.training_rows import WEIGHTINGS
+from hdiforest._utils.checks import printable, significant
+from hdiforest._utils.files import writing
+from hdiforest._utils.optional import need
+from hdiforest._utils.typing import Array
+from hdiforest.calibration._bases import DEFAULT_COVERAGES
+from hdiforest.calibration._result import CalibrationResult
+from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
+from hdiforest.displays._common import out_of_bag_of, percent, plain
+from hdiforest.metrics import coverage_score, mean_width_score
+
+MAX_FEATURES = 30  # of which the page shows the importance
+
+
+class OutOfBagRecord(NamedTuple):
+    """Raw intervals of the training rows, each from the trees that did not draw the row."""
+
+    levels: list[float]  # k
+    y: Array  # (n,) of the training rows that have intervals
+    hdi: Array  # (n, 2, k)
+
+    def at(self, level: float) -> tuple[float, float]:
+        """Return the share of rows inside, and the mean width, at one of the levels."""
+        own = self.hdi[..., self.levels.index(level)]
+        return float(coverage_score(self.y, own)), float(mean_width_score(own))
+
+
+def out_of_bag_record(model: HDIForestRegressor, levels: list[float]) -> OutOfBagRecord | None:
+    """Return the intervals of the model's own training rows, None if no tree left a row out."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+        try:
+            hdi = model.oob_interval(levels, kind="hdi")
+        except ValueError:  # the forest was fitted on all rows; no other error is possible here
+            return None
+    rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
+    if len(rows) == 0:
+        return None
+    y = model.fitted_forest().require_training_rows().y
+    return OutOfBagRecord(levels, y[rows], hdi[rows])
+
+
+class Report:
+    """Coverage and width of the intervals of a model that was just fitted.
+
+    Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
+    its own training rows. A forest that was fitted on all rows in each tree has no record of these.
+
+    `not_calibrated` says why levels could not be calibrated. `levels` are the usual coverages and
+    those that were calibrated, ascending.
+    """
+
+    def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
+        self.model, self.not_calibrated = model, not_calibrated
+        self.calibration: CalibrationResult | None = model.fitted_forest().calibration
+        known = () if self.calibration is None else self.calibration.coverages
+        self.levels = sorted({*DEFAULT_COVERAGES, *known})
+        self.record = out_of_bag_record(model, self.levels)
+
+    def title(self) -> str:
+        """Say of which rows the numbers are."""
+        if self.calibration is not None:
+            return f"Calibrated on {self.calibration.n:,} {_HOW[self.calibration.method]}:"
+        if self.record is None:
+            return "No out-of-bag record: every tree saw every row."
+        return f"Out-of-bag record of {len(self.record.y):,} training rows:"
+
+    def rows(self) -> list[list[str]]:
+        """Return cells by level, with a head; none if nothing is known."""
+        if self.calibration is None and self.record is None:
+            return []
+        rows = [["coverage"]]
+        if self.calibration is not None:
+            rows[0] += ["calibrated inside", "mean width"]
+        if self.record is not None:
+            rows[0] += ["raw HDI inside", "mean width"]
+        shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
+        for level in shown:
+            cells = [f"{level:g}"]
+            if self.calibration is not None:
+                found = self.calibration.level(level)
+                check = found.cross_check
+                share = "-"
+                if check is not None:
+                    share = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
+                cells += [share, significant(found.mean_width)]
+            if self.record is not None:
+                inside, width = self.record.at(level)
+                cells += [f"{inside:.3f}", significant(width)]
+            rows.append(cells)
+        return rows
+
+    def rows_by_width(self) -> list[list[str]]:
+        """Return the coverage of each third of the intervals by width, if it was cross-checked."""
+        checked = [] if self.calibration is None else self.calibration.levels
+        rows = [
+            [f"{level.coverage:g}"]
+            + ["-" if share is None else f"{share:.3f}" for share in level.cross_check.thirds]
+            for level in checked
+            if level.cross_check is not None
+        ]
+        return [["coverage", "narrow third", "middle third", "wide third"], *rows] if rows else []
+
+    def text(self) -> str:
+        """Return the title and the rows as aligned text."""
+        rows = self.rows()
+        return f"{self.title()}\n{aligned(rows)}" if rows else self.title()
+
+
+# On which rows, and what "calibrated inside" is.
+_HOW = {
+    "oob": "training rows, out of bag; 'calibrated inside' is of intervals selected on the other "
+    "half of them",
+    "split": "rows held out of the fit; 'calibrated inside' is of intervals widened by the other "
+    "half of them",
+    "cv+": "training rows, each held out of a fold; 'calibrated inside' is of intervals widened by "
+    "the other folds",
+}
+
+
+def write_page(report: Report, options: Any) -> None:
+    """Write the report as a page of HTML, whole or not at all; `options` are those of run_fit."""
+    model, calibration = report.model, report.calibration
+    fitted = model.fitted_forest()
+    method = "none" if calibration is None else f"method {calibration.method}"
+    facts = {
+        "Training table": options.train,
+        "Target": options.target,
+        "Rows": f"{model.n_training_rows_:,}",
+        "Features": f"{fitted.n_features:,}",
+        "Forest": f"{type(model.estimator_).__name__}, {fitted.scorer.forest.n_trees:,} trees with "
+        f"{fitted.scorer.forest.n_leaves.sum():,} leaves",
+        "Leaves count": WEIGHTINGS[fitted.weights],
+        "Calibration": method if calibration is None else f"{method}, {calibration.n:,} rows",
+        "Model file": options.output,
+        "Made by": f"hdiforest {__version__}",
+    }
+    template = Template((files("hdiforest._cli") / "data" / "fit_report.html").read_text("utf-8"))
+    page = template.substitute(
+        title=_html(f"Intervals for {options.target}"),
+        facts="".join(f"<dt>{_html(k)}</dt><dd>{_html(v)}</dd>" for k, v in facts.items()),
+        body="\n".join([_coverage(report), _figures(report, options.target), _importance(model)]),
+    )
+    with writing(options.report) as file:
+        file.write(page.encode("utf-8"))
+
+
+def _coverage(report: Report) -> str:
+    note = f'<p class="note">{_html(report.not_calibrated)}</p>' if report.not_calibrated else ""
+    shown = f"<h2>Coverage and width by level</h2>{note}<p>{_html(report.title())}</p>"
+    if report.record is not None:
+        shown += (
+            "<p>The raw HDI are the shortest intervals of the leaves, before any calibration, of "
+            f"{len(report.record.y):,} training rows, each predicted by the trees that did not "
+            "draw it (out of bag). Widths are means, in the unit of the target.</p>"
+        )
+    shown += _table(report.rows())
+    if report.calibration is not None:
+        shown += f"<p>{_html(report.calibration.guarantee)}</p>"
+    if by_width := report.rows_by_width():
+        shown += f"<h2>Calibrated coverage by width</h2>{_table(by_width)}"
+    return shown
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = [
+        "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in row)
+        for tag, row in zip(["th"] + ["td"] * len(rows), rows, strict=False)
+    ]
+    return f'<div class="scroll"><table><tr>{"</tr><tr>".join(lines)}</tr></table></div>'
+
+
+def _figures(report: Report, target: str) -> str:
+    if report.record is None:
+        return ""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+        shown = [
+            f'<figure><img src="{source}" alt="{_html(caption)}">'
+            f"<figcaption>{_html(caption)}</figcaption></figure>"
+            for caption, source in pictures(report, plain(printable(target)))
+        ]
+    note = ""
+    if len(shown) == 1:
+        note = (
+            '<p class="note">Intervals of single training rows are not shown: those that '
+            "<code>hdiforest score</code> writes are not known out of bag with --boost or "
+            "--calibrate cv+.</p>"
+        )
+    return f'<h2>Pictures</h2>{note}<div class="pictures">{"".join(shown)}</div>'
+
+
+def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
+    """Yield captions and pictures of the training rows, each row by trees that did not draw it.
+
+    The intervals are those that `hdiforest score` writes; without such there is one picture.
+    """
+    model = report.model
+    kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)
+    after = "" if kind == "hdi" else ", before and after the calibration"
+    yield (
+        f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
+        "exact intervals give by chance.",
+        _image(
+            partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels), (5, 4.6)
+        ),
+    )
+    try:
+        found = out_of_bag_of(model, [level], kind, None)
+    except ValueError:
+        return
+    name = f"{percent(level)} {'HDI' if kind == 'hdi' else 'calibrated interval'}"
+    drawn: Any = (found.y, found.intervals[..., 0])
+    options: dict[str, Any] = {"coverage": level, "target_name": target}
+    rows = partial(IntervalDisplay.from_predictions, *drawn, prediction=found.prediction)
+    thirds = partial(WidthDisplay.from_predictions, *drawn, **options)
+    yield (
+        f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
+        "chosen at random, if there are more.",
+        _image(partial(rows, subsample=150, **options), (6, 4.6)),
+    )
+    yield (
+        f"Widths of the {name} of the training rows.",
+        _image(partial(thirds, what="width"), (5, 3.6)),
+    )
+    yield f"Coverage of the {name} by its width.", _image(thirds, (5, 3.6))
+
+
+def _image(draw: partial[Any], size: tuple[float, float]) -> str:
+    # Letters as outlines, and marks with names that repeat: the same on every machine.
+    style = {"svg.hashsalt": "hdiforest", "svg.fonttype": "path"}
+    with need("matplotlib").rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # of the target
+        figure = need("matplotlib.figure").Figure(figsize=size, layout="constrained")
+        draw(ax=figure.subplots())
+        text = io.BytesIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue()).decode()}"
+
+
+def _importance(model: HDIForestRegressor) -> str:
+    shares: Array = model.estimator_.feature_importances_
+    known = model.fitted_forest().feature_names
+    names: Any = range(len(shares)) if known is None else known
+    ranked = sorted(zip(shares.tolist(), names, strict=True), key=lambda pair: -pair[0])
+    most = max(float(np.max(shares)), 1e-300)
+    bars = "".join(
+        f'<div class="name">{_html(name)}</div><div class="track"><div class="fill" '
+        f'style="width: {100 * share / most:.1f}%"></div></div>'
+        f'<div class="value">{100 * share:.1f} %</div>'
+        for share, name in ranked[:MAX_FEATURES]
+    )
+    rest = len(ranked) - MAX_FEATURES
+    more = "" if rest <= 0 else f"<p>{rest:,} more features are not shown.</p>"
+    return (
+        "<h2>Importance of the features</h2><p>Importance by impurity, scikit-learn's "
+        "<code>feature_importances_</code>: the share that the splits on a feature have in the "
+        "reduction of the squared error while the trees grew. It speaks of the mean and not of the "
+        "width of intervals, is measured on the training rows, and favours features with many "
+        f'distinct values.</p><div class="bars">{bars}</div>{more}'
+    )
+
+
+def _html(text: object) -> str:
+    """Return any text as HTML that shows it."""
+    return escape(printable(str(text)))

@@ -1,0 +1,570 @@
+"""CalibrationDisplay and WidthDisplay: realised and nominal coverage, by level and by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from hdiforest._utils.checks import check_choice, one_share, reals, shares
+from hdiforest._utils.meta_estimators import model_in
+from hdiforest._utils.typing import Array
+from hdiforest._utils.warnings import hints_that_name
+from hdiforest.displays._common import (
+    BLUE,
+    CURVES,
+    GREY,
+    MIST,
+    PALE_BLUE,
+    VERMILLION,
+    Display,
+    RowsDisplay,
+    Style,
+    axes_for,
+    intervals_of,
+    out_of_bag_of,
+    percent,
+    plain,
+    plain_numbers,
+    require_matplotlib,
+    styled,
+    target_label,
+    target_of,
+)
+from hdiforest.metrics._intervals import check_intervals, coverage_score, strata_by_width
+
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+WHAT = ("coverage", "width")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CalibrationDisplay(Display):
+    """Realised coverage of intervals against the nominal one.
+
+    Make it as `IntervalDisplay`.
+
+    Parameters
+    ----------
+    coverages : (k,) array
+        Nominal coverages, ascending.
+    realised : dict of str to (k,) array
+        The realised coverage of each curve; NaN where a curve has no point.
+    n_rows : int
+        Number of rows that it was measured on.
+    band : float
+        Probability with which intervals of exactly the nominal coverage lie in the band, each level
+        by itself: the central range of the binomial distribution.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib Line2D
+    band_ : matplotlib collection
+    ideal_ : matplotlib Line2D
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    WidthDisplay : Coverage by group, at one level.
+
+    Examples
+    --------
+    >>> from hdiforest import CalibrationDisplay
+    >>> y = [1.0, 2.0, 3.0, 4.0]
+    >>> half = [[0, 1], [1, 4], [4, 5], [5, 6]]
+    >>> most = [[0, 1], [1, 4], [2, 5], [5, 6]]
+    >>> display = CalibrationDisplay.from_predictions(y, {0.5: half, 0.8: most})
+    >>> display.realised["intervals"].tolist()
+    [0.5, 0.75]
+    """
+
+    coverages: Array
+    realised: Mapping[str, Array]
+    n_rows: int
+    band: float
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverages: Sequence[float] | None = None,
+        kind: str | Sequence[str] | None = None,
+        band: float = 0.95,
+        target: int | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Predict intervals of rows and compare their coverage with the nominal one.
+
+        Parameters
+        ----------
+        estimator, X, y : fitted estimator and rows
+            As in `IntervalDisplay.from_estimator`; rows that took no part in the fit or the
+            calibration.
+        coverages : sequence of floats, optional
+            By default those that the model was calibrated at, or 0.1, 0.2, ..., 0.9, 0.95.
+        kind : str or sequence of str, optional
+            Kinds of intervals, each a curve; see `HDIForestRegressor.predict_interval`. By default
+            "hdi", and "calibrated" too after a calibration.
+        band : float, default=0.95
+            See the class.
+        target, ax : optional
+            As in `IntervalDisplay.from_estimator`.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+        """
+        require_matplotlib(cls)
+        one_share("band", band)
+        calibration, coverages = _asked(estimator, "predict_interval", coverages)
+        if kind is None:
+            kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
+        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+        with hints_that_name(f"{cls.__name__}.from_out_of_bag(model)"):
+            curves = {_NAMES.get(each, each): intervals_of(estimator, X, coverages, each, target)
+                      for each in kinds}  # fmt: skip
+        options |= {"coverages": coverages, "band": band, "ax": ax}
+        return cls.from_predictions(target_of(y, target), curves, **options)
+
+    @classmethod
+    def from_out_of_bag(
+        cls,
+        estimator: Any,
+        *,
+        coverages: Sequence[float] | None = None,
+        band: float = 0.95,
+        target: int | None = None,
+        **options: Any,
+    ) -> Self:
+        """Compare coverages of the training rows, before and after the calibration.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, too.
+        coverages, band, target : optional
+            As in `from_estimator`.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Notes
+        -----
+        The curve of the HDI is that of ``oob_interval(kind="hdi")``. That of the calibrated
+        intervals is the cross-check of `calibration_`: the conformal quantiles are those with which
+        the intervals of the calibration rows themselves have the nominal coverage.
+        """
+        require_matplotlib(cls)
+        one_share("band", band)
+        calibration, coverages = _asked(estimator, "oob_interval", coverages)
+        training = out_of_bag_of(estimator, coverages, "hdi", target)
+        points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
+        if calibration is None:
+            return cls._of_points(points, len(training.y), band).plot(**options)
+        checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
+        points["calibrated, cross-check"] = {
+            level: check.coverage for level, check in checks.items() if check is not None
+        }
+        n_rows = min(len(training.y), calibration.n)
+        return cls._of_points(points, n_rows, band).plot(**options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        intervals: Any,
+        *,
+        coverages: Sequence[float] | Array | None = None,
+        band: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compare the coverage of intervals that are already predicted with the nominal one.
+
+        Parameters
+        ----------
+        y_true : (n,) array
+            Observed targets.
+        intervals : dict of float to (n, 2) array, or (n, 2, k) array, or dict of str to these
+            Intervals by nominal coverage, or of k `coverages`; a dict of names gives a curve for
+            each name, such as before and after a calibration.
+        coverages : sequence of k floats, optional
+            What the levels of arrays were meant to hold, above 0 and below 1.
+        band, ax : optional
+            As in `from_estimator`.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        CalibrationDisplay
+        """
+        require_matplotlib(cls)
+        one_share("band", band)
+        has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
+        named = intervals if has_names else {"intervals": intervals}
+        points = {name: _realised(y_true, curve, coverages) for name, curve in named.items()}
+        return cls._of_points(points, len(np.asarray(y_true)), band).plot(ax, **options)
+
+    @classmethod
+    def _of_points(
+        cls, points: Mapping[str, Mapping[float, float]], n_rows: int, band: float
+    ) -> Self:
+        """Return the display of curves by name: realised coverages by nominal ones."""
+        levels = sorted({level for curve in points.values() for level in curve})
+        realised = {
+            name: np.array([curve.get(level, np.nan) for level in levels])
+            for name, curve in points.items()
+        }
+        return cls(coverages=np.array(levels), realised=realised, n_rows=n_rows, band=band)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        difference: bool = False,
+        line_kwargs: Style = None,
+        band_kwargs: Style = None,
+    ) -> Self:
+        """Draw the curves, the band of chance and the line of exact coverage.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        difference : bool, default=False
+            Whether to draw realised less nominal coverage, in percentage points, where small
+            differences are seen better.
+        line_kwargs, band_kwargs : dict, optional
+            Keywords for the curves and for the band.
+
+        Returns
+        -------
+        CalibrationDisplay
+            The display itself.
+        """
+        ax = axes_for(self, ax)
+        shown = "realised coverage (%)"
+        base, ideal = np.zeros(len(self.coverages)), np.array([0.0, 100.0])
+        if difference:
+            shown = "realised less nominal coverage (points)"
+            base, ideal = self.coverages, np.zeros(2)
+        # Drawn from level to level: between them it would jump, because rows are whole.
+        places, chance = self.coverages, chance_range(self.coverages, self.n_rows, self.band)
+        low, high = (100 * (share - base) for share in chance)
+        if len(places) == 1:
+            places = places + np.array([-0.01, 0.01])
+            low, high = np.repeat([low, high], 2, axis=1)
+        label = f"{percent(self.band)} range of chance, {self.n_rows:,} rows"
+        usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
+        look = styled(usual, band_kwargs, "collections.PolyCollection")
+        self.band_ = ax.fill_between(100 * places, low, high, **look)
+        (self.ideal_,) = ax.plot(
+            [0, 100], ideal, color=GREY, linewidth=1, linestyle="--", label="exact"
+        )
+        self.lines_ = {}
+        for (name, realised), (colour, mark) in zip(
+            self.realised.items(), cycle(CURVES), strict=False
+        ):
+            usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
+            look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
+            known = np.isfinite(realised)
+            drawn = 100 * (realised - base)[known]
+            (self.lines_[name],) = ax.plot(100 * self.coverages[known], drawn, **look)
+        ax.set(xlabel="nominal coverage (%)", ylabel=shown)
+        shares = np.concatenate([self.coverages, *self.realised.values()])
+        limits = (100 * float(np.nanmin(shares)) - 4, 101)
+        if difference:
+            ax.set_xlim(limits)
+            bottom, top = ax.get_ylim()
+            ax.set_ylim(bottom, top + 0.4 * (top - bottom))  # room for the legend
+        else:
+            ax.set(xlim=limits, ylim=limits, aspect="equal")
+        ax.legend(loc="upper left", frameon=False, fontsize="small")
+        return self._drawn_on(ax)
+
+
+# What curves of `from_estimator` are called.
+_NAMES = {
+    "hdi": "HDI",
+    "calibrated": "calibrated",
+    "equal_tailed": "equal-tailed",
+    "smoothed_hdi": "smoothed HDI",
+    "lower": "lower bound",
+    "upper": "upper bound",
+}
+
+
+def _asked(
+    estimator: Any, method: str, coverages: Sequence[float] | None
+) -> tuple[Any, Sequence[float]]:
+    """Return the calibration of the model that has a method, or None, and the coverages to draw."""
+    calibration = getattr(model_in(estimator, method), "calibration_", None)
+    if coverages is None:
+        coverages = COVERAGES if calibration is None else calibration.coverages
+    return calibration, coverages
+
+
+def _realised(
+    y_true: ArrayLike, curve: Any, coverages: Sequence[float] | Array | None
+) -> dict[float, float]:
+    """Return realised coverages by nominal ones, of one curve."""
+    if isinstance(curve, Mapping):
+        levels = shares("coverages", list(curve)).tolist()
+        by_level = dict(zip(levels, curve.values(), strict=True))
+    else:
+        ends = reals("intervals", curve)
+        levels = [] if coverages is None else shares("coverages", coverages).tolist()
+        if ends.ndim != 3 or ends.shape[2] != len(levels):
+            raise ValueError(
+                f"intervals must be a dict of coverages to arrays, or have shape (n, 2, k) with k "
+                f"coverages, got shape {ends.shape} and {len(levels)} coverages"
+            )
+        by_level = {level: ends[..., j] for j, level in enumerate(levels)}
+    if not by_level:
+        raise ValueError("intervals must be of one coverage or more, got none")
+    return {level: float(coverage_score(y_true, ends)) for level, ends in by_level.items()}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WidthDisplay(RowsDisplay):
+    """Coverage and width of intervals by group, such as thirds of their width.
+
+    Intervals that hold the wanted share on average may hold too little in some group. Make it as
+    `IntervalDisplay`.
+
+    Parameters
+    ----------
+    groups : list of g str
+        Names of the groups.
+    counts, realised, mean_width : (g,) arrays
+        Rows of each group, share of targets inside their interval, and mean width of the intervals.
+    width_range : (2, g) array
+        Between which the middle 80 % of widths lie.
+    coverage : float
+        Nominal coverage.
+    target_name : str
+        Name of the target, with the unit.
+    band : float
+        Probability with which a group of exactly the nominal coverage lies in its grey range.
+
+    Attributes
+    ----------
+    points_ : list of matplotlib PathCollection
+        A mark for each group: of those within the range of chance, and of those beyond it.
+    ranges_ : matplotlib artist
+        A bar for each group: what chance gives, or the middle 80 % of widths.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    CalibrationDisplay : Coverage of all rows, at several levels.
+
+    Notes
+    -----
+    Out of bag, the conformal quantiles of calibrated intervals come from the rows that are drawn,
+    which makes the coverage of all groups together the nominal one; how it differs between groups
+    is what the picture shows.
+
+    Examples
+    --------
+    >>> from hdiforest import WidthDisplay
+    >>> y = [1.0, 2.0, 3.0, 4.0]
+    >>> interval = [[0, 1], [0, 1], [2, 5], [3, 9]]
+    >>> display = WidthDisplay.from_predictions(y, interval, groups=["a", "a", "b", "b"])
+    >>> display.realised.tolist(), display.mean_width.tolist()
+    ([0.5, 1.0], [1.0, 4.5])
+    """
+
+    groups: list[str]
+    counts: NDArray[np.int64]
+    realised: Array
+    mean_width: Array
+    width_range: Array
+    coverage: float
+    target_name: str
+    band: float
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        interval: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        groups: int | ArrayLike = 3,
+        band: float = 0.95,
+        target_name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Compare groups of intervals that are already predicted.
+
+        Parameters
+        ----------
+        y_true : (n,) array
+            Observed targets.
+        interval : (n, 2) array
+            Lower and upper ends.
+        coverage : float, default=0.9
+            What the intervals were meant to hold, above 0 and below 1.
+        groups : int or (n,) array, default=3
+            A number of groups by width, equal in size up to ties; or the group of each row. Groups
+            are drawn in ascending order, and categories of pandas in their own.
+        band : float, default=0.95
+            See the class.
+        target_name : str, optional
+            Name of the target in the label of widths, with the unit.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        WidthDisplay
+        """
+        require_matplotlib(cls)
+        band, coverage = one_share("band", band), one_share("coverage", coverage)
+        y, lower, upper = check_intervals(y_true, interval)
+        if lower.ndim != 1:
+            raise ValueError(f"interval must be of one level, (n, 2), got {lower.shape[1]} levels")
+        widths, inside = upper - lower, (lower <= y) & (y <= upper)
+        names, of_row = _grouped(groups, widths)
+        members = [np.flatnonzero(of_row == g) for g in range(len(names))]
+        display = cls(
+            groups=names,
+            counts=np.array([len(rows) for rows in members]),
+            realised=np.array([inside[rows].mean() for rows in members]),
+            mean_width=np.array([widths[rows].mean() for rows in members]),
+            width_range=np.stack(
+                [np.quantile(widths[rows], [0.1, 0.9], method="inverted_cdf") for rows in members],
+                axis=1,
+            ),
+            coverage=coverage,
+            target_name=target_label(y_true, target_name),
+            band=band,
+        )
+        return display.plot(ax, **options)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        what: Literal["coverage", "width"] = "coverage",
+        point_kwargs: Style = None,
+        range_kwargs: Style = None,
+    ) -> Self:
+        """Draw the coverage or the width of each group.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        what : {"coverage", "width"}, default="coverage"
+            Realised coverage, with the range that chance gives where the nominal coverage is exact;
+            or mean width, with the middle 80 % of widths.
+        point_kwargs, range_kwargs : dict, optional
+            Keywords for the marks and for the bars behind them.
+
+        Returns
+        -------
+        WidthDisplay
+            The display itself.
+        """
+        check_choice("what", what, WHAT)
+        ax = axes_for(self, ax)
+        n = len(self.groups)
+        place, outside = np.arange(n), np.zeros(n, dtype=bool)
+        if what == "coverage":
+            chance = chance_range(self.coverage, self.counts, self.band)
+            outside = (self.realised < chance[0]) | (self.realised > chance[1])
+            values, (low, high) = 100 * self.realised, (100 * share for share in chance)
+            name, axis, bar = "realised", "realised coverage (%)", MIST
+            label = f"{percent(self.band)} range of chance"
+        else:
+            values, (low, high) = self.mean_width, self.width_range
+            axis = f"width of the {percent(self.coverage)} interval, {self.target_name}"
+            name, bar, label = "mean width", PALE_BLUE, "middle 80 % of widths"
+        usual: dict[str, Any] = {"color": bar, "linewidth": 9, "label": label}
+        look = styled(usual, range_kwargs, "collections.LineCollection")
+        self.ranges_ = ax.hlines(place, low, high, **look)
+        if what == "coverage":
+            ax.vlines(100 * self.coverage, -0.5, n - 0.5, color=GREY, linewidth=1,
+                      linestyle="--", label=f"nominal, {percent(self.coverage)}")  # fmt: skip
+        else:
+            plain_numbers(ax.xaxis)
+        self.points_: list[Any] = []
+        looks = [(~outside, BLUE, "o", name), (outside, VERMILLION, "^", f"{name}, beyond chance")]
+        for rows, colour, mark, label in looks:
+            if rows.any():
+                usual = {"color": colour, "marker": mark, "s": 48, "zorder": 3, "linewidths": 0}
+                look = styled({**usual, "label": label}, point_kwargs, "collections.PathCollection")
+                self.points_.append(ax.scatter(values[rows], place[rows], **look))
+        ax.set_xlabel(axis)
+        ax.set_yticks(place, [
+            f"{name}\n{count:,} row{'s' * (count != 1)}"
+            for name, count in zip(self.groups, self.counts.tolist(), strict=True)
+        ])  # fmt: skip
+        ax.set_ylim(n - 0.5, -0.5 - 0.18 * n)  # room for the legend
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
+        return self._drawn_on(ax)
+
+
+def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
+    """Return names of groups that have rows, and the group of each row."""
+    if np.ndim(groups) > 0:
+        of_rows = np.asarray(groups)
+        if of_rows.shape != widths.shape:
+            raise ValueError(f"groups must have shape {widths.shape}, got {of_rows.shape}")
+        labels, of_row = np.unique(of_rows.astype(str) if of_rows.dtype == object else of_rows,
+                                   return_inverse=True)  # fmt: skip
+        categories = getattr(getattr(groups, "cat", groups), "categories", None)
+        if categories is not None:
+            ranks = {str(category): rank for rank, category in enumerate(categories)}
+            order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
+            labels, of_row = labels[order], np.argsort(order)[of_row]
+        return [plain(label) for label in labels], of_row
+    strata = strata_by_width(widths, groups, "groups")
+    names = ["width 0", *_width_names(int(groups))]
+    present, of_row = np.unique(strata, return_inverse=True)
+    return [names[stratum] for stratum in present], of_row
+
+
+def _width_names(n: int) -> list[str]:
+    if n <= 3:
+        halves, thirds = (
+            ["narrow half", "wide half"],
+            ["narrow third", "middle third", "wide third"],
+        )
+        return [["all"], halves, thirds][n - 1]
+    names = [f"{i} of {n}" for i in range(1, n + 1)]
+    return [f"{names[0]}, narrow", *names[1:-1], f"{names[-1]}, wide"]
+
+
+def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
+    """Return the shares between which that of `n_rows` rows lies, each covered by itself.
+
+    They are ends of the central range of the binomial distribution, of probability `confidence`.
+    """
+    tail = (1 - confidence) / 2
+    n: Any = np.asarray(n_rows)
+    lower, upper = (binom.ppf(p, n, coverage) / n for p in (tail, 1 - tail))
+    return np.asarray(lower), np.asarray(upper)
