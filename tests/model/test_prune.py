@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hdicore import _reference
 from hdiforest import HDIForestRegressor
-from hdiforest._model.calibrate import calibrate_default_coverages
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
 
@@ -184,8 +183,8 @@ def test_a_pruned_model_can_be_calibrated_saved_and_pruned_again(tmp_path):
     assert model.fitted_forest().calibration is not None
     found = pruned_model(model, 5)
     assert found.fitted_forest().calibration is None
-    calibrated = calibrate_default_coverages(found.fitted_forest(), 1)
-    assert calibrated.calibration is not None
+    calibrated = copy.copy(found).calibrate()
+    assert calibrated.calibration_.has(0.9)
     found.save(tmp_path / "model")
     opened = HDIForestRegressor.load(tmp_path / "model")
     twice = pruned_model(pickle.loads(pickle.dumps(opened)), 15)
