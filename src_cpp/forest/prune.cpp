@@ -51,8 +51,8 @@ struct Offsets {
 // One tree, and what is found out about it.
 template <class Node>
 struct TreeToPrune {
-    const Node* nodes;               // (n_nodes,)
-    std::size_t n_nodes;             //
+    const Node* nodes;  // (n_nodes,)
+    std::size_t n_nodes;
     const std::int64_t* leaf_sizes;  // (n_leaves,)
     std::uint8_t* is_split;          // (n_nodes,) whether a node stays a split
     leaf_t* new_leaves;              // (n_leaves,)
@@ -64,37 +64,36 @@ struct TreeToPrune {
 // Scratch memory of one thread, for trees of up to n nodes.
 struct Subtrees {
     explicit Subtrees(std::size_t n)
-        : sizes(std::make_unique_for_overwrite<count_t[]>(n)),
-          first_leaf(std::make_unique_for_overwrite<std::uint32_t[]>(n)),
+        : sizes(std::make_unique<count_t[]>(n)),
+          first_leaf(std::make_unique<std::uint32_t[]>(n)),
           n_splits(std::make_unique_for_overwrite<std::int32_t[]>(n / 2 + 1)),
           begins_leaf(std::make_unique_for_overwrite<std::uint8_t[]>(n / 2 + 1)) {}
 
     std::unique_ptr<count_t[]> sizes;             // (n_nodes,) no more than min_size
     std::unique_ptr<std::uint32_t[]> first_leaf;  // (n_nodes,) the leftmost below each
     std::unique_ptr<std::int32_t[]> n_splits;     // (n_leaves,) kept ones whose leftmost leaf it is
-    std::unique_ptr<std::uint8_t[]>
-        begins_leaf;  // (n_leaves,) whether it is the first of a new one
+    std::unique_ptr<std::uint8_t[]> begins_leaf;  // (n_leaves,) whether a new one begins with it
 };
 
-// Adds up sizes from the leaves to the root. Children lie behind their parents.
+// Adds up sizes from the leaves to the root: children lie behind their parents. Whether a node is a
+// leaf is as good as random, so that nothing branches on it.
 template <class Node>
 void judge_splits(const TreeToPrune<Node>& tree, count_t min_size, Subtrees& below,
                   Interruption& interruption) {
     const std::size_t n = tree.n_nodes;
     in_pieces(n, interruption, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = n - begin; i-- > n - end;) {
-            const std::size_t left = tree.nodes[i].left();
-            if (left == i) {
-                const std::uint32_t leaf = tree.nodes[i].leaf();
-                below.sizes[i] = std::min(static_cast<count_t>(tree.leaf_sizes[leaf]), min_size);
-                below.first_leaf[i] = leaf;
-                tree.is_split[i] = 0;
-                continue;
-            }
-            const count_t smaller = std::min(below.sizes[left], below.sizes[left + 1]);
-            below.sizes[i] = std::min(below.sizes[left] + below.sizes[left + 1], min_size);
-            below.first_leaf[i] = below.first_leaf[left];
-            tree.is_split[i] = smaller >= min_size;
+            const Node node = tree.nodes[i];
+            const std::size_t left = node.left();
+            const bool is_leaf = left == i;
+            const std::size_t right = left + !is_leaf;
+            const std::uint32_t leaf = is_leaf ? node.leaf() : 0;
+            const auto own = static_cast<count_t>(tree.leaf_sizes[leaf]);
+            const count_t smaller = std::min(below.sizes[left], below.sizes[right]);
+            const count_t sum = below.sizes[left] + below.sizes[right];
+            below.first_leaf[i] = is_leaf ? leaf : below.first_leaf[left];
+            below.sizes[i] = std::min(is_leaf ? own : sum, min_size);
+            tree.is_split[i] = !is_leaf & (smaller >= min_size);
         }
     });
 }
@@ -109,14 +108,14 @@ offset_t keep_splits(const TreeToPrune<Node>& tree, Subtrees& below, Interruptio
     in_pieces(tree.n_nodes, interruption, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const std::size_t left = tree.nodes[i].left();
-            if (left == i) continue;
-            if (tree.is_split[i] == 0) {
-                tree.is_split[left] = tree.is_split[left + 1] = 0;
-                continue;
-            }
+            const std::size_t right = left + (left != i);
+            const std::uint8_t stays = tree.is_split[i];
+            tree.is_split[left] &= stays;
+            tree.is_split[right] &= stays;
+            if (stays == 0) continue;
             ++n_kept;
             ++below.n_splits[below.first_leaf[i]];
-            below.begins_leaf[below.first_leaf[left + 1]] = 1;
+            below.begins_leaf[below.first_leaf[right]] = 1;
         }
     });
     return n_kept;

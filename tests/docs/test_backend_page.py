@@ -61,6 +61,7 @@ def test_there_is_a_recipe_for_each_library():
         "scikit-learn's gradient boosting",
         "treelite",
         "quantile-forest, from what it stores",
+        "Larger leaves from the same trees",
         "Instructions of the processor",
     ]
 
@@ -125,6 +126,11 @@ def test_quantile_forest_from_its_stored_leaves(most, rows, recipe):
     intervals = predictor.predict_interval(X_new)
     wider = np.diff(forest.predict(X_new, [0.05, 0.95], interpolation="midpoint"))
     assert np.diff(intervals).mean() < wider.mean() * 1.02
+
+
+def test_larger_leaves_are_those_shown(rows, recipe):
+    names = run_recipe("Larger leaves from the same trees", rows, recipe)
+    assert names["larger"].n_leaves.tolist() == [2]
 
 
 def test_rows_in_leaves_of_other_rows_are_an_error(rows):

@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hdicore import _reference
 from hdiforest import HDIForestRegressor
-from hdiforest._model.calibrate import calibrate_default_coverages
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
 
@@ -152,6 +151,11 @@ def test_known_leaves_save_routing():
         for name, array in expected.scorer.index.arrays().items():
             assert_array_equal(found.fitted.scorer.index.arrays()[name], array)
         assert_array_equal(found.leaves(leaves), found.fitted.scorer.forest.leaves(rows.X))
+        further = prune_to(found.fitted, 15, found.sizes(sizes), found.leaves(leaves)).fitted
+        for part in ("forest", "index"):
+            ours, theirs = (getattr(each.scorer, part) for each in (further, prune(whole, 15)))
+            for name, array in theirs.arrays().items():
+                assert_array_equal(ours.arrays()[name], array)
 
 
 def test_out_of_bag_intervals_do_not_see_their_own_rows():
@@ -179,8 +183,8 @@ def test_a_pruned_model_can_be_calibrated_saved_and_pruned_again(tmp_path):
     assert model.fitted_forest().calibration is not None
     found = pruned_model(model, 5)
     assert found.fitted_forest().calibration is None
-    calibrated = calibrate_default_coverages(found.fitted_forest(), 1)
-    assert calibrated.calibration is not None
+    calibrated = copy.copy(found).calibrate()
+    assert calibrated.calibration_.has(0.9)
     found.save(tmp_path / "model")
     opened = HDIForestRegressor.load(tmp_path / "model")
     twice = pruned_model(pickle.loads(pickle.dumps(opened)), 15)

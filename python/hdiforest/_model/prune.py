@@ -28,6 +28,13 @@ class PrunedForest:
         found: Leaves = self.new_leaves[before + self.first_leaf]
         return found
 
+    def sizes(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sizes of the new leaves, given those of the old ones."""
+        begins = np.diff(self.new_leaves, prepend=0) != 0
+        begins[self.first_leaf] = True
+        found: NDArray[np.int64] = np.add.reduceat(before, np.flatnonzero(begins))
+        return found
+
 
 def leaf_sizes(
     forest: Forest, rows: TrainingRows, leaves: Leaves | None = None, n_threads: int = 0
@@ -93,8 +100,9 @@ def prune_to(
 ) -> PrunedForest:
     """Do as `prune`, where `sizes` of leaves are known, and perhaps the `leaves` of all rows.
 
-    Several forests can share both. O(nodes + entries of the index); training rows are routed only
-    if their leaves are not given and the index does not know what each row weighs.
+    Several forests can share both; or one is made of the one before, which has fewer nodes, with
+    its `sizes` and `leaves`. O(nodes + entries of the index); training rows are routed only if
+    their leaves are not given and the index does not know what each row weighs.
     """
     check_whole_number("min_samples_leaf", min_samples_leaf)
     rows, before = check_prunable(fitted), fitted.scorer

@@ -56,6 +56,12 @@ def forest_checking(n: int, n_threads: int) -> Callable[[], object]:
     return lambda: Forest.from_arrays(arrays, N_FEATURES)
 
 
+def forest_pruning(n: int, n_threads: int) -> Callable[[], object]:
+    forest = make_forest(n, depth=15)
+    sizes = np.ones(forest.n_leaves.sum(), dtype=np.int64)
+    return lambda: forest.prune(sizes, 3, n_threads=n_threads)
+
+
 def index_building(n: int, n_threads: int) -> Callable[[], object]:
     rng = np.random.default_rng(0)
     leaves, y = rng.integers(0, 1000, (n, 100), dtype=np.int32), rng.normal(size=n)
@@ -65,6 +71,12 @@ def index_building(n: int, n_threads: int) -> Callable[[], object]:
 def index_checking(n: int, n_threads: int) -> Callable[[], object]:
     arrays = index_building(n, 0)().arrays()
     return lambda: LeafIndex.from_arrays(arrays, True)
+
+
+def leaf_merging(n: int, n_threads: int) -> Callable[[], object]:
+    index = index_building(n, 0)()
+    new_leaves = np.tile(np.arange(1000) // 4, 100)
+    return lambda: index.merge_leaves(new_leaves, n_threads=n_threads)
 
 
 def unpickling(n: int, n_threads: int) -> Callable[[], object]:
@@ -89,8 +101,10 @@ MAKERS: dict[str, tuple[Maker, int, int]] = {
     "Forest.apply": (routing, 20_000, 10**7),
     "Forest": (forest_building, 10, 500),
     "Forest.from_arrays": (forest_checking, 10, 500),
+    "Forest.prune": (forest_pruning, 10, 500),
     "LeafIndex": (index_building, 10_000, 10**6),
     "LeafIndex.from_arrays": (index_checking, 10_000, 10**6),
+    "LeafIndex.merge_leaves": (leaf_merging, 10_000, 10**6),
     "pickle.loads": (unpickling, 10_000, 10**6),
     "weighted_hdi": (samples, 50, 10_000),
 }

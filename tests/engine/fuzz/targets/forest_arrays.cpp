@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "../../cpp/samples.hpp"
+#include "forest/prune.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -84,6 +85,22 @@ void check_lazily(const Layout& layout, const Rows& rows, const std::vector<leaf
     }
 }
 
+// A pruned forest takes rows to the new leaves of their old ones.
+void check_pruned(Input& in, const Forest& forest, const Rows& rows,
+                  const std::vector<leaf_t>& leaves) {
+    std::vector<std::int64_t> sizes(forest.n_leaves());
+    for (auto& size : sizes) size = static_cast<std::int64_t>(in.below(4));
+    const PrunedForest pruned = prune(forest, sizes, 1 + static_cast<std::int64_t>(in.below(6)));
+    const std::vector<leaf_t> now = rows.leaves(pruned.forest, false);
+    for (std::size_t i = 0; i < leaves.size(); i += forest.n_trees()) {
+        std::size_t first = 0;
+        for (std::size_t t = 0; t < forest.n_trees(); first += forest.n_leaves(t++)) {
+            const auto old = first + static_cast<std::size_t>(leaves[i + t]);
+            REQUIRE(now[i + t] == pruned.new_leaves[old]);
+        }
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -118,5 +135,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         first += forest->n_leaves(t);
     }
     REQUIRE(first == forest->n_leaves());
+    check_pruned(in, *forest, rows, leaves);
     return 0;
 }
