@@ -21,6 +21,7 @@ Y = np.exp(X[:, 0] + RNG.normal(size=N) / 2)
 MISSING = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 WEIGHT = RNG.integers(0, 4, N) / 2
 X_NEW = RNG.normal(size=(50, 4))
+from hdiforest.calibration._bases import candidate_bases
 
 
 def rewritten(forest, m):
@@ -163,8 +164,8 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
     fitted = RandomForestRegressor(60, random_state=0).fit(X, Y)
     model = HDIForestRegressor.from_forest(fitted, X, Y)
     whole = prune(model.fitted_forest(), 5)
-    chosen = np.arange(0, N, 40)
-    found = OutOfBagIntervals(whole, 1).intervals(chosen, ["hdi"], [0.8])
+    chosen, bases = np.arange(0, N, 40), candidate_bases(("raw", "centred"), levels=(0.8,))
+    found = OutOfBagIntervals(whole, 1).intervals(chosen, bases)
     for k, row in enumerate(chosen):
         other = Y.copy()
         other[row] = 99.0
@@ -172,8 +173,8 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
         rows = copy.copy(whole.training_rows)
         object.__setattr__(rows, "y", other)
         object.__setattr__(changed, "training_rows", rows)
-        again = OutOfBagIntervals(changed, 1).intervals([row], ["hdi"], [0.8])
-        np.testing.assert_allclose(again[:, :, 0], found[:, :, k], rtol=1e-9)
+        again = OutOfBagIntervals(changed, 1).intervals(np.array([row]), bases)
+        np.testing.assert_allclose(again[0], found[k], rtol=1e-9)
 
 
 def test_a_pruned_model_can_be_calibrated_saved_and_pruned_again(tmp_path):

@@ -77,8 +77,8 @@ def best_group(
 
     Intervals of one group come from one merge of a row's leaves, and differ less from coverage to
     coverage. Each coverage knows the intervals of the last. Of several groups the one is taken
-    whose objective is least in the sum over the coverages at which it is finite for all; ties go to
-    the first.
+    whose objective is least in the sum over the coverages at which it is finite for all, if there
+    are any; ties go to the first.
     """
     by_group: list[list[Selected]] = []
     for members in candidates.groups():
@@ -91,6 +91,8 @@ def best_group(
         by_group.append(selected)
     losses = np.array([[each.loss for each in selected] for selected in by_group])
     counts = np.isfinite(losses).all(axis=0)
+    if not counts.any():  # infinite intervals, or points, which are best
+        counts = ~np.isposinf(losses).any(axis=0)
     return by_group[int(np.argmin(losses[:, counts].sum(axis=1)))]
 
 
