@@ -24,7 +24,7 @@ from hdiforest._utils.checks import alternatives, check_choice, checked_random_s
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
-from hdiforest.calibration._selection import OBJECTIVES, Objective
+from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
@@ -42,15 +42,14 @@ class ForestSearchOOB(DistributionModel):
     forests : list of estimators, default=None
         What to choose from: RandomForestRegressor, ExtraTreesRegressor or BaggingRegressor whose
         trees draw their rows, also in a Pipeline, and fitted ones in a ``FrozenEstimator``. None
-        means four forests of 300 trees: RandomForestRegressor with a third of the features, the
-        same with ``min_samples_leaf=5``, with all features, and
-        ``ExtraTreesRegressor(bootstrap=True)``.
+        means three forests of 300 trees: RandomForestRegressor with a third of the features, with
+        all features, and ``ExtraTreesRegressor(bootstrap=True)``. The calibration of each chooses
+        among leaf sizes.
     coverage : float, default=0.9
         The coverage of the intervals that are compared, above 0 and below 1.
     objective : {"balanced", "width", "interval_score"}, default="balanced"
-        What is least in the mean over the training rows, both in the choice among forests and in
-        the calibration of each. Widths are compared at equal coverage; the interval score also
-        counts how far targets lie outside.
+        What is least on the training rows, out of bag, both in the choice among forests and in the
+        calibration of each; see `HDIForestRegressor.calibrate`.
     n_jobs : int, default=None
         As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
     random_state : int, RandomState or None, default=None
@@ -146,13 +145,14 @@ class ForestSearchOOB(DistributionModel):
             y = column_or_1d(one_column_as_1d(np.asarray(y)))
         seed = int(checked_random_state(self.random_state).randint(2**31 - 1))
 
-        best_index = 0
+        best_index, least = 0, np.inf
         table: list[dict[str, Any]] = []
         for index, candidate in enumerate(forests):
             model, entry = self._fit_candidate(index, candidate, X, y, sample_weight, seed)
             table.append(entry)
-            if index == 0 or entry[self.objective] < table[best_index][self.objective]:
-                best, best_index = model, index
+            of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
+            if index == 0 or of_model < least:
+                best, best_index, least = model, index, of_model
             del model  # before the next is fitted
         self.best_estimator_, self.best_index_ = best, best_index
         self.coverage_ = coverage
@@ -224,7 +224,6 @@ class ForestSearchOOB(DistributionModel):
             return self.forests
         return [
             RandomForestRegressor(_N_TREES, max_features=1 / 3),
-            RandomForestRegressor(_N_TREES, max_features=1 / 3, min_samples_leaf=5),
             RandomForestRegressor(_N_TREES),
             ExtraTreesRegressor(_N_TREES, bootstrap=True),
         ]

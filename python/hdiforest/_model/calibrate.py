@@ -16,7 +16,7 @@ from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest._utils.checks import check_choice, check_flag, check_names
+from hdiforest._utils.checks import check_choice, check_flag, check_names, check_whole_number
 from hdiforest.calibration import Calibration, OutOfBag
 from hdiforest.calibration._bases import (
     DEFAULT_KINDS,
@@ -83,6 +83,12 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
         raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
+    check_flag("adaptive", settings.adaptive)
+    sizes = settings.leaf_sizes
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise ValueError(f"min_samples_leaf must be one or more distinct numbers, got {sizes!r}")
+    for size in sizes:
+        check_whole_number("min_samples_leaf", size)
     check_flag("clip", settings.clip)
     if settings.mean is not None:
         check_mean(settings.mean, fitted.training_rows)
@@ -136,7 +142,8 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
     best = sources[calibration.bases[0].min_samples_leaf]
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = best.centred_forest() if needs_centred else None
-    return best.fitted.uncalibrated(calibration=calibration, centred=centred)
+    grown = None if best is source else source.fitted.uncalibrated()
+    return best.fitted.uncalibrated(calibration=calibration, centred=centred, grown=grown)
 
 
 def _observed(

@@ -86,6 +86,8 @@ class FittedForest:
     check_file: Callable[[], None] | None = field(default=None, repr=False)
     # Of a file: raises ValueError unless the training rows hold what they may.
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
+    # Before its trees were pruned by a calibration, which another one starts from; not stored.
+    grown: FittedForest | None = field(default=None, repr=False)
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
@@ -103,9 +105,14 @@ class FittedForest:
         ):
             raise ValueError("the encoder does not fit the features of the model")
 
+    def before_calibration(self) -> FittedForest:
+        """Return the forest that a calibration starts from: with the trees as they grew."""
+        return self if self.grown is None else replace(self.grown, encoder=self.encoder)
+
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
         none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
+        none["grown"] = None
         return replace(self, **(none | parts))
 
     def with_finite_coverages(self) -> FittedForest:

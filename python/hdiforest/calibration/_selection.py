@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
@@ -162,6 +163,11 @@ def _losses(
     y, weights, m = candidates.y, candidates.weights, intervals.shape[-1]
     width = np.asarray(mean_width_score(intervals, sample_weight=weights))
     score = np.asarray(interval_score(y, intervals, [coverage] * m, sample_weight=weights))
+    return loss(width, score, objective)
+
+
+def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:
+    """Return what an objective makes least, of mean widths and mean interval scores."""
     of_width, of_score = OBJECTIVES[objective]
     with np.errstate(divide="ignore"):  # points: minus infinity, which is least
         terms = [of_width * np.log(width)] if of_width else []
