@@ -25,10 +25,10 @@ from hdiforest._estimators.input_rows import concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
-from hdiforest._utils.checks import check_flag, check_targets, checked_coverages
+from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind, check_base
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._selection import Selected
@@ -317,6 +317,7 @@ class LeafModel(DistributionModel):
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
+        check_choice("kind", interval.kind, [kind for kind in KINDS if kind != "averaged"])
         check_base(interval)
         n = frame_of(X).n_rows
         if n is not None and n != len(targets):
