@@ -174,11 +174,11 @@ def test_the_default_forests(monkeypatch):
     monkeypatch.setattr("hdiforest._estimators.forest_search._N_TREES", 60)
     search = ForestSearchOOB(random_state=0).fit(X_FEW, Y_FEW)
     forests = search.results_["forest"]
-    assert [type(forest) for forest in forests] == [RandomForestRegressor] * 3 + [
+    assert [type(forest) for forest in forests] == [RandomForestRegressor] * 2 + [
         ExtraTreesRegressor
     ]
-    assert [forest.max_features for forest in forests] == [1 / 3, 1 / 3, 1, 1]
-    assert [forest.min_samples_leaf for forest in forests] == [1, 5, 1, 1]
+    assert [forest.max_features for forest in forests] == [1 / 3, 1, 1]
+    assert [forest.min_samples_leaf for forest in forests] == [1, 1, 1]
     assert all(forest.bootstrap for forest in forests)
     assert search.forests is None
 
@@ -290,7 +290,10 @@ def test_bad_forests_are_named_before_any_fit(forests, message, monkeypatch):
         ({"coverage": 90}, "got 90 (did you mean 0.9?)"),
         ({"coverage": [0.5, 0.9]}, "coverage must be one number above 0 and below 1, got [0.5"),
         ({"coverage": "0.9"}, "one number above 0 and below 1, got '0.9'"),
-        ({"objective": "score"}, "objective must be 'width' or 'interval_score', got 'score'"),
+        (
+            {"objective": "score"},
+            "objective must be 'balanced', 'width' or 'interval_score', got 'score'",
+        ),
     ],
 )
 def test_bad_arguments_are_named_before_any_fit(options, message, monkeypatch):

@@ -17,9 +17,11 @@ from sklearn.model_selection import cross_val_score
 import hdicore
 from hdiforest import LeafModel, from_index, from_leaves
 from hdiforest._model import leaf_blocks as blocks
-from hdiforest.calibration import Split
+from hdiforest.calibration import Base, Split
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
+
+from ..calibration import twin as calibration_twin
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3)).astype(np.float32)
@@ -331,15 +333,17 @@ X_LATER = RNG.normal(size=(2000, 3)).astype(np.float32)
 Y_LATER = X_LATER[:, 0] + RNG.normal(size=2000)
 
 
-def test_calibrated_intervals_are_padded_ones():
+def test_calibrated_intervals_are_widened_ones():
     model = leaf_model()
-    raw = model.predict_interval(X_LATER, 0.8, kind="equal_tailed")
+    raw = model.predict_interval(X_LATER, 0.8, kind="equal_tailed").tolist()
     assert model.calibrate(X_NEW, Y_NEW, coverage=(0.5, 0.9)) is model
     found = model.predict_interval(X_LATER, [0.9, 0.5])
-    pads = [level.q_hat for level in model.calibration_.levels]
-    for j, pad in enumerate(reversed(pads)):
-        lower = np.maximum(raw[:, 0] - pad, Y.min())
-        assert_allclose(found[:, 0, j], np.minimum(lower, raw.mean(axis=1)), rtol=1e-12)
+    levels = model.calibration_.levels
+    assert levels[0].q_hat < 0 < levels[1].q_hat
+    for j, level in enumerate(reversed(levels)):
+        widened = [calibration_twin.widened(ends, level.q_hat, level.unit) for ends in raw]
+        expected = np.clip(widened, Y.min(), Y.max())
+        assert_allclose(found[..., j], expected, rtol=1e-12, atol=1e-12)
     assert_array_equal(model.predict_interval(X_LATER), found[..., 0])
     inside = (found[:, 0] <= Y_LATER[:, None]) & (Y_LATER[:, None] <= found[:, 1])
     assert_allclose(inside.mean(axis=0), [0.9, 0.5], atol=0.08)
@@ -353,7 +357,7 @@ def test_another_base_and_confidence():
     model = leaf_model().calibrate(
         X_NEW, Y_NEW, coverage=0.9, base=("hdi", 0.6), method=Split(0.95)
     )
-    assert model.calibration_.bases == (("raw", "hdi", 0.6),)
+    assert model.calibration_.bases == (Base("raw", "hdi", 0.6),)
     plain = leaf_model().calibrate(X_NEW, Y_NEW, coverage=0.9, base=("hdi", 0.6))
     assert model.calibration_.levels[0].q_hat >= plain.calibration_.levels[0].q_hat
 
@@ -400,6 +404,7 @@ def test_refused_calibrations():
         ((X_NEW, np.full(150, np.nan)), {}, "y must be finite"),
         ((X_NEW, Y_NEW), {"coverage": 90}, "coverage must be above 0 and below 1, got 90"),
         ((X_NEW, Y_NEW), {"base": ("median", 0.5)}, "kind must be 'hdi', 'equal_tailed' or "),
+        ((X_NEW, Y_NEW), {"base": ("averaged", 0.5)}, "or 'smoothed_hdi', got 'averaged'"),
         ((X_NEW, Y_NEW), {"base": 0.8}, "base must be a kind and a level, got 0.8"),
         ((X_NEW, Y_NEW), {"base": ("hdi", 80)}, "level must be above 0 and below 1"),
         ((X_NEW, None), {}, "X and y must be given with method='split'"),

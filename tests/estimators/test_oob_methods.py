@@ -114,25 +114,31 @@ def test_intervals_by_definition(weights):
 
 
 def base_by_definition(weights, forest, i, base):
-    """The interval of row i before it is padded, from the trees that did not draw the row."""
+    """The interval of row i before it is widened, from the trees that did not draw the row."""
     leaves, counts = forest.apply(X), bag_counts(forest, N)
-    if base.family == "centred":
-        return _reference.interval(
-            _reference.centred_atoms(leaves, counts, Y, i), base.level, base.kind
-        )
-    considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
     leave_out = None if weights == "inbag" else i
-    query = np.where(counts[i] > 0, -1, leaves[i])
-    atoms = _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
-    return _reference.interval(atoms, base.level, base.kind)
+    if base.family == "centred":
+        atoms = _reference.centred_atoms(leaves, counts, Y, i)
+    else:
+        considered = {"all": None, "inbag": counts, "oob": (counts == 0).astype(int)}[weights]
+        query = np.where(counts[i] > 0, -1, leaves[i])
+        atoms = _reference.merge(leaves, Y, query, counts=considered, leave_out=leave_out)
+    kinds = ("hdi", "equal_tailed") if base.kind == "averaged" else (base.kind,)
+    return np.mean([_reference.interval(atoms, base.level, kind) for kind in kinds], axis=0)
 
 
-def with_bases(model, *bases):
-    """The model with other bases under the pads of its calibration."""
+def width_by_definition(weights, forest, i, base):
+    """The width of row i that adaptive quantiles depend on."""
+    low, high = base_by_definition(weights, forest, i, Base(base.family, "equal_tailed", 0.8))
+    return high - low
+
+
+def with_levels(model, *changes):
+    """The model with other facts of the coverages of its calibration."""
     fitted = model._fitted
     levels = [
-        replace(level, base=base)
-        for level, base in zip(fitted.calibration.levels, bases, strict=True)
+        replace(level, **change)
+        for level, change in zip(fitted.calibration.levels, changes, strict=True)
     ]
     model._fitted = replace(fitted, calibration=replace(fitted.calibration, levels=tuple(levels)))
     return model
@@ -143,25 +149,44 @@ def test_calibrated_intervals_by_definition(weights, method):
     forest = RandomForestRegressor(80, min_samples_leaf=3, random_state=0).fit(X, Y)
     new = {"X": X + 0.01, "y": Y} if method == "split" else {}
     model = imported(weights, forest).calibrate(coverage=[0.5, 0.7, 0.9], method=method, **new)
-    if weights == "all":
-        model = with_bases(
-            model,
-            Base("raw", "hdi", 0.6),
-            Base("centred", "equal_tailed", 0.8),
-            Base("centred", "hdi", 0.7),
-        )
+    # Rows are too few for a choice, so the levels are made: each once with what may be chosen.
+    family = "centred" if weights == "all" else "raw"
+    model = with_levels(
+        model,
+        {"base": Base(family, "hdi", 0.6), "slope": 0.1},
+        {"base": Base(family, "averaged", 0.8), "slope": 0.25},
+        {"base": Base(family, "hdi", 0.7)},
+    )
     found = model.oob_interval([0.9, 0.5])
     assert_array_equal(model.oob_interval([0.9, 0.5], kind="calibrated"), found)
     assert_array_equal(model.oob_interval(0.9), found[..., 0])
     for i in range(0, N, 4):
         lower, upper, ends = np.inf, -np.inf, []
         for level in model.calibration_.levels:
-            low, high = base_by_definition(weights, forest, i, level.base)
-            pad = level.q_hat
-            low, high = calibration_twin.finish(low - pad, high + pad, Y)
+            base = base_by_definition(weights, forest, i, level.base)
+            q = level.q_hat + level.slope * width_by_definition(weights, forest, i, level.base)
+            low, high = calibration_twin.finish(*calibration_twin.widened(base, q, level.unit), Y)
             lower, upper = min(lower, low), max(upper, high)
             ends.append([lower, upper])
         assert_allclose(found[i], np.transpose([ends[2], ends[0]]), rtol=0, atol=1e-9)
+
+
+def test_calibrated_intervals_of_a_pruned_model_are_those_of_its_trees(weights):
+    """Out of bag, too: the pruned trees drew the same rows."""
+    X, y = make_regression(600, 4, noise=60, random_state=0)
+    forest = RandomForestRegressor(80, random_state=0).fit(X, y)
+    model = HDIForestRegressor.from_forest(forest, X, y, weights=weights)
+    plain = model.prune(15)
+    assert model.predict_matches_forest_ == (weights == "inbag")
+    model.calibrate(min_samples_leaf=15)
+    assert {base.min_samples_leaf for base in model.calibration_.bases} == {15}
+    assert not model.predict_matches_forest_
+    assert_array_equal(model.oob_prediction(), plain.oob_prediction())
+    assert_array_equal(model.oob_weights().toarray(), plain.oob_weights().toarray())
+    plain.calibrate(min_samples_leaf=1)
+    for own, other in zip(model.calibration_.levels, plain.calibration_.levels, strict=True):
+        assert own == replace(other, base=other.base._replace(min_samples_leaf=15))
+    assert_array_equal(model.oob_interval([0.5, 0.9]), plain.oob_interval([0.5, 0.9]))
 
 
 def test_the_calibration_has_the_coverage_of_its_own_intervals():

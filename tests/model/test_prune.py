@@ -13,6 +13,7 @@ from hdicore import _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
+from hdiforest.calibration._bases import candidate_bases
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -21,7 +22,6 @@ Y = np.exp(X[:, 0] + RNG.normal(size=N) / 2)
 MISSING = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 WEIGHT = RNG.integers(0, 4, N) / 2
 X_NEW = RNG.normal(size=(50, 4))
-from hdiforest.calibration._bases import candidate_bases
 
 
 def rewritten(forest, m):

@@ -30,7 +30,17 @@ def small(**options: bool) -> RandomForestRegressor:
 def centred(model: HDIForestRegressor, y: np.ndarray) -> HDIForestRegressor:
     """Calibrate by hand, as the rows are too few."""
     source = OutOfBagIntervals(model._fitted, 1)
-    level = FixedLevel(0.8, 1.0, 0.75, None, Base("centred", "hdi", 0.5), 0.25, 1.5)
+    level = FixedLevel(
+        coverage=0.8,
+        mean_width=1.0,
+        realised=0.75,
+        cross_check=None,
+        base=Base("centred", "averaged", 0.5),
+        q_hat=0.25,
+        slope=0.1,
+        unit=1.0,
+        interval_score=1.5,
+    )
     calibration = Calibration("oob", (level,), PostProcess.from_targets(y), N)
     model._fitted = replace(model._fitted, calibration=calibration, centred=source.centred_forest())
     return model
