@@ -1,0 +1,126 @@
+"""Models with larger leaves: by `prune`, and by a calibration that chooses among leaf sizes."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import make_regression
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+
+from hdiforest import HDIForestRegressor
+
+X, Y = make_regression(600, 4, noise=90, random_state=0)
+FOREST = RandomForestRegressor(100, random_state=0).fit(X, Y)  # all rows calibrate
+SIZES = (15, 5, 1)
+
+
+def imported(**options):
+    return HDIForestRegressor.from_forest(FOREST, X, Y, **options)
+
+
+def n_leaves(model):
+    return int(model.scorer_.forest.n_leaves.sum())
+
+
+def test_prune_returns_another_model_and_leaves_the_first():
+    model = imported(weights="inbag", calibration=[0.9])
+    before = model.predict_interval(X)
+    pruned = model.prune(15)
+    assert type(pruned) is HDIForestRegressor
+    assert pruned.get_params() == model.get_params()
+    assert n_leaves(pruned) < n_leaves(model)
+    assert not hasattr(pruned, "calibration_")
+    assert not pruned.predict_matches_forest_
+    assert_array_equal(model.predict_interval(X), before)
+    assert hasattr(model, "calibration_")
+
+
+def test_prune_starts_from_the_trees_as_they_grew():
+    model = imported(weights="inbag").calibrate(min_samples_leaf=15)
+    assert n_leaves(model) == n_leaves(model.prune(15))
+    assert n_leaves(model.prune(1)) == n_leaves(imported())
+    assert model.prune(1).predict_matches_forest_
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda model: model])
+def test_a_calibration_starts_from_the_trees_as_they_grew(copied):
+    model = imported()
+    for size in SIZES:
+        again = copied(model.calibrate(min_samples_leaf=size))
+        assert {base.min_samples_leaf for base in again.calibration_.bases} == {size}
+        first = imported().calibrate(min_samples_leaf=size)
+        assert again.calibration_ == first.calibration_
+        assert_array_equal(again.predict_interval(X), first.predict_interval(X))
+        assert_array_equal(again.predict(X), first.predict(X))
+
+
+def test_a_model_from_a_file_or_pickle_answers_by_its_pruned_trees(tmp_path):
+    model = imported().calibrate(min_samples_leaf=15)
+    model.save(tmp_path / "model")
+    for loaded in (HDIForestRegressor.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert n_leaves(loaded) == n_leaves(model) < n_leaves(imported())
+        assert loaded.calibration_ == model.calibration_
+        assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+        assert_array_equal(loaded.oob_interval(0.9), model.oob_interval(0.9))
+
+
+def test_the_size_is_one_of_those_named():
+    found = imported().calibrate(min_samples_leaf=SIZES).calibration_
+    sizes = {base.min_samples_leaf for base in found.bases}
+    assert len(sizes) == 1
+    alone = imported().calibrate(min_samples_leaf=sizes.pop()).calibration_
+    assert found.levels[-1].base == alone.levels[-1].base
+
+
+def test_few_rows_and_monotonic_models_are_not_pruned():
+    few = RandomForestRegressor(100, random_state=0).fit(X[:400], Y[:400])
+    model = HDIForestRegressor.from_forest(few, X[:400], Y[:400]).calibrate()
+    assert {base.min_samples_leaf for base in model.calibration_.bases} == {1}
+    assert n_leaves(model) == sum(tree.get_n_leaves() for tree in few.estimators_)
+    rising = RandomForestRegressor(100, random_state=0, monotonic_cst=[1, 0, 0, 0]).fit(X, Y)
+    model = HDIForestRegressor.from_forest(rising, X, Y, weights="monotonic").calibrate()
+    assert {base.min_samples_leaf for base in model.calibration_.bases} == {1}
+    assert not model.calibration_.is_adaptive
+    with pytest.raises(ValueError, match="pruning needs weights='all', 'inbag' or 'oob', got"):
+        model.prune(5)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "5", None])
+def test_refused_sizes(wrong):
+    model = imported()
+    with pytest.raises(ValueError, match="min_samples_leaf must be "):
+        model.prune(wrong)
+    with pytest.raises(ValueError, match="min_samples_leaf must be "):
+        model.calibrate(min_samples_leaf=[1, wrong])
+    with pytest.raises(ValueError, match="one or more distinct numbers"):
+        model.calibrate(min_samples_leaf=(5, 5))
+    with pytest.raises(ValueError, match="one or more distinct numbers"):
+        model.calibrate(min_samples_leaf=())
+
+
+def test_models_that_cannot_be_pruned(tmp_path):
+    with pytest.raises(NotFittedError):
+        HDIForestRegressor().prune(5)
+    imported().save(tmp_path / "model", training_rows=False)
+    with pytest.raises(ValueError, match="training rows"):
+        HDIForestRegressor.load(tmp_path / "model").prune(5)
+
+
+def test_objectives_and_adaptive_quantiles():
+    levels = {
+        name: imported().calibrate(coverage=0.9, objective=name).calibration_.levels[0]
+        for name in ("width", "interval_score", "balanced")
+    }
+    least_width = min(level.mean_width for level in levels.values())
+    least_score = min(level.interval_score for level in levels.values())
+    assert levels["width"].mean_width == least_width
+    assert levels["interval_score"].interval_score == least_score
+    balanced = {
+        name: np.log(level.mean_width) + 1.5 * np.log(level.interval_score)
+        for name, level in levels.items()
+    }
+    assert balanced["balanced"] == min(balanced.values())
+    assert not imported().calibrate(adaptive=False).calibration_.is_adaptive
