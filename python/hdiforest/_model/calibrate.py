@@ -113,9 +113,9 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
     """
     rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
     compared = _draw_rows(rows, MAX_ROWS_TO_SELECT, settings.random_state)
-    sizes: Sequence[int] = (1,)
-    if len(rows) >= MIN_ROWS_TO_SELECT:
-        sizes = _leaf_sizes(source.fitted, settings)
+    sizes = _leaf_sizes(source.fitted, settings)
+    if len(rows) < MIN_ROWS_TO_SELECT:
+        sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
     bases = candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
     ends = np.concatenate(
