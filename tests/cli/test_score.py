@@ -20,6 +20,8 @@ from hdiforest._cli import score_table
 from hdiforest._cli.inputs import typed
 from hdiforest._cli.main import main
 
+from ..oracle import run_python
+
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("safetensors")
@@ -322,6 +324,17 @@ def test_outputs_of_another_model_are_made_again(model, folder, tmp_path, capsys
     assert "one.parquet: the model is another one" in capsys.readouterr().out
     score(other, folder, "-o", tmp_path / "out", "--resume", "--encoding", "latin-1")
     assert "two.csv: --sep, --decimal or --encoding is another" in capsys.readouterr().out
+
+
+def test_scoring_loads_neither_pandas_nor_scikit_learn(model, tmp_path):
+    rows(1).to_parquet(tmp_path / "in.parquet")
+    code = (
+        "import sys; from hdiforest._cli.main import main\n"
+        "main(['score', sys.argv[1], sys.argv[2], '-o', sys.argv[3]])\n"
+        "print([name for name in ('pandas', 'sklearn', 'scipy') if name in sys.modules])"
+    )
+    printed = run_python(code, model, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert printed.splitlines()[-1] == "[]"
 
 
 # Runs the command, and kills its process in the midst of writing a table.

@@ -297,8 +297,10 @@ class Features:
         self._table.require(numbers, [*self._others, *self.kept_names])
         if not self._table.is_text:
             with self.naming_the_file():
-                schema = need("pyarrow").schema(self._table.fields(self._others))
-                self.encoder.encode(schema.empty_table())
+                pa = need("pyarrow")
+                fields = pa.schema(self._table.fields(self._others))
+                # `empty_table` would import pandas.
+                self.encoder.encode(pa.Table.from_batches([], fields))
 
     def more(self, batch: Any) -> list[Any]:
         """Return the further columns of a batch."""
