@@ -624,8 +624,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             better.
         min_samples_leaf : sequence of int, default=(1, 5, 15)
             Leaf sizes to choose among: trees are pruned as by `prune`, and the model then is the
-            pruned one. 1 leaves the trees as they grew. Below 500 rows the least is taken. Not of ``weights="monotonic"``, nor of
-            "cv+" and "jackknife+", whose own forests are pruned or not.
+            pruned one. 1 leaves the trees as they grew. Below 500 rows the least is taken. Not of
+            ``weights="monotonic"``, nor of "jackknife+".
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 training rows.
         random_state : int, RandomState or None, default=None
