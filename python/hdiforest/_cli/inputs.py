@@ -300,7 +300,8 @@ class Features:
                 pa = need("pyarrow")
                 fields = pa.schema(self._table.fields(self._others))
                 # `empty_table` would import pandas.
-                self.encoder.encode(pa.Table.from_batches([], fields))
+                columns = [pa.nulls(0, field.type) for field in fields]
+                self.encoder.encode(pa.Table.from_arrays(columns, schema=fields))
 
     def more(self, batch: Any) -> list[Any]:
         """Return the further columns of a batch."""
