@@ -70,7 +70,13 @@ class Base(NamedTuple):
         return tuple((kind, self.level) for kind in kinds)
 
     def of_width(self) -> Base:
-        """Return the base of the same group whose width adaptive quantiles depend on."""
+        """Return the base of the same group whose width adaptive quantiles depend on.
+
+        Returns
+        -------
+        Base
+            The equal-tailed interval at 0.8.
+        """
         return self._replace(kind="equal_tailed", level=0.8)
 
 
