@@ -254,6 +254,38 @@ def test_the_next_run_removes_what_a_killed_one_left(model, table, folder):
     assert left.startswith(".other.csv.")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks")
+@pytest.mark.parametrize("has_file", [False, True])
+def test_a_folder_of_a_process_that_died_before_it_locked_it_is_removed(tmp_path, has_file):
+    path = tmp_path / "out.csv"
+    with replacing(path) as temporary:
+        abandoned = temporary.parent.with_name(temporary.parent.name + "x")
+        temporary.write_text("first")
+    abandoned.mkdir()
+    if has_file:
+        (abandoned / "new").touch()
+    with replacing(path) as temporary:
+        temporary.write_text("second")
+    assert path.read_text() == "second"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs locks")
+def test_a_folder_that_another_process_took_for_abandoned_is_made_again(tmp_path, monkeypatch):
+    original, n_taken = files._is_locked, iter([True, False])
+
+    def taken_at_first(lock):
+        if next(n_taken, False):
+            raise BlockingIOError
+        return original(lock)
+
+    monkeypatch.setattr(files, "_is_locked", taken_at_first)
+    with replacing(tmp_path / "out.csv") as temporary:
+        temporary.write_text("whole")
+    assert (tmp_path / "out.csv").read_text() == "whole"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
 def test_a_live_run_keeps_its_file(model, table, folder):
     out = folder / "out.csv"
     with holding(out) as process:

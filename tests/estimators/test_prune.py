@@ -124,3 +124,13 @@ def test_objectives_and_adaptive_quantiles():
     }
     assert balanced["balanced"] == min(balanced.values())
     assert not imported().calibrate(adaptive=False).calibration_.is_adaptive
+
+
+def test_below_500_rows_the_least_leaf_size_is_taken():
+    rows = slice(0, 300)
+    forest = RandomForestRegressor(100, random_state=0).fit(X[rows], Y[rows])
+    for sizes in ((5,), (15, 5)):
+        model = HDIForestRegressor.from_forest(forest, X[rows], Y[rows])
+        model.calibrate(coverage=0.8, min_samples_leaf=sizes)
+        assert [level.base.min_samples_leaf for level in model.calibration_.levels] == [5]
+        assert n_leaves(model) == n_leaves(model.prune(5))
