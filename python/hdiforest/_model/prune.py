@@ -28,13 +28,6 @@ class PrunedForest:
         found: Leaves = self.new_leaves[before + self.first_leaf]
         return found
 
-    def sizes(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sizes of the new leaves, given those of the old ones."""
-        begins = np.diff(self.new_leaves, prepend=0) != 0
-        begins[self.first_leaf] = True
-        found: NDArray[np.int64] = np.add.reduceat(before, np.flatnonzero(begins))
-        return found
-
 
 def leaf_sizes(
     forest: Forest, rows: TrainingRows, leaves: Leaves | None = None, n_threads: int = 0
