@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdiforest.calibration import _calibrate
 from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base, candidate_bases
-from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._selection import Selected
 
-from .twin import BASES, made
+from .twin import BASES, calibrate_oob, made
 
 RAW_HDI = Base("raw", "hdi", 0.8)
 FIXED = Base("centred", "equal_tailed", 0.8)
@@ -85,7 +86,7 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
         return
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(UserWarning, match=message) as warned:
-        found = calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
+        found, _ = _calibrate.calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
     assert len(warned) == 1
     assert warned[0].filename == __file__
     intervals = found.intervals(np.zeros((4, 2, len(found.bases))))

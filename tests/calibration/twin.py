@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hdiforest.calibration import _calibrate
 from hdiforest.calibration._bases import Base, candidate_bases
 
 FAMILIES = ("raw", "centred")
@@ -25,6 +26,11 @@ class Choice(NamedTuple):
     q: float
     slope: float
     unit: float
+
+
+def calibrate_oob(*args, **options):
+    """The calibration without its cross-fit."""
+    return _calibrate.calibrate_oob(*args, **options)[0]
 
 
 def lattice(y):
@@ -189,6 +195,45 @@ def choose_all(
         return sum(value for value, counts in zip(losses, finite, strict=True) if counts)
 
     return min(found, key=lambda one: total(one[1]))[0]
+
+
+def corrected(ends, bases, y, y_train, coverages, *options):
+    """Return choices whose quantiles allow for a third of the optimism that halves show."""
+    choices = choose_all(ends, bases, y, y_train, coverages, *options)
+    if lattice(y_train) is not None:
+        return choices
+    n = len(y)
+    order = np.random.default_rng(0).permutation(n)
+    ranks = [[] for _ in coverages]
+    for rows in (order[: n // 2], order[n // 2 :]):
+        others = np.setdiff1d(order, rows)
+        own_y = [y[i] for i in rows]
+        of_half = choose_all(ends[rows], bases, own_y, y_train, coverages, *options)
+        for i in others:
+            for j, rank in enumerate(ranks_of(i, rows, ends, bases, y, y_train, of_half)):
+                ranks[j].append(rank)
+    levels = [
+        min(c + max(0, pad(of_coverage, c) - c) / 3, n / (n + 1))
+        for of_coverage, c in zip(ranks, coverages, strict=True)
+    ]
+    return requantiled(ends, bases, y, y_train, levels, choices)
+
+
+def ranks_of(i, rows, ends, bases, y, y_train, choices):
+    """The least level of each coverage at which row i is covered, by quantiles of some rows."""
+    found = []
+    for j, choice in enumerate(choices):
+        scores = []
+        for row in (i, *rows):
+            (own,) = intervals_of(ends[row : row + 1], bases, choice.base)
+            (width,) = widths_of(ends[row : row + 1], bases, choice.base)
+            e = score(own, y[row], choice.unit) - choice.slope * width
+            if j > 0:
+                low, high = intervals(ends[row : row + 1], bases, y_train, choices[:j])[0, :, -1]
+                e = -math.inf if low - 1e-9 <= y[row] <= high + 1e-9 else e
+            scores.append(e)
+        found.append((1 + sum(e < scores[0] - 1e-9 for e in scores[1:])) / (len(rows) + 1))
+    return found
 
 
 def as_pairs(intervals):
