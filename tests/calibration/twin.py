@@ -206,12 +206,13 @@ def corrected(ends, bases, y, y_train, coverages, *options):
     order = np.random.default_rng(0).permutation(n)
     ranks = [[] for _ in coverages]
     for rows in (order[: n // 2], order[n // 2 :]):
-        others = np.setdiff1d(order, rows)
         own_y = [y[i] for i in rows]
         of_half = choose_all(ends[rows], bases, own_y, y_train, coverages, *options)
-        for i in others:
-            for j, rank in enumerate(ranks_of(i, rows, ends, bases, y, y_train, of_half)):
-                ranks[j].append(rank)
+        by_row = scores_by(ends, bases, y, y_train, of_half)
+        for i in np.setdiff1d(order, rows):
+            for j, of_coverage in enumerate(ranks):
+                below = sum(by_row[row][j] < by_row[i][j] - 1e-9 for row in rows)
+                of_coverage.append((1 + below) / (len(rows) + 1))
     levels = [
         min(c + max(0, pad(of_coverage, c) - c) / 3, n / (n + 1))
         for of_coverage, c in zip(ranks, coverages, strict=True)
@@ -219,21 +220,21 @@ def corrected(ends, bases, y, y_train, coverages, *options):
     return requantiled(ends, bases, y, y_train, levels, choices)
 
 
-def ranks_of(i, rows, ends, bases, y, y_train, choices):
-    """The least level of each coverage at which row i is covered, by quantiles of some rows."""
-    found = []
-    for j, choice in enumerate(choices):
+def scores_by(ends, bases, y, y_train, choices):
+    """The scores of each row, one for each choice; least where a lower coverage covers the row."""
+    boxes = intervals(ends, bases, y_train, choices)
+    table = []
+    for row, target in enumerate(y):
         scores = []
-        for row in (i, *rows):
+        for j, choice in enumerate(choices):
             (own,) = intervals_of(ends[row : row + 1], bases, choice.base)
             (width,) = widths_of(ends[row : row + 1], bases, choice.base)
-            e = score(own, y[row], choice.unit) - choice.slope * width
-            if j > 0:
-                low, high = intervals(ends[row : row + 1], bases, y_train, choices[:j])[0, :, -1]
-                e = -math.inf if low - 1e-9 <= y[row] <= high + 1e-9 else e
-            scores.append(e)
-        found.append((1 + sum(e < scores[0] - 1e-9 for e in scores[1:])) / (len(rows) + 1))
-    return found
+            low, high = boxes[row, :, j - 1]
+            is_inside = j > 0 and low - 1e-9 <= target <= high + 1e-9
+            missed = score(own, target, choice.unit) - choice.slope * width
+            scores.append(-math.inf if is_inside else missed)
+        table.append(scores)
+    return table
 
 
 def as_pairs(intervals):
