@@ -93,6 +93,10 @@ def _check_calibration(options: Any) -> None:
         raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
     if options.boost and options.weights != "all":
         raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
+    if options.by is not None and method not in ("oob", "split"):
+        raise UsageError(f"--by needs --calibrate oob or split, got --calibrate {method}")
+    if options.order is not None and method != "oob":
+        raise UsageError(f"--order needs --calibrate oob, got --calibrate {method}")
     for name, unset in {"coverage": None, "boost": False, "objective": "balanced"}.items():
         if method == "none" and getattr(options, name) != unset:
             raise UsageError(f"--{name} must not be given with --calibrate none")
@@ -106,6 +110,10 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
     how |= {"mean": "boosting" if options.boost else None, "random_state": options.seed}
+    for name in ("by", "order"):
+        if (column := getattr(options, name)) is not None:
+            _require_feature(table, column, name)
+            how[name] = column
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)
@@ -122,6 +130,16 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     with _words_of_the_command(options.train, asked=True):
         model.calibrate(coverage=options.coverage, **how)
     return ""
+
+
+def _require_feature(table: TrainingTable, column: str, option: str) -> None:
+    """Raise UsageError unless the forest is fitted on a column."""
+    columns = table.X.column_names
+    if column not in columns:
+        raise UsageError(
+            f"--{option} must be a column that the forest is fitted on, got {column!r}; they are "
+            f"{', '.join(columns)}"
+        )
 
 
 def _folds(table: TrainingTable, options: Any) -> CVPlus:

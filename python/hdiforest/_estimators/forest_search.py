@@ -19,7 +19,7 @@ from hdiforest._estimators.distribution_model import DistributionModel, Query
 from hdiforest._estimators.hdi_forest import (
     HDIForestRegressor,
     calibrate_with_cross_fit,
-    replace_cross_check,
+    replace_levels,
 )
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
@@ -181,7 +181,8 @@ class ForestSearchOOB(DistributionModel):
         rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
         same_rows = [fit.of_rows(np.searchsorted(own, rows)) for own, fit in fits]
         if len(rows) > 0:
-            replace_cross_check(best, best_by_half(same_rows, self.objective))
+            fit_of_best = best_by_half(same_rows, self.objective)
+            replace_levels(best, cross_check=fit_of_best.checks())
         self.best_estimator_, self.best_index_ = best, best_index
         self.coverage_ = coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
@@ -193,13 +194,14 @@ class ForestSearchOOB(DistributionModel):
         coverage: float | ArrayLike | None = None,
         *,
         kind: AnyKind | None = None,
+        by: ArrayLike | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Calibrated prediction intervals.
 
         Parameters
         ----------
-        X, coverage, kind, output : rows and options
+        X, coverage, kind, by, output : rows and options
             As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
@@ -212,7 +214,7 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            return super().predict_interval(X, coverage, kind=kind, output=output)
+            return super().predict_interval(X, coverage, kind=kind, by=by, output=output)
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
@@ -220,9 +222,9 @@ class ForestSearchOOB(DistributionModel):
         return self._best()._query(X, function, values, hint=hint)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
-        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean)
+        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean, by=by)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:

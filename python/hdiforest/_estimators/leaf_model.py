@@ -251,8 +251,10 @@ class LeafModel(DistributionModel):
         return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
+        if by is not None:
+            raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels

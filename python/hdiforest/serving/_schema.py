@@ -145,6 +145,13 @@ LEAF_FACTS = {
     "calibration": _CALIBRATION_FACTS,
 }
 
+
+def _is_label(value: Any) -> bool:
+    return value is None or isinstance(value, str) or _is_number(value)
+
+
+_GROUPS = _has(labels=_are(_is_label), feature=_or_null(_is_whole(0, 2**31 - 1)))
+
 _POSTPROCESS = {
     "low": _NUMBER,
     "high": _NUMBER,
@@ -161,6 +168,7 @@ FIXED_FACTS = _POSTPROCESS | {
     "families": _NAMES,
     "kinds": _NAMES,
     "min_samples_leaf": _ROWS,
+    "groups": Fact("null, or the labels and the feature of groups", _or_null(_GROUPS)),
 }
 CROSS_FACTS = _POSTPROCESS | {
     "method": Fact("'cv+' or 'jackknife+'", _is_a(str)),
@@ -194,7 +202,15 @@ _ANY_CALIBRATION = {
     "cross_check": _floats("n_levels", 7),
     "targets": _floats("n_targets", required=False),
 }
-FIXED_ARRAYS = _ANY_CALIBRATION | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+FIXED_ARRAYS = (
+    _ANY_CALIBRATION
+    | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+    | {
+        "later": _floats("n_levels", 7, required=False),
+        "group_q_hat": _floats("n_groups", "n_levels", required=False),
+        "group_counts": Array(("int64",), ("n_groups",), required=False),
+    }
+)
 CROSS_ARRAYS = _ANY_CALIBRATION | {
     "scores": _floats("n_rows", "n_levels"),
     "weights": _floats("n_rows", "n_levels", required=False),

@@ -22,6 +22,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
+from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
     CROSS_METHODS,
@@ -367,7 +368,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 
     Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
     their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
-    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` of n rows
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, perhaps later, as cross_check, and
+    of g groups group_q_hat, (g, k), and group_counts, (g,); of a `CrossCalibration` of n rows
     scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
@@ -379,7 +381,7 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "clip": postprocess.clip,
     }
     checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
-    arrays = {"cross_check": np.array(checks, dtype=np.float64)}
+    arrays: Arrays = {"cross_check": np.array(checks, dtype=np.float64)}
     if postprocess.targets is not None:
         arrays["targets"] = postprocess.targets
     if isinstance(calibration, CrossCalibration):
@@ -398,7 +400,14 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "families": [base.family for base in bases],
         "kinds": [base.kind for base in bases],
         "min_samples_leaf": bases[0].min_samples_leaf,
+        "groups": None,
     }
+    if (groups := calibration.groups) is not None:
+        facts["groups"] = {"labels": list(groups.labels), "feature": groups.feature}
+        arrays |= {"group_q_hat": groups.q_hat, "group_counts": groups.counts}
+    if any(level.later is not None for level in calibration.levels):
+        later = [_cross_check_row(level.later) for level in calibration.levels]
+        arrays["later"] = np.array(later, dtype=np.float64)
     arrays["level"] = np.array([base.level for base in bases])
     arrays |= {
         name: np.array([getattr(level, name) for level in calibration.levels])
@@ -417,6 +426,8 @@ def calibration_from_arrays(
     sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
     if is_cross:
         sizes["n_rows"] = sum(facts["fold_sizes"])
+    elif facts["groups"] is not None:
+        sizes["n_groups"] = len(facts["groups"]["labels"])
     schema.check_arrays(arrays, schema.CROSS_ARRAYS if is_cross else schema.FIXED_ARRAYS, sizes)
     # Calibrations are given to callers, so they must not depend on a file that arrays map.
     arrays = {name: np.array(array) for name, array in arrays.items()}
@@ -465,19 +476,35 @@ def _fixed_calibration(
     leaf_sizes = repeat(facts["min_samples_leaf"])
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist(), leaf_sizes)
     rows = zip(*(arrays[name].tolist() for name in schema.LEVEL_FIELDS), strict=True)
+    later = map(_cross_check_of, arrays["later"].tolist()) if "later" in arrays else repeat(None)
     return Calibration(
         facts["method"],
         tuple(
             FixedLevel(
-                **dict(zip(schema.LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check
+                **dict(zip(schema.LEVEL_FIELDS, row, strict=True)),
+                base=base,
+                cross_check=check,
+                later=of_later,
             )
-            for row, base, check in zip(rows, bases, checks, strict=True)
+            for row, base, check, of_later in zip(rows, bases, checks, later, strict=False)
         ),
         postprocess,
         facts["n"],
         None if confidence is None else float(confidence),
         facts["weighted"],
+        _groups_of(facts["groups"], arrays),
     )
+
+
+def _groups_of(facts: Mapping[str, Any] | None, arrays: Arrays) -> Groups | None:
+    """Return the groups that have quantiles of their own, or raise ValueError."""
+    has = {"group_q_hat", "group_counts"} & arrays.keys()
+    if len(has) != (0 if facts is None else 2):
+        raise ValueError("the quantiles of groups do not fit their labels")
+    if facts is None:
+        return None
+    labels = (float(each) if isinstance(each, int) else each for each in facts["labels"])
+    return Groups(tuple(labels), arrays["group_counts"], arrays["group_q_hat"], facts["feature"])
 
 
 def _cross_check_row(check: CrossCheck | None) -> list[float | None]:
