@@ -24,7 +24,6 @@ PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 
-
 Style = Mapping[str, Any] | None
 Coverages = float | Sequence[float] | Array
 
@@ -272,10 +271,8 @@ class RowsDisplay(Display):
         estimator : fitted estimator
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
-        X : (n, n_features) array or table
-            Rows to draw.
-        y : (n,) or (n, n_outputs) array
-            Their targets. The name of a series is the label of the axis.
+        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
+            Rows to draw, and their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
             What the intervals are meant to hold; several levels give a fan chart, which
             `IntervalDisplay` alone draws.
@@ -322,11 +319,9 @@ class RowsDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            HDIForestRegressor or ForestSearchOOB with its training rows, also as in
-            `from_estimator`.
-        coverage, kind, target : optional
-            As in `from_estimator`, of `HDIForestRegressor.oob_interval`.
+        estimator, coverage, kind, target : model and options
+            As in `from_estimator`, of an HDIForestRegressor or ForestSearchOOB with its training
+            rows; see `HDIForestRegressor.oob_interval`.
         **options
             As in `from_predictions`, with a value for each training row.
 

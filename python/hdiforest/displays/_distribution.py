@@ -66,14 +66,8 @@ class DistributionDisplay(Display):
         Of the mass function, inside and outside the interval.
     curve_ : matplotlib Line2D or None
         The distribution function.
-    interval_ : matplotlib artist or None
-    observed_ : matplotlib Line2D or None
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
-    See Also
-    --------
-    IntervalDisplay : Intervals of many rows.
+    interval_, observed_ : matplotlib artist and Line2D, or None
+    ax_, figure_ : matplotlib Axes and Figure
 
     Examples
     --------
@@ -113,10 +107,8 @@ class DistributionDisplay(Display):
             As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
-        coverage : float, default=0.9
-            What the intervals are meant to hold.
-        kind, target, target_name, ax : optional
-            As in `IntervalDisplay.from_estimator`.
+        coverage, kind, target, target_name, ax : optional
+            As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
         **options
             See `plot`.
 
@@ -168,10 +160,8 @@ class DistributionDisplay(Display):
             The sample, and weights that are not negative; None means equal ones.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
-        coverage : float, optional
-            What the interval was meant to hold; named in the legend.
-        target_name, ax : optional
-            As in `from_estimator`.
+        coverage, target_name, ax : optional
+            See the class, and `plot`; the coverage is named in the legend.
         **options
             See `plot`.
 
@@ -271,9 +261,8 @@ class DistributionDisplay(Display):
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
-                look = styled(
-                    {"color": colour, "linewidth": 2}, keywords, "collections.LineCollection"
-                )
+                usual: dict[str, Any] = {"color": colour, "linewidth": 2}
+                look = styled(usual, keywords, "collections.LineCollection")
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
             set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
             ax.set_ylabel("probability (%)")
