@@ -85,10 +85,7 @@ class LeafSamples:
         )
 
     def limited_counts(self, n_threads: int) -> Iterator[tuple[TreeBlock, Counts]]:
-        """Yield some trees at a time, and how often their leaves keep each row, (n, k).
-
-        The same at every call.
-        """
+        """Yield some trees at a time, and how often their leaves keep each row, (n, k)."""
         for block in self.rows.blocks(self.forest, n_threads=n_threads):
             counts = self.rows.drawn(block)
             if self.limit is not None:
@@ -152,11 +149,12 @@ def mean_over_trees(
     place = np.cumsum(wanted) - 1  # of a leaf among the wanted ones
     leaf = np.flatnonzero(wanted)
     tree = np.searchsorted(first, leaf, side="right") - 1
-    step = max(1, BLOCK_IDS // n_trees)
-    parts = [
-        ask(_alone(tree[part], leaf[part] - first[tree[part]], n_trees))
-        for part in (slice(begin, begin + step) for begin in range(0, max(1, len(leaf)), step))
-    ]
+    step, parts = max(1, BLOCK_IDS // n_trees), []
+    for begin in range(0, max(1, len(leaf)), step):
+        part = slice(begin, begin + step)
+        alone = np.full((len(tree[part]), n_trees), -1, dtype=np.int32)
+        alone[np.arange(len(alone)), tree[part]] = leaf[part] - first[tree[part]]
+        parts.append(ask(alone))
     answers = np.concatenate(parts)
     total, count = np.zeros((n, *answers.shape[1:])), np.zeros((n, *answers.shape[1:]))
     for t in range(n_trees):
@@ -181,9 +179,7 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
 
 
 def pairs(
-    csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
-    most: int | None,
-    by_count: bool,
+    csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
 ) -> list[list[tuple[int, int]]]:
     """Return for each row of a CSR matrix its (column, count), by count or by column.
 
@@ -195,13 +191,6 @@ def pairs(
     if by_count or most is not None:
         found = [sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found]
     return found if by_count else [sorted(row) for row in found]
-
-
-def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leaves:
-    """Leaves of queries that ask one tree each, (m, n_trees)."""
-    leaves = np.full((len(tree), n_trees), -1, dtype=np.int32)
-    leaves[np.arange(len(tree)), tree] = leaf
-    return leaves
 
 
 def _divided(total: Array, count: Array) -> Array:
@@ -240,13 +229,12 @@ def tree_mask(
     `indices` says which training rows they are, -1 for none; by default they are all in order.
     """
     mask = out_of_bag_mask(rows, duplicates)
-    if indices is None:
-        if n != len(mask):
-            raise ValueError(
-                f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
-                f"indices, got {n} rows"
-            )
-    else:
+    if indices is None and n != len(mask):
+        raise ValueError(
+            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
+            f"indices, got {n} rows"
+        )
+    if indices is not None:
         position = _positions(indices, "indices", -1, len(mask))
         if position.shape != (n,):
             raise ValueError(
