@@ -123,12 +123,8 @@ class _Slice(NamedTuple):
 def features_of(scorer: BatchScorer, table: TableReader, keep: Columns) -> Features:
     """Return the columns to read from a table; its header has been checked then.
 
-    Raises
-    ------
-    TableError
-        If a column is missing or of another type.
-    ValueError
-        If two columns of the output would have one name.
+    TableError if a column is missing or of another type; ValueError if two columns of the output
+    would have one name.
     """
     kept = keep.of(table, scorer)
     require_distinct([*kept, *scorer.results])
@@ -153,14 +149,9 @@ def score_table(
     Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
     its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
     `advance` is called with the number of rows that were written, and the share of the table.
-
-    Raises
-    ------
-    TableError
-        If the table lacks a column, or holds something that the model does not take.
-    OSError
-        If `out` cannot be written. Whatever is raised, no part of `out` is left behind, unless it
-        is a pipe or a device.
+    TableError if the table lacks a column, or holds something that the model does not take; OSError
+    if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
+    a device.
     """
     pa = need("pyarrow")
     n_threads, pipeline = settings.n_threads, None

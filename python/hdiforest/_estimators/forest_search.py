@@ -28,8 +28,6 @@ from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
-_N_TREES = 300
-
 
 class ForestSearchOOB(DistributionModel):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
@@ -71,10 +69,6 @@ class ForestSearchOOB(DistributionModel):
         nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
         calibration. ``pandas.DataFrame`` makes a table of it.
     calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
-
-    See Also
-    --------
-    HDIForestRegressor : The model of one forest.
 
     Notes
     -----
@@ -131,10 +125,8 @@ class ForestSearchOOB(DistributionModel):
 
         Raises
         ------
-        ImportError
-            As `HDIForestRegressor.fit`.
-        ValueError
-            If an argument is out of range, or a forest cannot be calibrated out of bag.
+        ImportError, ValueError
+            As `HDIForestRegressor.fit`, or if a forest cannot be calibrated out of bag.
         """
         forests = self._candidates()
         _check_forests(forests)
@@ -154,8 +146,7 @@ class ForestSearchOOB(DistributionModel):
             if index == 0 or of_model < least:
                 best, best_index, least = model, index, of_model
             del model  # before the next is fitted
-        self.best_estimator_, self.best_index_ = best, best_index
-        self.coverage_ = coverage
+        self.best_estimator_, self.best_index_, self.coverage_ = best, best_index, coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
@@ -222,11 +213,8 @@ class ForestSearchOOB(DistributionModel):
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:
             return self.forests
-        return [
-            RandomForestRegressor(_N_TREES, max_features=1 / 3),
-            RandomForestRegressor(_N_TREES),
-            ExtraTreesRegressor(_N_TREES, bootstrap=True),
-        ]
+        forests = [RandomForestRegressor(300, max_features=1 / 3), RandomForestRegressor(300)]
+        return [*forests, ExtraTreesRegressor(300, bootstrap=True)]
 
     def _prepare(self, candidate: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""
@@ -235,19 +223,13 @@ class ForestSearchOOB(DistributionModel):
         if any(isinstance(part, FrozenEstimator) for part in parts):
             return forest
         params = parts[-1].get_params(deep=False)
-        defaults = {"random_state": seed, "n_jobs": self.n_jobs}
-        missing = [name for name in defaults if name in params and params[name] is None]
-        parts[-1].set_params(**{name: defaults[name] for name in missing})
+        for name, value in {"random_state": seed, "n_jobs": self.n_jobs}.items():
+            if name in params and params[name] is None:
+                parts[-1].set_params(**{name: value})
         return forest
 
     def _fit_candidate(
-        self,
-        index: int,
-        candidate: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        seed: int,
+        self, index: int, candidate: Any, X: Any, y: Any, sample_weight: Any, seed: int
     ) -> tuple[HDIForestRegressor, dict[str, Any]]:
         """Return the calibrated model of a forest, and its entries in `results_`."""
         start = time.perf_counter()
@@ -272,10 +254,8 @@ class ForestSearchOOB(DistributionModel):
         return model, entry | {"seconds": time.perf_counter() - start}
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = all(
-            get_tags(forest).input_tags.allow_nan for forest in self._candidates()
-        )
+        tags, forests = super().__sklearn_tags__(), map(get_tags, self._candidates())
+        tags.input_tags.allow_nan = all(forest.input_tags.allow_nan for forest in forests)
         return tags
 
 

@@ -13,11 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    query_of,
-)
+from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows

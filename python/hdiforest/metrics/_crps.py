@@ -51,7 +51,6 @@ def crps_score(
     See Also
     --------
     make_crps_scorer : The same for `cross_val_score` and searches.
-    interval_score : A score of intervals.
 
     Notes
     -----
@@ -65,9 +64,8 @@ def crps_score(
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
-    return float(
-        weighted_mean(crps_of_rows(check_targets("y_true", y_true), values, weights), sample_weight)
-    )
+    scores = crps_of_rows(check_targets("y_true", y_true), values, weights)
+    return float(weighted_mean(scores, sample_weight))
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
@@ -134,9 +132,8 @@ def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int
     row = np.repeat(np.arange(len(y)), counts)
     total = np.bincount(row, weights=weights, minlength=len(y))
     if not (total > 0).all():
-        raise ValueError(
-            f"weights must have a positive sum in every row, got {count_rows(total <= 0)}"
-        )
+        rows = count_rows(total <= 0)
+        raise ValueError(f"weights must have a positive sum in every row, got {rows}")
     order = np.lexsort((values, row))
     z, w = values[order], weights[order] / total[row]
     running = np.cumsum(w)

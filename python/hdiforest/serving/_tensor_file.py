@@ -54,9 +54,7 @@ def write(path: Path, form: Format[Any], facts: Facts, tensors: Arrays) -> None:
         "scikit_learn": importlib.metadata.version("scikit-learn"),
     }
     facts = versions | facts
-    digests = {name: _array_digest(array) for name, array in tensors.items()}
-    header = _Header(facts, _digest(facts, tensors, digests), digests)
-    metadata = {form.key: json.dumps(header._asdict())}
+    metadata = {form.key: json.dumps(_content(facts, tensors))}
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -174,6 +172,12 @@ class _Header(NamedTuple):
     facts: Facts  # not checked yet
     sha256: str
     arrays: dict[str, str]  # SHA-256 of each
+
+
+def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
+    """Return the header of a new file, as JSON's types."""
+    arrays = {name: _array_digest(array) for name, array in tensors.items()}
+    return _Header(facts, _digest(facts, tensors, arrays), arrays)._asdict()
 
 
 def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[_Header, Arrays]:
