@@ -24,7 +24,7 @@ from hdiforest._estimators.distribution_model import (
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
@@ -112,7 +112,7 @@ class LeafModel(DistributionModel):
             self._check_file()
         return self._index
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Index training rows by the leaves they lie in.
 
         Parameters
@@ -367,7 +367,7 @@ def from_leaves(
     X: Any,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     n_leaves: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LeafModel:

@@ -65,11 +65,7 @@ class OutOfBagMixin(DistributionModel):
         return self._format(output, "prediction", values, None)
 
     def oob_interval(
-        self,
-        coverage: float | ArrayLike = 0.9,
-        *,
-        kind: AnyKind | None = None,
-        output: Output = "numpy",
+        self, coverage: ArrayLike = 0.9, *, kind: AnyKind | None = None, output: Output = "numpy"
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
 

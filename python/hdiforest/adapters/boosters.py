@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.leaf_model import LeafModel
+from hdiforest._utils import Weights
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 
@@ -165,12 +166,7 @@ class CatBoostLeaves:
 
 
 def from_lightgbm(
-    booster: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
     """Use a fitted LightGBM model, without fitting anything.
 
@@ -204,7 +200,7 @@ def from_xgboost(
     X: Any,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     n_jobs: int | None = None,
     missing: float = np.nan,
 ) -> LeafModel:
@@ -234,12 +230,7 @@ def from_xgboost(
 
 
 def from_catboost(
-    booster: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
     """Use a fitted CatBoost model, without fitting anything.
 

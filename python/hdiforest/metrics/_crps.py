@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_targets, count_rows, reals
 from hdiforest.metrics._intervals import weighted_mean
 
@@ -17,11 +17,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 def crps_score(
-    y_true: ArrayLike,
-    values: ArrayLike,
-    weights: Any = None,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, values: ArrayLike, weights: Any = None, *, sample_weight: Weights = None
 ) -> float:
     """Mean continuous ranked probability score of weighted samples; lower is better.
 

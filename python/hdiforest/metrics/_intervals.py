@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import (
     check_targets,
     check_weights,
@@ -42,7 +42,7 @@ class WidthStrata(NamedTuple):
 
 
 def coverage_score(
-    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: ArrayLike | None = None
+    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
     """Share of targets inside their interval, ends included (PICP).
 
@@ -84,7 +84,7 @@ def coverage_score(
     return _unwrapped(weighted_mean((lower <= y) & (y <= upper), sample_weight))
 
 
-def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Score:
+def mean_width_score(interval: ArrayLike, *, sample_weight: Weights = None) -> Score:
     """Mean width of the intervals (MPIW).
 
     Parameters
@@ -107,11 +107,7 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
 
 
 def interval_score(
-    y_true: ArrayLike,
-    interval: ArrayLike,
-    coverage: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
     """Mean interval score (Winkler score); lower is better.
 
@@ -161,11 +157,7 @@ def interval_score(
 
 
 def coverage_by_width(
-    y_true: ArrayLike,
-    interval: ArrayLike,
-    n_strata: int = 3,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3, *, sample_weight: Weights = None
 ) -> WidthStrata:
     """Coverage of intervals by their width.
 
@@ -266,7 +258,7 @@ def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     return lower, upper
 
 
-def weighted_mean(values: NDArray[Any], sample_weight: ArrayLike | None) -> Any:
+def weighted_mean(values: NDArray[Any], sample_weight: Weights) -> Any:
     """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
     if sample_weight is None:
         return values.mean(axis=0)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
@@ -17,7 +17,6 @@ from hdiforest.metrics._intervals import coverage_score, interval_score, weighte
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
 
-Weights = ArrayLike | None
 # Of a model, rows as it takes them, targets, weights and the options.
 _Score = Callable[..., float]
 

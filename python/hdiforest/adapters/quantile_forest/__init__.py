@@ -6,7 +6,7 @@ its import; quantile-forest itself need not be installed. Answers come from hdic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from inspect import Signature, signature
 from itertools import chain
@@ -26,12 +26,13 @@ from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.sklearn_forest import forest_and_bags
 from hdiforest._model.training_rows import TrainingRows, leaf_bounds
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array, Interpolation, Kind
+from hdiforest._utils import Array, Interpolation, Kind, Weights
 from hdiforest._utils.checks import check_choice, check_whole_number
 from hdiforest._utils.threads import thread_count
 from hdiforest.adapters.quantile_forest._leaf_samples import (
     NUMBERS,
     RANK_KINDS,
+    Duplicates,
     LeafSamples,
     RankKind,
     Source,
@@ -53,7 +54,6 @@ from hdiforest.serving._serialization import (
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
 
 Quantiles = float | Sequence[float] | Literal["mean"] | None
-Duplicates = Iterable[Sequence[int]] | None
 
 
 class QuantileForest(ForestRegressor):
@@ -66,7 +66,7 @@ class QuantileForest(ForestRegressor):
         self,
         X: Any,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: Weights = None,
         sparse_pickle: bool = False,  # noqa: ARG002
     ) -> Self:
         """Fit the forest and index the targets in its leaves.
@@ -312,11 +312,7 @@ class QuantileForest(ForestRegressor):
         return list(chain.from_iterable(found))
 
     def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        quantiles: Quantiles = 0.5,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, quantiles: Quantiles = 0.5, sample_weight: Weights = None
     ) -> float:
         """Return the coefficient of determination of a predicted quantile.
 

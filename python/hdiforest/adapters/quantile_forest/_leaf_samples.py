@@ -23,6 +23,7 @@ from hdiforest._utils.hints import callers_level
 
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
+Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
 Counts = NDArray[np.unsignedinteger]
 Source = LeafIndex | Scorer  # whose methods take leaves, or rows
 Leaves = NDArray[np.int32]  # (n, n_trees), -1 for a tree that is not asked
@@ -198,9 +199,7 @@ def _divided(total: Array, count: Array) -> Array:
     return np.divide(total, count, where=count > 0, out=result)
 
 
-def out_of_bag_mask(
-    rows: TrainingRows, duplicates: Iterable[Sequence[int]] | None
-) -> NDArray[np.bool_]:
+def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
     """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
 
     A tree that saw one of the rows that `duplicates` groups saw all of them.
@@ -219,10 +218,7 @@ def out_of_bag_mask(
 
 
 def tree_mask(
-    rows: TrainingRows,
-    n: int,
-    indices: ArrayLike | None,
-    duplicates: Iterable[Sequence[int]] | None,
+    rows: TrainingRows, n: int, indices: ArrayLike | None, duplicates: Duplicates
 ) -> NDArray[np.bool_]:
     """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
 
