@@ -156,10 +156,7 @@ def _require_rows(coverages: Any, n_rows: int, confidence: float | None = None) 
 
 
 def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any]) -> str:
-    """Calibrate a fitted model at those of `DEFAULT_COVERAGES` that its rows allow.
-
-    Returns what `_fit_and_calibrate` does; ValueError if the method was chosen and does not work.
-    """
+    """Calibrate at the `DEFAULT_COVERAGES` that rows allow; returns as `_fit_and_calibrate`."""
     usual, method = [c for c in DEFAULT_COVERAGES if rows_needed(c) <= n_rows], how["method"]
     if isinstance(method, CVPlus):
         model.calibrate(coverage=usual, **how)

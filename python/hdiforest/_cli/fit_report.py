@@ -6,11 +6,12 @@ import base64
 import io
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,38 +27,10 @@ from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays._common import out_of_bag_of, percent, plain
+from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
 from hdiforest.metrics import coverage_score, mean_width_score
 
 MAX_FEATURES = 30  # of which the page shows the importance
-
-
-class OutOfBagRecord(NamedTuple):
-    """Raw intervals of the training rows, each from the trees that did not draw the row."""
-
-    levels: list[float]  # k
-    y: Array  # (n,) of the training rows that have intervals
-    hdi: Array  # (n, 2, k)
-
-    def at(self, level: float) -> tuple[float, float]:
-        """Return the share of rows inside, and the mean width, at one of the levels."""
-        own = self.hdi[..., self.levels.index(level)]
-        return float(coverage_score(self.y, own)), float(mean_width_score(own))
-
-
-def out_of_bag_record(model: HDIForestRegressor, levels: list[float]) -> OutOfBagRecord | None:
-    """Return the intervals of the model's own training rows, None if no tree left a row out."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
-        try:
-            hdi = model.oob_interval(levels, kind="hdi")
-        except ValueError:  # the forest was fitted on all rows; no other error is possible here
-            return None
-    rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
-    if len(rows) == 0:
-        return None
-    y = model.fitted_forest().require_training_rows().y
-    return OutOfBagRecord(levels, y[rows], hdi[rows])
 
 
 class Report:
@@ -74,7 +47,10 @@ class Report:
         self.calibration: CalibrationResult | None = model.fitted_forest().calibration
         known = () if self.calibration is None else self.calibration.coverages
         self.levels = sorted({*DEFAULT_COVERAGES, *known})
-        self.record = out_of_bag_record(model, self.levels)
+        self.record: OutOfBag | None = None
+        with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
+            warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+            self.record = out_of_bag_of(model, self.levels, "hdi", None)
 
     def title(self) -> str:
         """Say of which rows the numbers are."""
@@ -100,8 +76,9 @@ class Report:
         if self.record is not None:
             rows[0] += ["raw HDI inside", "mean width"]
             for cells, level in zip(rows[1:], shown, strict=True):
-                inside, width = self.record.at(level)
-                cells += [f"{inside:.3f}", significant(width)]
+                ends = self.record.intervals[..., self.levels.index(level)]
+                width = significant(float(mean_width_score(ends)))
+                cells += [f"{coverage_score(self.record.y, ends):.3f}", width]
         return rows
 
     def rows_by_width(self) -> list[list[str]]:

@@ -80,10 +80,7 @@ def keep_beside(origin: Origin, out: Path) -> None:
 
 
 def why_again(origin: Origin, out: Path) -> str | None:
-    """Say why an output must be made again: None if it is there and equal, empty if it is missing.
-
-    An output whose origin cannot be read is of another origin.
-    """
+    """Say why an output must be made again: None if it is there and equal, empty if missing."""
     if not out.exists():
         return ""
     found = _found(out)
@@ -151,10 +148,7 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
 
 
 def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
-    """Raise one TableError for all tables that cannot be scored.
-
-    That is what their headers say, and the first rows of those without types.
-    """
+    """Raise one TableError for all tables whose header, or first rows of text, are refused."""
     faults = []
     for source in sources:
         try:

@@ -218,13 +218,8 @@ class LeafModel(DistributionModel):
             del self.calibration_  # of other rows
 
     def _query(
-        self,
-        X: Any,
-        function: Query,
-        values: ArrayLike | None = None,
-        *,
-        hint: bool = False,  # noqa: ARG002 (no digest of the rows of the fit)
-    ) -> Array:
+        self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
+    ) -> Array:  # which is not given: there is no digest of the rows of the fit
         check_is_fitted(self)
         n = frame_of(X).n_rows
         points = None if values is None else np.asarray(values)

@@ -183,10 +183,7 @@ class OutOfBagMixin(DistributionModel):
     def _query_out_of_bag(
         self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
     ) -> Any:
-        """Call a function of an index and leaves for all training rows; see `query`.
-
-        `of` (n,) are numbers in place of the targets of these rows.
-        """
+        """Call a function of an index of the targets, or of numbers `of` rows (n,), and of leaves."""
         fitted = self.fitted_forest()
         rows, bags = _require_bags(fitted, result)
         forest = fitted.scorer.forest

@@ -178,9 +178,8 @@ def _fit_on_table(
     steps = TableSteps(pipeline, *made, *of_table, texts_of(table))
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
-    return Training(
-        estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, copied
-    )
+    fitted_on = rows, targets, weights
+    return Training(estimator, was_fitted, parts[-1], *fitted_on, allow_nan, steps, copied)
 
 
 def import_training_forest(

@@ -81,10 +81,7 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be encoded, because of the cell in a `row` if there is one.
-
-    The `clause` follows the name of the column, as in "must hold dates, but is double".
-    """
+    """A column that cannot be encoded: `clause` follows its name, and a cell in a `row` may be why."""
 
     def __init__(self, clause: str, row: int | None = None) -> None:
         super().__init__(clause)
@@ -329,10 +326,7 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
 
 
 def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
-    """Return distinct cells as large_string or float64, and which of them each cell is.
-
-    Missing cells are at the end of the distinct ones, where none is.
-    """
+    """Return distinct cells as large_string or float64, and which each cell is; missing: beyond all."""
     encoded = dictionary_of(array)
     distinct = encoded.dictionary
     at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()

@@ -28,10 +28,7 @@ BLOCK_CELLS = 2**22
 
 
 class Frame:
-    """Rows of any kind: those of an array, a list, a sparse matrix, or whatever a model reads.
-
-    They are the attribute `native`, as the caller has them, and messages call them `argument`.
-    """
+    """Rows of any kind: `native`, as the caller has them; messages call them `argument`."""
 
     # Whose tables steps get that are fitted on such rows; None: these are no table.
     library: Library | None = None
@@ -156,10 +153,7 @@ class Table(Frame):
     def with_results(
         self, results: Results, keep: Sequence[str] = (), types: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return kept columns, and behind them results, as a table of the same library.
-
-        `types` are those of pyarrow to which kept columns are cast; ValueError if one cannot be.
-        """
+        """Return kept columns, cast to `types` of pyarrow if these are given, and results behind them."""
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
             column = self._arrow_column(name)
@@ -394,10 +388,7 @@ def _kind(X: Any) -> type[Frame]:
 
 
 def batch_of(rows: Any) -> Table:
-    """Return rows that results can be given back for: of a known library, or records.
-
-    ValueError says that they are of no such kind, or that columns differ in length.
-    """
+    """Return rows that results can be given back for, of a known library or records, or ValueError."""
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
         return _Records(rows, "the batch")
     frame = frame_of(rows, "the batch")

@@ -88,10 +88,7 @@ class Regroup:
 
 
 class TableError(ValueError):
-    """A table that cannot be used; the message names the file and what is wrong with it.
-
-    `columns` are those at fault that are there, but cannot be read as numbers.
-    """
+    """A table that cannot be used; `columns` are those at fault, but for missing ones."""
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -118,9 +115,8 @@ class TableReader(ABC):
         self._opened: list[Any] = []  # what `close` closes, the file itself first
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
-        """Add columns of one value, a whole number, text or None, behind those of the file.
-
-        A column that the file has too is refused by `require` if it is needed.
+        """Add columns of one value, a whole number, text or None, whose names `require` wants
+        distinct.
         """
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()

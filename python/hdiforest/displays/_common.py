@@ -54,10 +54,7 @@ def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, 
 
 def shades(k: int) -> list[tuple[float, float, float]]:
     """Return k blues, from dark to pale."""
-    pale, dark = (
-        np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        for colour in ("#d3e6f2", "#4f9bcb")
-    )
+    dark, pale = np.array([[79, 155, 203], [211, 230, 242]]) / 255
     shares = np.linspace(0, 1, k) if k > 1 else np.array([0.5])
     return [tuple(((1 - share) * dark + share * pale).tolist()) for share in shares]
 
@@ -72,10 +69,7 @@ def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
 
 
 def plain_numbers(axis: Any) -> None:
-    """Label the ticks of an axis in full, with thousands separated.
-
-    Axes with labels of their own stay, and those of numbers that float64 does not hold in full.
-    """
+    """Label the ticks of an axis in full, unless it has its own labels or float64 does not hold them."""
 
     def label(value: float, _: int) -> str:
         low, high = axis.get_view_interval()
@@ -223,10 +217,8 @@ def drawn_rows(
         return np.arange(n)
     is_share = isinstance(subsample, float)
     if isinstance(subsample, bool) or not (0 < subsample <= 1 if is_share else subsample >= 1):
-        raise ValueError(
-            f"subsample must be a share from 0 to 1, a whole number from 1 on, or None, got "
-            f"{subsample!r}"
-        )
+        allowed = "a share from 0 to 1, a whole number from 1 on, or None"
+        raise ValueError(f"subsample must be {allowed}, got {subsample!r}")
     size = max(1, int(subsample * n)) if is_share else int(subsample)
     if size >= n:
         return np.arange(n)

@@ -176,15 +176,10 @@ class DistributionDisplay(Display):
             raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
         if y_true is not None and not np.isfinite(y_true):
             raise ValueError(f"y_true must be finite, got {y_true}")
-        display = cls(
-            values=atoms,
-            masses=masses,
-            y_true=None if y_true is None else float(y_true),
-            interval=ends,
-            coverage=coverage,
-            target_name="target" if target_name is None else target_name,
-        )
-        return display.plot(ax, **options)
+        drawn: dict[str, Any] = {"values": atoms, "masses": masses, "interval": ends}
+        drawn["y_true"] = None if y_true is None else float(y_true)
+        drawn["target_name"] = "target" if target_name is None else target_name
+        return cls(**drawn, coverage=coverage).plot(ax, **options)
 
     def plot(
         self,
@@ -238,10 +233,8 @@ class DistributionDisplay(Display):
         else:
             self._draw_cdf(ax, low, high, line_kwargs)
         if self.y_true is not None:
-            self.observed_ = ax.axvline(
-                self.y_true, color=VERMILLION, linewidth=1.6, linestyle=(0, (4, 2)),
-                label="observed",
-            )  # fmt: skip
+            look = {"linewidth": 1.6, "linestyle": (0, (4, 2)), "label": "observed"}
+            self.observed_ = ax.axvline(self.y_true, color=VERMILLION, **look)
         set_limits(ax, "x", low, high)
         ax.set_xlabel(self.target_name)
         plain_numbers(ax.xaxis)
@@ -273,9 +266,8 @@ class DistributionDisplay(Display):
         for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
             masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
             look = styled({"color": colour, "linewidth": 0}, keywords, "patches.Patch")
-            self.bars_.append(
-                ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
-            )
+            look |= {"bottom": below, "align": "edge"}
+            self.bars_.append(ax.bar(edges[:-1], masses, 0.92 * width, **look))
             below = masses
         highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
         set_limits(ax, "y", 0, 1.18 * highest)

@@ -171,25 +171,19 @@ class IntervalDisplay(RowsDisplay):
             widths = ends[:, 1, widest] - ends[:, 0, widest]
             keys = {"prediction": means, "target": y, "width": widths}[order]
             rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
-            position: NDArray[Any] = np.arange(len(rows))
-            position_name = f"rows, sorted by {order}"
+            position, position_name = np.arange(len(rows)), f"rows, sorted by {order}"
         else:
-            position = _checked_feature(feature, n)[rows]
-            along = np.argsort(position, kind="stable")
-            rows, position = rows[along], position[along]
-            position_name = feature_name or "feature"
-        display = cls(
-            y_true=y[rows],
-            intervals=ends[rows],
-            coverages=levels,
-            realised=np.array(by_level),
-            n_rows=n,
-            prediction=None if means is None else means[rows],
-            position=position,
-            position_name=position_name,
-            target_name=label,
-        )
-        return display.plot(ax, **options)
+            values = np.asarray(feature)
+            require_shape("feature", values.shape, n)
+            if values.dtype.kind not in "iufbmM":
+                kind = values.dtype
+                raise ValueError(f"feature must hold numbers or dates, got values of type {kind}")
+            rows = rows[np.argsort(values[rows], kind="stable")]
+            position, position_name = values[rows], feature_name or "feature"
+        drawn: dict[str, Any] = {"position": position, "position_name": position_name}
+        drawn |= {"y_true": y[rows], "prediction": None if means is None else means[rows]}
+        drawn |= {"intervals": ends[rows], "coverages": levels, "realised": np.array(by_level)}
+        return cls(**drawn, n_rows=n, target_name=label).plot(ax, **options)
 
     def plot(
         self,
@@ -321,14 +315,6 @@ class IntervalDisplay(RowsDisplay):
         usual = {"linewidths": 0, "zorder": 3, **base}
         look = styled(usual, keywords, "collections.PathCollection")
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
-
-
-def _checked_feature(feature: ArrayLike, n: int) -> NDArray[Any]:
-    values = np.asarray(feature)
-    require_shape("feature", values.shape, n)
-    if values.dtype.kind not in "iufbmM":
-        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
-    return values
 
 
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -133,22 +133,13 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
 
 
-class _Identity(NamedTuple):
-    """What changes when a file is replaced or written to."""
-
-    n_bytes: int
-    changed: int  # in nanoseconds
-    device: int
-    inode: int
-
-
 @dataclass(frozen=True, eq=False)
 class OpenModel:
     """A model, the digest of its file, and what the file was like when it was read."""
 
     fitted: FittedForest
     digest: str  # SHA-256 that stands for everything in the file
-    identity: _Identity
+    identity: tuple[int, ...]
 
 
 # By absolute path. A copy is freed with the last scorer that holds it.
@@ -186,9 +177,10 @@ def open_model(
         return model
 
 
-def _identity(path: str) -> _Identity:
+def _identity(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is replaced or written to."""
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"there is no model file {path}") from None
-    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

@@ -169,10 +169,9 @@ class QuantileForest(ForestRegressor):
 
         Raises
         ------
-        NotFittedError
-            If the forest is not fitted, as from all queries.
-        ValueError
-            If an argument is out of range or of the wrong shape, as from all queries.
+        NotFittedError, ValueError
+            If the forest is not fitted, or an argument is out of range or of the wrong shape, as
+            from all queries.
         """
         check_is_fitted(self, "_samples")
         levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
@@ -485,13 +484,10 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     Attributes
     ----------
     sample_weight_ : (n,) ndarray or None
-        What `fit` was given.
-    estimators_ : list of fitted trees
-        These and all others are those of `sklearn.ensemble.RandomForestRegressor`.
+        What `fit` was given. All others are those of `sklearn.ensemble.RandomForestRegressor`.
 
     See Also
     --------
-    ExtraTreesQuantileRegressor : The same of extremely randomised trees.
     hdiforest.HDIForestRegressor : Calibrated intervals, files, pipelines and other forests.
 
     Notes
@@ -538,7 +534,7 @@ class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
 
     Attributes
     ----------
-    sample_weight_, estimators_ : as of `RandomForestQuantileRegressor`
+    sample_weight_ : as of `RandomForestQuantileRegressor`
     """
 
     __init__ = constructor(ExtraTreesRegressor)

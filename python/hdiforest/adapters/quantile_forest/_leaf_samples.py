@@ -114,10 +114,7 @@ def _limit_counts(
 
 
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
-    """Quantile ranks of y in the distributions of rows, as `scipy.stats.percentileofscore`.
-
-    `rows` are leaves if `source` is an index.
-    """
+    """Quantile ranks of y, as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
 
     def share(inclusive: bool) -> Array:
         return source.cdf(rows, y, inclusive=inclusive, n_threads=n_threads)
@@ -167,10 +164,7 @@ def mean_over_trees(
 
 
 def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: Array) -> Array:
-    """Return the mean over trees of the ranks by each alone, of the shape of `like`.
-
-    `ask` answers from the leaves of all rows at once.
-    """
+    """Return the mean over trees of the ranks that `ask` gives for the leaves of each alone."""
     total, count = np.zeros_like(like), np.zeros_like(like)
     for t in range(leaves.shape[1]):
         answer = ask(np.where(np.arange(leaves.shape[1]) == t, leaves, np.int32(-1)))
@@ -182,10 +176,7 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
 def pairs(
     csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
 ) -> list[list[tuple[int, int]]]:
-    """Return for each row of a CSR matrix its (column, count), by count or by column.
-
-    `most` is how many a row may have; it then keeps those of the highest counts.
-    """
+    """Return (column, count) of each row of a CSR matrix, by count or column, at `most` the highest."""
     indptr, columns, counts = csr
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
     found = [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
