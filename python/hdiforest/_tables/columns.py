@@ -81,7 +81,7 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be encoded: `clause` follows its name, and a cell in a `row` may be why."""
+    """A column that cannot be encoded: `clause` follows its name, and says so of the cell in a `row`."""
 
     def __init__(self, clause: str, row: int | None = None) -> None:
         super().__init__(clause)
