@@ -49,7 +49,7 @@ def thirds(shares: Sequence[float | None]) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Lay out rows of cells, escaped: `left` columns are aligned to the left, others to the right."""
+    """Lay out rows of escaped cells in columns: `left` ones to the left, others to the right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
