@@ -192,7 +192,7 @@ def score_table(
 def _slices(
     first: list[Any], batches: Iterator[Any], most: int, n_threads: int
 ) -> Iterator[_Slice]:
-    """Cut Tables, the `first` and then the others, into slices, small ones first for all threads."""
+    """Cut Tables, the `first` and then the others, into slices that grow, for all threads."""
     n_done = 0
     with closing(batches):  # type: ignore[type-var]
         for batch in chain(first, batches):

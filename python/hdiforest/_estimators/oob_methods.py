@@ -183,7 +183,7 @@ class OutOfBagMixin(DistributionModel):
     def _query_out_of_bag(
         self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
     ) -> Any:
-        """Call a function of leaves and an index of the targets, or of the numbers `of` rows (n,)."""
+        """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
         fitted = self.fitted_forest()
         rows, bags = _require_bags(fitted, result)
         forest = fitted.scorer.forest

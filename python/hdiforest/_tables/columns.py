@@ -81,7 +81,7 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be encoded: `clause` follows its name, and says so of the cell in a `row`."""
+    """A column that cannot be encoded, for its cell in a `row`; `clause` follows its name."""
 
     def __init__(self, clause: str, row: int | None = None) -> None:
         super().__init__(clause)
@@ -326,7 +326,7 @@ def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
 
 
 def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
-    """Return distinct cells as large_string or float64, and which each cell is; missing: beyond all."""
+    """Return distinct cells as large_string or float64, and which each is; missing: beyond."""
     encoded = dictionary_of(array)
     distinct = encoded.dictionary
     at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()

@@ -265,7 +265,7 @@ class CsvReader(TableReader):
         return pa_csv.read_csv(pa.BufferReader(content), read, parse, convert), uneven
 
     def _require_no_gap(self, n_rows: int) -> None:
-        """Raise RowError for an empty line before a row of the block, unless there is one column."""
+        """Raise RowError for an empty line before a row of the block, but in one column."""
         n_in_front, block = 0, self._block
         may_be = block[:1] in b"\r\n" or any(two in block for two in (b"\n\n", b"\n\r", b"\r\r"))
         if len(self._header) > 1 and self._empty_line is None and may_be:

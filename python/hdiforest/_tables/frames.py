@@ -153,7 +153,7 @@ class Table(Frame):
     def with_results(
         self, results: Results, keep: Sequence[str] = (), types: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return kept columns, cast to `types` of pyarrow if these are given, and results behind them."""
+        """Return kept columns, cast to some `types` of pyarrow, and results behind them."""
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
             column = self._arrow_column(name)
@@ -388,7 +388,7 @@ def _kind(X: Any) -> type[Frame]:
 
 
 def batch_of(rows: Any) -> Table:
-    """Return rows that results can be given back for, of a known library or records, or ValueError."""
+    """Return rows for which results can be made: of a known library, or records."""
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
         return _Records(rows, "the batch")
     frame = frame_of(rows, "the batch")

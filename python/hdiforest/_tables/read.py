@@ -115,9 +115,7 @@ class TableReader(ABC):
         self._opened: list[Any] = []  # what `close` closes, the file itself first
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
-        """Add columns of one value, a whole number, text or None, whose names `require` wants
-        distinct.
-        """
+        """Add columns of one value, a whole number, text or None, behind those of the file."""
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()
         self.names = [*self.names, *self._keys]

@@ -69,7 +69,7 @@ def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
 
 
 def plain_numbers(axis: Any) -> None:
-    """Label the ticks of an axis in full, unless it has its own labels or float64 does not hold them."""
+    """Label the ticks of an axis in full, unless it has its own labels or is beyond 10^15."""
 
     def label(value: float, _: int) -> str:
         low, high = axis.get_view_interval()

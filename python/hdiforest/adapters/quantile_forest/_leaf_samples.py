@@ -114,7 +114,7 @@ def _limit_counts(
 
 
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
-    """Quantile ranks of y, as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
+    """Quantile ranks as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
 
     def share(inclusive: bool) -> Array:
         return source.cdf(rows, y, inclusive=inclusive, n_threads=n_threads)
@@ -176,7 +176,7 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
 def pairs(
     csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
 ) -> list[list[tuple[int, int]]]:
-    """Return (column, count) of each row of a CSR matrix, by count or column, at `most` the highest."""
+    """Return (column, count) of each row of a CSR matrix, at `most` those of highest counts."""
     indptr, columns, counts = csr
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
     found = [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
