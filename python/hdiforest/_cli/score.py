@@ -213,12 +213,7 @@ def score_dataset(
                 results = pool.map(score, together) if is_small else None
                 for table in together:
                     size = table[1]["size"]
-
-                    def show(
-                        n: int, share: float | None, at: int = n_bytes, size: int = size
-                    ) -> None:
-                        advance(n, (at + size * (share or 0)) / total if total else None)
-
+                    show = _of_all(advance, n_bytes, size, total)
                     if results is None:
                         n_rows += score(table, show)
                     else:
@@ -266,6 +261,15 @@ def _pool() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
+def _of_all(advance: Progress, before: int, size: int, total: int) -> Progress:
+    """Return what takes the share of one table, and tells that of the bytes of all."""
+
+    def of_table(n_rows: int, share: float | None) -> None:
+        advance(n_rows, (before + size * (share or 0)) / total if total else None)
+
+    return of_table
+
+
 def run_score(options: Any) -> None:
     """Score tables as the arguments say, and say how many."""
     n_threads = thread_count(options.jobs)
@@ -288,18 +292,22 @@ def run_score(options: Any) -> None:
         else:
             sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
             done = score_dataset(scorer, sources, options.output, settings, advance)
-    seconds = time.perf_counter() - start
     tables = "" if inputs.is_one_file else f" of {done.n_tables:,} tables"
+    lines = _lines(done, tables, time.perf_counter() - start, options.output)
+    if counts := str(scorer.counts):
+        lines.append(counts)
+    say("\n".join(lines), sys.stderr if is_standard_output(options.output) else None)
+
+
+def _lines(done: Done, tables: str, seconds: float, output: Path) -> list[str]:
+    """Say what was scored."""
     rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
-    scored = f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}"
-    lines = [f"{scored}, written to {options.output}"]
+    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
     if done.n_there:
         lines.append(f"{done.n_there:,} outputs were there and stay as they are")
     if done.again:
         lines.append(f"Scored again: {listed(done.again)}")
-    if counts := str(scorer.counts):
-        lines.append(counts)
-    say("\n".join(lines), sys.stderr if is_standard_output(options.output) else None)
+    return lines
 
 
 def _inputs(options: Any) -> Inputs:
