@@ -34,16 +34,11 @@ from hdiforest._utils.checks import (
 )
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
-from hdiforest.calibration import FixedLevel
+from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
-
-
-def _of_best(name: str, doc: str) -> Any:
-    """Return a property of the search that is that of its best model."""
-    return property(lambda search: getattr(search._best(), name), doc=doc)
 
 
 class ForestSearchOOB(DistributionModel):
@@ -220,9 +215,20 @@ class ForestSearchOOB(DistributionModel):
     ) -> tuple[Array, Array]:
         return self._best()._predict_calibrated(X, coverage, with_mean=with_mean)
 
-    calibration_ = _of_best("calibration_", "The calibration of the best model.")
-    n_features_in_ = _of_best("n_features_in_", "Number of columns of X in `fit`.")
-    feature_names_in_ = _of_best("feature_names_in_", "Names of the columns of X, if it had any.")
+    @property
+    def calibration_(self) -> Calibration | CrossCalibration:
+        """The calibration of the best model."""
+        return self._best().calibration_
+
+    @property
+    def n_features_in_(self) -> Any:
+        """Number of columns of X in `fit`."""
+        return self._best().n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of X in `fit`, if it had names."""
+        return self._best().feature_names_in_
 
     def _best(self) -> HDIForestRegressor:
         """Return the model that was kept, or raise NotFittedError."""
