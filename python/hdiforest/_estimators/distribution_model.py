@@ -251,9 +251,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        quantiles : float or list of k floats
+        X, quantiles : rows as in `predict`, and float or list of k floats
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
             The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
@@ -280,9 +278,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        y : (n,) or (n, k) array
+        X, y : rows as in `predict`, and (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).

@@ -44,17 +44,15 @@ def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> It
     n, n_folds = len(weighted), how.n_folds
     if how.groups is None:
         if n < n_folds:
-            raise ValueError(
-                f"n_folds must be at most the number of training rows, {n}, got {n_folds}"
-            )
+            most = f"the number of training rows, {n}"
+            raise ValueError(f"n_folds must be at most {most}, got {n_folds}")
         splits = KFold(n_folds, shuffle=True, random_state=random_state).split(weighted)
     else:
         numbers = _group_numbers(how.groups, len(rows.y))[weighted]
         n_groups = len(np.unique(numbers))
         if n_groups < n_folds:
-            raise ValueError(
-                f"groups must be {n_folds} or more, as many as n_folds, got {n_groups}"
-            )
+            least = f"{n_folds} or more, as many as n_folds"
+            raise ValueError(f"groups must be {least}, got {n_groups}")
         splitter = GroupKFold(n_folds, shuffle=True, random_state=random_state)
         splits = splitter.split(weighted, groups=numbers)
     for fit, held_out in splits:

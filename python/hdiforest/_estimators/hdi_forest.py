@@ -173,11 +173,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     predict_matches_forest_ : bool
         Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
         leaves predict means of y, and `weights` count rows as its trees drew them.
-    n_features_in_ : int
+    n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
-    n_outputs_ : int
-    n_training_rows_ : int
 
     See Also
     --------
@@ -294,10 +292,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            The training rows.
-        y : (n,) or (n, n_outputs) array
-            Their targets.
+        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
+            The training rows and their targets.
         sample_weight : (n,) array, optional
             Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
             their leaves; "inbag" uses what the trees themselves used.
@@ -556,10 +552,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ----------
         X : (n, n_features) array or table
             As in `predict`.
-        n_samples : int, default=1
-            Draws per row.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
+        n_samples, random_state : int, default=1, and int, RandomState or None, default=None
+            Draws per row, and their seed.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
@@ -751,11 +745,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If the number is no whole one from 1 on, the model has no training rows, or it has
-            ``weights="monotonic"``.
+        NotFittedError, ValueError
+            If the model is not fitted; if the number is no whole one from 1 on, or the model has no
+            training rows or ``weights="monotonic"``.
 
         Notes
         -----
@@ -816,10 +808,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        ImportError
-            If safetensors is not installed; or skops, and the model has steps before its forest.
-        OSError
-            If the file cannot be written.
+        ImportError, OSError
+            If safetensors is not installed; or skops, and the model has steps before its forest; if
+            the file cannot be written.
         ValueError
             If the model was itself loaded without training rows, or has steps before its forest
             that skops cannot store.
@@ -878,10 +869,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        ImportError
-            If skops is not installed, and the model has steps before its forest.
-        OSError
-            If the file cannot be read.
+        ImportError, OSError
+            If skops is not installed, and the model has steps before its forest; if the file cannot
+            be read.
         ValueError
             If it is not a model, is damaged, comes from a newer version, or has steps of types that
             are not trusted.

@@ -13,11 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    query_of,
-)
+from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
@@ -70,7 +66,7 @@ class OutOfBagMixin(DistributionModel):
 
     def oob_interval(
         self,
-        coverage: float | ArrayLike = 0.9,
+        coverage: ArrayLike = 0.9,
         *,
         kind: AnyKind | None = None,
         by: ArrayLike | None = None,
@@ -195,10 +191,7 @@ class OutOfBagMixin(DistributionModel):
     def _query_out_of_bag(
         self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
     ) -> Any:
-        """Call a function of an index and leaves for all training rows; see `query`.
-
-        `of` (n,) are numbers in place of the targets of these rows.
-        """
+        """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
         fitted = self.fitted_forest()
         rows, bags = _require_bags(fitted, result)
         forest = fitted.scorer.forest
