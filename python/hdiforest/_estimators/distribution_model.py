@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind
+from hdiforest._model.predict import AnyKind, distribution_of, reading_of_bounds
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._tables.names import (
     ENDS,
@@ -23,6 +23,8 @@ from hdiforest._tables.names import (
     require_distinct,
 )
 from hdiforest._utils import Array, Interpolation
+from hdiforest._utils.checks import check_flag
+from hdiforest.calibration._distribution import Reading, checked_levels, checked_points
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -82,6 +84,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
         """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
+
+    @abstractmethod
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
     def _kind(self, kind: AnyKind | None) -> AnyKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
@@ -206,7 +214,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         """
         ask = partial(self._query, X, hint=True)
         calibrated = partial(self._predict_calibrated, X)
-        return self._format_intervals(X, coverage, kind, output, ask, calibrated)
+        read = partial(self._read_distributions, X, hint=True)
+        return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
 
     def _format_intervals(
         self,
@@ -216,17 +225,25 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         output: Output,
         ask: Callable[[Query], Array],
         calibrated: Callable[..., tuple[Array, Array]],
+        read: Callable[[Reading], Array],
     ) -> Any:
-        """Return what `ask` and `calibrated` say of the rows of X; see `_format`."""
+        """Return what `ask`, `calibrated` and `read` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
+        calibration = getattr(self, "calibration_", None)
+        bounds = reading_of_bounds(calibration, resolved, coverage)
         if output == "numpy":
             if resolved == "calibrated":
                 return calibrated(coverage, with_mean=False)[1]
+            if bounds is not None:
+                return read(bounds)
             return ask(query_of("intervals", coverage, resolved))
 
         def columns() -> Array:
             if resolved == "calibrated":
                 return join_columns(*calibrated(np.atleast_1d(coverage), with_mean=True))
+            if bounds is not None:
+                ends = read(bounds).reshape(-1, 2, np.size(coverage))
+                return columns_of_kind(join_columns(ask(query_of("mean")), ends), resolved)
             function = partial(query_mean_and_intervals, coverage=coverage, kind=resolved)
             return columns_of_kind(ask(function), resolved)
 
@@ -237,10 +254,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X: ArrayLike,
         quantiles: float | ArrayLike,
         *,
-        interpolation: Interpolation = "inverted_cdf",
+        kind: Literal["calibrated", "raw"] | None = None,
+        interpolation: Interpolation | None = None,
         output: Output = "numpy",
     ) -> Any:
-        """Return quantiles of the conditional distribution, which a calibration does not change.
+        """Return quantiles of the conditional distribution.
 
         Parameters
         ----------
@@ -248,12 +266,17 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             As in `predict`.
         quantiles : float or list of k floats
             Levels in [0, 1].
-        interpolation : str, default="inverted_cdf"
-            The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
-            distribution function >= level; it and "averaged_inverted_cdf" need weights alone. The
-            others count observations, the weight of one being known from the leaves: where all
-            rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
-            share no leaf of the query count as one observation.
+        kind : {"calibrated", "raw"}, optional
+            The calibrated distribution, or the forest's own, which a calibration does not change
+            but by its choice of leaf size. By default "calibrated" if the model is by "oob" or
+            "split".
+        interpolation : str, optional
+            Of kind "raw": the name of any method of `numpy.quantile`. "inverted_cdf", which is the
+            default, is the smallest target with distribution function >= level; it and
+            "averaged_inverted_cdf" need weights alone. The others count observations, the weight of
+            one being known from the leaves: where all rows weigh alike these are numpy's quantiles,
+            ties included. Rows with one target that share no leaf of the query count as one
+            observation.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
@@ -261,13 +284,60 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -------
         (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs.
+
+        Raises
+        ------
+        AttributeError
+            If kind is "calibrated" and the model is not.
+        ValueError
+            If an argument is out of range, kind is "calibrated" and the model was calibrated by
+            folds, or there is an interpolation of calibrated quantiles.
+
+        Notes
+        -----
+        Calibrated quantiles ascend with the level and lie in the range and on the lattice of the
+        training targets, as calibrated intervals do. Those at 0 and 1 are the ends of this range,
+        or infinite where intervals are not clipped. That at c is the upper bound of
+        ``predict_interval(X, c, kind="upper")``. See
+        `hdiforest.calibration.PredictiveDistribution`.
         """
-        function = query_of("quantiles", quantiles, interpolation)
-        values = partial(self._query, X, function)
+        ask, read = partial(self._query, X), partial(self._read_distributions, X)
+        values = self._quantiles_by(quantiles, kind, interpolation, ask, read)
         return self._format(output, partial(quantile_names, quantiles), values, X)
 
+    def _quantiles_by(
+        self,
+        quantiles: ArrayLike,
+        kind: str | None,
+        interpolation: str | None,
+        ask: Callable[[Query], Array],
+        read: Callable[[Reading], Array],
+    ) -> Callable[[], Array]:
+        """Return what gives quantiles by `ask` or `read`."""
+        distribution = distribution_of(getattr(self, "calibration_", None), kind)
+        if distribution is None:
+            return partial(ask, query_of("quantiles", quantiles, interpolation or "inverted_cdf"))
+        if interpolation is not None:
+            raise ValueError(
+                "interpolation must be None for calibrated quantiles, got "
+                f"{interpolation!r}; use kind='raw'"
+            )
+        levels = checked_levels(quantiles)
+
+        def values() -> Array:
+            columns = read(distribution.quantiles(np.atleast_1d(levels)))
+            return columns.reshape(len(columns), *levels.shape)
+
+        return values
+
     def predict_cdf(
-        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True, output: Output = "numpy"
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        inclusive: bool = True,
+        kind: Literal["calibrated", "raw"] | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
@@ -279,16 +349,44 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
+        kind : {"calibrated", "raw"}, optional
+            As in `predict_quantiles`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
         Returns
         -------
         array of the shape of y, float64, or table
-            Between 0 and 1. A calibration does not change it.
+            Between 0 and 1.
+
+        Raises
+        ------
+        AttributeError, ValueError
+            As `predict_quantiles`.
+
+        Notes
+        -----
+        Calibrated probabilities are levels whose quantiles are known, some 500 or as many as there
+        are calibration rows: the largest whose quantile is at most y. They are 0 and 1 beyond the
+        range of calibrated quantiles.
         """
-        function = query_of("cdf", inclusive=inclusive)
-        return self._format(output, "cdf", partial(self._query, X, function, y), X)
+        ask, read = partial(self._query, X), partial(self._read_distributions, X)
+        return self._format(output, "cdf", self._cdf_by(y, inclusive, kind, ask, read), X)
+
+    def _cdf_by(
+        self,
+        y: ArrayLike,
+        inclusive: bool,
+        kind: str | None,
+        ask: Callable[..., Array],
+        read: Callable[..., Array],
+    ) -> Callable[[], Array]:
+        """Return what gives the distribution function at y by `ask` or `read`."""
+        distribution = distribution_of(getattr(self, "calibration_", None), kind)
+        if distribution is None:
+            return partial(ask, query_of("cdf", inclusive=inclusive), y)
+        check_flag("inclusive", inclusive)
+        return partial(read, distribution.cdf(inclusive=bool(inclusive)), checked_points(y))
 
     def _format(
         self,

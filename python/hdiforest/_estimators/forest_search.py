@@ -24,6 +24,7 @@ from hdiforest._utils.checks import alternatives, check_choice, checked_random_s
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
+from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -195,6 +196,11 @@ class ForestSearchOOB(DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool
     ) -> tuple[Array, Array]:
         return self._best()._predict_calibrated(X, coverage, with_mean=with_mean)
+
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        return self._best()._read_distributions(X, reading, values, hint=hint)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:

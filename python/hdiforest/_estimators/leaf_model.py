@@ -30,6 +30,7 @@ from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._distribution import BASE_LEVELS, Reading
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
@@ -264,6 +265,15 @@ class LeafModel(DistributionModel):
         intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
         return values[:, 0] if with_mean else np.empty(0), intervals
 
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
+            base = index.intervals(leaves, reading.levels, "upper", **options)[:, 1]
+            return reading.read(base, *per_row)
+
+        return self._query(X, function, values, hint=hint)
+
     def calibrate(
         self,
         X: Any,
@@ -326,7 +336,7 @@ class LeafModel(DistributionModel):
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        self.calibration_ = calibrate_split(
+        calibration = calibrate_split(
             ends,
             targets,
             self._require_index().atoms(0),
@@ -336,6 +346,8 @@ class LeafModel(DistributionModel):
             confidence=how.confidence,
             clip=clip,
         )
+        base_quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        self.calibration_ = calibration.with_distribution(base_quantiles, targets)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -140,6 +140,8 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
         **observed, **options, bases=bases, selected=selected, checked_rows=others
     )
     best = sources[calibration.bases[0].min_samples_leaf]
+    quantiles = best.intervals(rows, calibration.base_quantiles())[:, 1]
+    calibration = calibration.with_distribution(quantiles, observed["y"], observed["weights"])
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = best.centred_forest() if needs_centred else None
     grown = None if best is source else source.fitted.uncalibrated()
@@ -233,7 +235,8 @@ def calibrate_by_split(
         confidence=confidence,
         clip=settings.clip,
     )
-    return replace(fitted, calibration=calibration)
+    quantiles = base_intervals(fitted, X, calibration.base_quantiles(), n_threads)[:, 1]
+    return replace(fitted, calibration=calibration.with_distribution(quantiles, y))
 
 
 def calibrate_by_jackknife(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, shares, significant
 from hdiforest.calibration._bases import Base, check_base
+from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribution
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
 
@@ -327,6 +329,8 @@ class Calibration(CalibrationResult):
         The confidence in which the calibration rows give the coverage; only "split".
     weighted : bool, default=False
         Whether the calibration rows had weights.
+    distribution : PredictiveDistribution, optional
+        What calibrates quantiles, distribution functions and one-sided bounds.
     """
 
     method: str
@@ -335,6 +339,7 @@ class Calibration(CalibrationResult):
     n: int
     confidence: float | None = None
     weighted: bool = False
+    distribution: PredictiveDistribution | None = None
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -403,6 +408,42 @@ class Calibration(CalibrationResult):
         """
         widths = ends[:, 1, -1] - ends[:, 0, -1] if self.is_adaptive else None
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths)
+
+    def base_quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> tuple[Base, ...]:
+        """Return quantiles that `distribution` is made of, as upper ends of one-sided intervals.
+
+        Parameters
+        ----------
+        levels : sequence of float
+            Some of the levels of these quantiles; by default all.
+
+        Returns
+        -------
+        tuple of Base
+            Of the group that intervals come from.
+        """
+        base = self.levels[0].base
+        return tuple(base._replace(kind="upper", level=level) for level in levels)
+
+    def with_distribution(self, base: Array, y: Array, weights: Array | None = None) -> Self:
+        """Return the calibration with the distribution of the same calibration rows.
+
+        Parameters
+        ----------
+        base : (n, 19) array
+            Their base quantiles.
+        y, weights : (n,) arrays
+            Their targets, and positive weights if they have any.
+
+        Returns
+        -------
+        Calibration
+            With `distribution`.
+        """
+        distribution = PredictiveDistribution.fitted(
+            base, y, self.postprocess, self.coverages, weights, self.confidence
+        )
+        return replace(self, distribution=distribution)
 
     def _describe(self, level: FixedLevel) -> str:
         adaptive = f" + {level.slope:g} w" if level.slope else ""

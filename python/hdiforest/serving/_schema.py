@@ -194,7 +194,11 @@ _ANY_CALIBRATION = {
     "cross_check": _floats("n_levels", 7),
     "targets": _floats("n_targets", required=False),
 }
-FIXED_ARRAYS = _ANY_CALIBRATION | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+FIXED_ARRAYS = (
+    _ANY_CALIBRATION
+    | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+    | {name: _floats("n_known", required=False) for name in ("known_levels", "known_scores")}
+)
 CROSS_ARRAYS = _ANY_CALIBRATION | {
     "scores": _floats("n_rows", "n_levels"),
     "weights": _floats("n_rows", "n_levels", required=False),

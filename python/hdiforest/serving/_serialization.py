@@ -22,6 +22,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
+from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
     CROSS_METHODS,
@@ -367,7 +368,8 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 
     Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
     their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
-    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` of n rows
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, and known_levels and known_scores
+    of its distribution; of a `CrossCalibration` of n rows
     scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
@@ -400,6 +402,9 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         "min_samples_leaf": bases[0].min_samples_leaf,
     }
     arrays["level"] = np.array([base.level for base in bases])
+    if calibration.distribution is not None:
+        arrays["known_levels"] = calibration.distribution.levels
+        arrays["known_scores"] = calibration.distribution.scores
     arrays |= {
         name: np.array([getattr(level, name) for level in calibration.levels])
         for name in schema.LEVEL_FIELDS
@@ -465,6 +470,10 @@ def _fixed_calibration(
     leaf_sizes = repeat(facts["min_samples_leaf"])
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist(), leaf_sizes)
     rows = zip(*(arrays[name].tolist() for name in schema.LEVEL_FIELDS), strict=True)
+    distribution = None
+    if "known_levels" in arrays or "known_scores" in arrays:
+        levels, scores = (arrays.get(f"known_{what}", np.empty(0)) for what in ("levels", "scores"))
+        distribution = PredictiveDistribution(levels, scores, postprocess)
     return Calibration(
         facts["method"],
         tuple(
@@ -477,6 +486,7 @@ def _fixed_calibration(
         facts["n"],
         None if confidence is None else float(confidence),
         facts["weighted"],
+        distribution,
     )
 
 
