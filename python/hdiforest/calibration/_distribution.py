@@ -191,10 +191,11 @@ class PredictiveDistribution:
         return np.where(np.isnan(inside), np.nan, values)
 
     def _cdf_of(self, base: Array, y: Array, inclusive: bool) -> Array:
+        finite = np.clip(y, -_HUGE, _HUGE)
+        scale = np.maximum(np.abs(base[:, [0, -1]]).max(axis=1), np.abs(finite))
         # What rounding may have taken from a quantile, or added to it.
-        scale = np.maximum(np.abs(base[:, [0, -1]]).max(axis=1), np.abs(y))
         allowance = scale * _ROUNDINGS * np.finfo(np.float64).eps
-        moved = np.clip(y, -_HUGE, _HUGE) + np.where(inclusive, allowance, -allowance)
+        moved = finite + np.where(inclusive, allowance, -allowance)
         scores = _scores(base, moved, self.postprocess, strictly=not inclusive)
         side: Literal["left", "right"] = "right" if inclusive else "left"
         values = np.append(0.0, self.levels)[np.searchsorted(self.scores, scores, side)]
@@ -236,10 +237,10 @@ def _scores(base: Array, y: Array, postprocess: PostProcess, *, strictly: bool) 
     count = ((base < points) if strictly else (base <= points)).sum(axis=1)
     rows, cell = np.arange(len(z)), np.clip(count - 1, 0, last - 1)
     low, high = base[rows, cell], base[rows, cell + 1]
-    with np.errstate(divide="ignore", invalid="ignore"):  # where another case holds
-        between = known[cell] + (known[cell + 1] - known[cell]) * ((z - low) / (high - low))
     unit = _unit(postprocess)
-    tails = [known[0] + (z - base[:, 0]) / unit, known[-1] + (z - base[:, -1]) / unit]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where another case holds
+        between = known[cell] + (known[cell + 1] - known[cell]) * ((z - low) / (high - low))
+        tails = [known[0] + (z - base[:, 0]) / unit, known[-1] + (z - base[:, -1]) / unit]
     return np.asarray(np.select([count == 0, count > last], tails, between))
 
 

@@ -154,7 +154,8 @@ class PostProcess:
         if self.lattice is None:
             return y, y
         base, step, slack = self.lattice
-        places = (y - base) / step
+        with np.errstate(over="ignore"):
+            places = (y - base) / step
         below, above = np.ceil(places - slack) - 0.5, np.floor(places + slack) + 0.5
         return base + step * below, base + step * above
 
