@@ -175,12 +175,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             As in `predict`.
         coverage : float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
-            were calibrated. Of the others the share of the conditional distribution to hold.
+            were calibrated. Of the others the share of the conditional distribution to hold, and of
+            one-sided bounds of a calibrated model the share of targets to cover.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" if the model is, else "hdi". "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
-            with infinity as the upper end; "upper" the smallest upper bound. "smoothed_hdi" is the
+            with infinity as the upper end; "upper" the smallest upper bound. Both are of the
+            calibrated distribution if the model is calibrated, as `predict_quantiles` is; by folds
+            there is none, and they are a ValueError. "smoothed_hdi" is the
             mean of the shortest intervals from each atom that hold the coverage, weighted by
             exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
             do, and it may hold less.

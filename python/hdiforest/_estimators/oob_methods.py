@@ -85,8 +85,8 @@ class OutOfBagMixin(DistributionModel):
         Parameters
         ----------
         coverage, kind, output : optional
-            As in `predict_interval`. The kind "calibrated" needs a calibration by "oob" or "split",
-            without a `mean`.
+            As in `predict_interval`. The kind "calibrated", and one-sided bounds of a calibrated
+            model, need a calibration by "oob" or "split", without a `mean`.
 
         Returns
         -------

@@ -106,7 +106,9 @@ def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: in
     return _calibrate_on(source, settings)
 
 
-def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest:
+def _calibrate_on(
+    source: OutOfBagIntervals, settings: Settings, *, intervals_alone: bool = False
+) -> FittedForest:
     """Return the forest, pruned, with intervals selected and widened on the rows of a source.
 
     All candidates are compared on some of the rows, and the selected one is widened on all.
@@ -140,8 +142,9 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
         **observed, **options, bases=bases, selected=selected, checked_rows=others
     )
     best = sources[calibration.bases[0].min_samples_leaf]
-    quantiles = best.intervals(rows, calibration.base_quantiles())[:, 1]
-    calibration = calibration.with_distribution(quantiles, observed["y"], observed["weights"])
+    if not intervals_alone:
+        quantiles = best.intervals(rows, calibration.base_quantiles())[:, 1]
+        calibration = calibration.with_distribution(quantiles, observed["y"], observed["weights"])
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = best.centred_forest() if needs_centred else None
     grown = None if best is source else source.fitted.uncalibrated()
@@ -178,7 +181,7 @@ def calibrate_finite_coverages(
 
 
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
-    """Return the forest as `calibrate_out_of_bag` does, without its errors and warnings.
+    """Return the forest as `calibrate_out_of_bag` does, without its errors, warnings, distribution.
 
     Without a calibration if too few trees leave rows out; ValueError if there is a mean then.
     """
@@ -188,7 +191,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with ignore_infinite_intervals():
-        return _calibrate_on(source, settings)
+        return _calibrate_on(source, settings, intervals_alone=True)
 
 
 @contextmanager
