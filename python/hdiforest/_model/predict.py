@@ -153,6 +153,8 @@ def distribution_of(
         return None
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
+    if isinstance(calibration, Calibration):
+        raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise ValueError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "
         f"model was by {calibration.method!r}; calibrate it so, or use "
