@@ -52,7 +52,9 @@ def main() -> None:
                     warnings.simplefilter("ignore")  # of coverages that few rows do not allow
                     store.add(path, measure(name, seed))
                 print(name, seed, flush=True)
-    print("\n".join(tables(options.results)))
+    report = options.results / "tables.md"
+    report.write_text("\n".join(tables(options.results)) + "\n", encoding="utf-8", newline="\n")
+    print(f"tables: {report}")
 
 
 def measure(name: str, seed: int) -> dict[store.Key, dict]:
@@ -123,6 +125,10 @@ def _scores(quantiles: Quantiles, bounds: Bounds, X: np.ndarray, y: np.ndarray, 
 
 def tables(folder: Path) -> Iterable[str]:
     """Yield the lines of the tables: means over sets, and each set's coverage of bounds at 0.9."""
+    yield "# Distributions before and after calibration"
+    yield ""
+    yield "## Distributions by groups of data sets"
+    yield ""
     found = {name: store.read(store.path_of(folder, name)) for name in SETS}
     found = {name: results for name, results in found.items() if results}
     yield (
@@ -143,6 +149,8 @@ def tables(folder: Path) -> Iterable[str]:
             shares = np.mean([own["lower"] + own["upper"] for own, _ in rows], axis=0)
             cells = " | ".join(f"{share:.3f}" for share in shares)
             yield f"| {group} ({len(results)}) | {system} | {ratio:.3f} | {pit:.3f} | {cells} |"
+    yield ""
+    yield "## Coverage of one-sided bounds at 0.90, set by set"
     yield ""
     yield (
         "| set | "
