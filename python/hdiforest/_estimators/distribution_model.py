@@ -81,7 +81,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
 
@@ -165,6 +165,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: AnyKind | None = None,
+        by: ArrayLike | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Prediction intervals.
@@ -187,6 +188,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             mean of the shortest intervals from each atom that hold the coverage, weighted by
             exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
             do, and it may hold less.
+        by : (n,) array, optional
+            The groups of the rows, of calibrated intervals, if the calibration was made by groups
+            that no column of X holds. Rows of a group that it does not know take the quantile of
+            all rows.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`; tables have the mean of each row in front.
 
@@ -215,8 +220,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
+        if by is not None and self._kind(kind) != "calibrated":
+            raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
         ask = partial(self._query, X, hint=True)
-        calibrated = partial(self._predict_calibrated, X)
+        calibrated = partial(self._predict_calibrated, X, by=by)
         read = partial(self._read_distributions, X, hint=True)
         return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
 
@@ -265,9 +272,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        quantiles : float or list of k floats
+        X, quantiles : rows as in `predict`, and float or list of k floats
             Levels in [0, 1].
         kind : {"calibrated", "raw"}, optional
             The calibrated distribution, or the forest's own, which a calibration does not change
@@ -346,9 +351,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        y : (n,) or (n, k) array
+        X, y : rows as in `predict`, and (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
