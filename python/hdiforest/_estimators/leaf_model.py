@@ -32,6 +32,7 @@ from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, che
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._distribution import BASE_LEVELS, Reading
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import (
@@ -326,8 +327,8 @@ class LeafModel(DistributionModel):
         options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
         atoms = self._require_index().atoms(0)
         calibration = calibrate_split(ends, targets, atoms, coverages, **options)
-        base_quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
-        self.calibration_ = calibration.with_distribution(base_quantiles, targets)
+        quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -35,6 +35,7 @@ from hdiforest.calibration._calibrate import (
 )
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
+from hdiforest.calibration._result import base_quantiles, with_distribution
 from hdiforest.calibration._selection import (
     MAX_ROWS_TO_SELECT,
     MIN_ROWS_TO_SELECT,
@@ -164,8 +165,8 @@ def _calibrate_on(
     )
     best = sources[calibration.bases[0].min_samples_leaf]
     if not intervals_alone:
-        quantiles = best.intervals(rows, calibration.base_quantiles())[:, 1]
-        calibration = calibration.with_distribution(quantiles, observed["y"], observed["weights"])
+        quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
+        calibration = with_distribution(calibration, quantiles, observed["y"], observed["weights"])
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = best.centred_forest() if needs_centred else None
     grown = None if best is source else source.fitted.uncalibrated()
@@ -264,8 +265,8 @@ def calibrate_by_split(
         clip=settings.clip,
         labels=None if settings.by is None else settings.by.labels(X),
     )
-    quantiles = base_intervals(fitted, X, calibration.base_quantiles(), n_threads)[:, 1]
-    calibration = _with_feature(calibration.with_distribution(quantiles, y), settings)
+    quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
+    calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
     return replace(fitted, calibration=calibration, by=settings.by)
 
 

@@ -15,7 +15,7 @@ from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
-from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._result import Calibration, CrossCalibration, base_quantiles
 
 Rows = NDArray[np.floating[Any]]
 
@@ -124,7 +124,7 @@ def read_distributions(
     fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
     """Return what is read from the base quantiles of rows, and their values."""
-    bases = cast("Calibration", fitted.calibration).base_quantiles(reading.levels)
+    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
     parts = []
     for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
         part = slice(begin, begin + _ROWS_AT_ONCE)
@@ -139,7 +139,7 @@ def read_distributions_out_of_bag(
     """Return what is read from the base quantiles of all training rows, each out of bag."""
     _require_out_of_bag(fitted)
     source = OutOfBagIntervals(fitted, n_threads)
-    bases = cast("Calibration", fitted.calibration).base_quantiles(reading.levels)
+    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
     return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
 

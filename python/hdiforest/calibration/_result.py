@@ -436,45 +436,27 @@ class Calibration(CalibrationResult):
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
 
-    def base_quantiles(self, levels: Sequence[float] = BASE_LEVELS) -> tuple[Base, ...]:
-        """Return quantiles that `distribution` is made of, as upper ends of one-sided intervals.
-
-        Parameters
-        ----------
-        levels : sequence of float
-            Some of the levels of these quantiles; by default all.
-
-        Returns
-        -------
-        tuple of Base
-            Of the group that intervals come from.
-        """
-        base = self.levels[0].base
-        return tuple(base._replace(kind="upper", level=level) for level in levels)
-
-    def with_distribution(self, base: Array, y: Array, weights: Array | None = None) -> Self:
-        """Return the calibration with the distribution of the same calibration rows.
-
-        Parameters
-        ----------
-        base : (n, 19) array
-            Their base quantiles.
-        y, weights : (n,) arrays
-            Their targets, and positive weights if they have any.
-
-        Returns
-        -------
-        Calibration
-            With `distribution`.
-        """
-        distribution = PredictiveDistribution.fitted(
-            base, y, self.postprocess, self.coverages, weights, self.confidence
-        )
-        return replace(self, distribution=distribution)
-
     def _describe(self, level: FixedLevel) -> str:
         adaptive = f" + {level.slope:g} w" if level.slope else ""
         return f"{level.base}, q_hat {significant(level.q_hat)}{adaptive}"
+
+
+def base_quantiles(
+    calibration: Calibration, levels: Sequence[float] = BASE_LEVELS
+) -> tuple[Base, ...]:
+    """Return quantiles that distributions are made of, as upper ends of one-sided intervals."""
+    base = calibration.levels[0].base
+    return tuple(base._replace(kind="upper", level=level) for level in levels)
+
+
+def with_distribution(
+    calibration: Calibration, base: Array, y: Array, weights: Array | None = None
+) -> Calibration:
+    """Return the calibration with the distribution of its rows, by their base quantiles (n, 19)."""
+    distribution = PredictiveDistribution.fitted(
+        base, y, calibration.postprocess, calibration.coverages, weights, calibration.confidence
+    )
+    return replace(calibration, distribution=distribution)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
-    check_targets,
     check_weights,
     check_whole_number,
     reals,
@@ -329,27 +329,18 @@ class PITDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        kind: str | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        **options: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, kind: str | None = None, **options: Any
     ) -> Self:
         """Find PIT values of rows by a model of one target, and draw them.
 
         Parameters
         ----------
         estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`, for a model of one target.
+            As in `IntervalDisplay.from_estimator`.
         kind : {"calibrated", "raw"}, optional
             As in `HDIForestRegressor.predict_cdf`.
-        random_state : int, RandomState or None, default=0
-            As in `hdiforest.metrics.pit_values`.
         **options
-            As in `plot`, and `ax`.
+            As in `from_predictions`.
 
         Returns
         -------
@@ -357,62 +348,40 @@ class PITDisplay(Display):
         """
         require_matplotlib(cls)
         model, rows = model_and_rows(estimator, X, "predict_cdf")
-
-        def cdf(inclusive: bool) -> Array:
-            values: Array = model.predict_cdf(
-                rows, np.asarray(y), inclusive=inclusive, kind=kind, output="numpy"
-            )
-            return values
-
-        pit = pit_values(cdf(True), cdf(False), random_state=random_state)
-        return cls.from_predictions(pit, **options)
+        ask = partial(model.predict_cdf, rows, np.asarray(y), kind=kind, output="numpy")
+        return cls.from_predictions(pit_values(ask(), ask(inclusive=False)), **options)
 
     @classmethod
-    def from_out_of_bag(
-        cls,
-        estimator: Any,
-        *,
-        kind: str | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        **options: Any,
-    ) -> Self:
+    def from_out_of_bag(cls, estimator: Any, *, kind: str | None = None, **options: Any) -> Self:
         """Draw the training rows, each by the trees that did not draw it.
 
         Parameters
         ----------
         estimator : fitted estimator
-            HDIForestRegressor or ForestSearchOOB with its training rows, of one target.
-        kind, random_state, **options
-            As in `from_estimator`, of `HDIForestRegressor.oob_cdf`.
+            As in `IntervalDisplay.from_out_of_bag`.
+        kind, **options
+            As in `from_estimator`. Calibrated distributions are uniform here by their making.
 
         Returns
         -------
         PITDisplay
-
-        Notes
-        -----
-        Calibrated distributions are uniform here by their making: look at the kind "raw", or at
-        other rows.
         """
         require_matplotlib(cls)
-        model = model_in(estimator, "oob_cdf")
-        at, below = (model.oob_cdf(inclusive=inclusive, kind=kind) for inclusive in (True, False))
+        ask = partial(model_in(estimator, "oob_cdf").oob_cdf, kind=kind)
+        at, below = ask(), ask(inclusive=False)
         known = ~np.isnan(at)
-        pit = pit_values(at[known], below[known], random_state=random_state)
-        return cls.from_predictions(pit, **options)
+        return cls.from_predictions(pit_values(at[known], below[known]), **options)
 
     @classmethod
-    def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, **options: Any) -> Self:
+    def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, bins: int = 20) -> Self:
         """Draw PIT values.
 
         Parameters
         ----------
         pit : (n,) array
             In [0, 1], such as `hdiforest.metrics.pit_values` returns them.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
-            See `plot`.
+        ax, bins : optional
+            As in `plot`.
 
         Returns
         -------
@@ -422,9 +391,9 @@ class PITDisplay(Display):
         values = check_targets("pit", pit)
         if (values < 0).any() or (values > 1).any():
             raise ValueError("pit must be in [0, 1]")
-        return cls(pit=values).plot(ax, **options)
+        return cls(pit=values).plot(ax, bins=bins)
 
-    def plot(self, ax: Any = None, *, bins: int = 20, bar_kwargs: Style = None) -> Self:
+    def plot(self, ax: Any = None, *, bins: int = 20) -> Self:
         """Draw the histogram and the band.
 
         Parameters
@@ -433,8 +402,6 @@ class PITDisplay(Display):
             By default those of a new figure.
         bins : int, default=20
             Number of bars.
-        bar_kwargs : dict, optional
-            Keywords for the bars.
 
         Returns
         -------
@@ -442,19 +409,15 @@ class PITDisplay(Display):
             The display itself.
         """
         check_whole_number("bins", bins)
-        ax = axes_for(self, ax)
-        counts = np.histogram(self.pit, bins, (0, 1))[0]
-        n = len(self.pit)
-        self.shares_ = counts / n
+        ax, n = axes_for(self, ax), len(self.pit)
+        self.shares_ = np.histogram(self.pit, bins, (0, 1))[0] / n
         low, high = (100 * binom.ppf(share, n, 1 / bins) / n for share in (0.05, 0.95))
         label = f"90 % of bars, if uniform ({n:,} rows)"
         self.band_ = ax.axhspan(low, high, color=MIST, linewidth=0, label=label, zorder=0)
-        ax.axhline(100 / bins, color=GREY, linewidth=1, linestyle=(0, (4, 2)))
-        look = styled({"color": BLUE, "alpha": 0.8}, bar_kwargs, "patches.Patch")
-        edges = np.arange(bins) / bins
-        self.bars_ = ax.bar(edges, 100 * self.shares_, 0.92 / bins, align="edge", **look)
+        edges, heights = np.arange(bins) / bins, 100 * self.shares_
+        self.bars_ = ax.bar(edges, heights, 0.92 / bins, align="edge", color=BLUE, alpha=0.8)
         set_limits(ax, "x", 0, 1)
-        set_limits(ax, "y", 0, 1.25 * max(high, 100 * self.shares_.max()))
+        set_limits(ax, "y", 0, 1.25 * max(high, heights.max()))
         ax.set_xlabel("probability integral transform of targets")
         ax.set_ylabel("rows (%)")
         ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
