@@ -275,9 +275,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X, quantiles : rows as in `predict`, and float or list of k floats
             Levels in [0, 1].
         kind : {"calibrated", "raw"}, optional
-            The calibrated distribution, or the forest's own, which a calibration does not change
-            but by its choice of leaf size. By default "calibrated" if the model is by "oob" or
-            "split".
+            The calibrated distribution, which is the default if the model is calibrated by "oob" or
+            "split", or the forest's own.
         interpolation : str, optional
             Of kind "raw": the name of any method of `numpy.quantile`. "inverted_cdf", which is the
             default, is the smallest target with distribution function >= level; it and
@@ -295,19 +294,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Raises
         ------
-        AttributeError
-            If kind is "calibrated" and the model is not.
-        ValueError
-            If an argument is out of range, kind is "calibrated" and the model was calibrated by
-            folds, or there is an interpolation of calibrated quantiles.
+        AttributeError, ValueError
+            If kind is "calibrated" and the model is not, or is by folds; or an argument is wrong.
 
         Notes
         -----
-        Calibrated quantiles ascend with the level and lie in the range and on the lattice of the
-        training targets, as calibrated intervals do. Those at 0 and 1 are the ends of this range,
-        or infinite where intervals are not clipped. That at c is the upper bound of
-        ``predict_interval(X, c, kind="upper")``. See
-        `hdiforest.calibration.PredictiveDistribution`.
+        Calibrated quantiles at 0 and 1 are the ends of the range of the training targets, or
+        infinite without clipping. See `hdiforest.calibration.PredictiveDistribution`.
         """
         ask, read = partial(self._query, X), partial(self._read_distributions, X)
         values = self._quantiles_by(quantiles, kind, interpolation, ask, read)
@@ -369,12 +362,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         ------
         AttributeError, ValueError
             As `predict_quantiles`.
-
-        Notes
-        -----
-        Calibrated probabilities are levels whose quantiles are known, some 500 or as many as there
-        are calibration rows: the largest whose quantile is at most y. They are 0 and 1 beyond the
-        range of calibrated quantiles.
         """
         ask, read = partial(self._query, X), partial(self._read_distributions, X)
         return self._format(output, "cdf", self._cdf_by(y, inclusive, kind, ask, read), X)

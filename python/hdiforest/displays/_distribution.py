@@ -14,6 +14,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
+    check_targets,
     check_weights,
     check_whole_number,
     reals,
@@ -295,8 +296,7 @@ class DistributionDisplay(Display):
 class PITDisplay(Display):
     """How uniform PIT values are: their histogram, with what chance gives right distributions.
 
-    Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`. Values heaped in the
-    middle show distributions that are too wide, and heaped at both ends too narrow ones.
+    Values heaped in the middle show distributions that are too wide, at both ends too narrow ones.
 
     Parameters
     ----------

@@ -92,15 +92,10 @@ def pit_values(
     ValueError
         If the shapes differ, or values are not in [0, 1] with ``cdf_below <= cdf``.
 
-    See Also
-    --------
-    hdiforest.PITDisplay : Draws their histogram.
-
     Notes
     -----
-    Where a target is an atom of its distribution, a number is drawn between P(Y < y) and P(Y <= y),
-    so that right distributions with atoms give uniform values, too (Czado, Gneiting, Held,
-    "Predictive model assessment for count data", Biometrics 65, 2009). O(n).
+    At an atom a number is drawn between P(Y < y) and P(Y <= y), so that right distributions with
+    atoms give uniform values, too (Czado, Gneiting, Held, Biometrics 65, 2009). O(n).
 
     Examples
     --------
