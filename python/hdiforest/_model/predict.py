@@ -200,8 +200,8 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
 def _require_out_of_bag(fitted: FittedForest) -> None:
     if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
-            f"kind must not be 'calibrated' out of bag, because {reason}; use a kind such as "
-            "'hdi' or 'raw', which is not calibrated, or calibrate by method='oob' or 'split' "
+            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
+            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
             "without a mean"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import pairwise
 from typing import Any, Self, cast
@@ -354,7 +354,7 @@ class Calibration(CalibrationResult):
     confidence: float | None = None
     weighted: bool = False
     groups: Groups | None = None
-    distribution: PredictiveDistribution | None = None
+    distribution: PredictiveDistribution | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
