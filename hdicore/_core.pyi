@@ -1049,46 +1049,60 @@ def instructions() -> _Instructions:
 
 def _centred_oob_intervals(
     index: LeafIndex,
-    leaves: ArrayLike,
-    counts: ArrayLike,
+    rows_of_atoms: ArrayLike,
+    drawn: ArrayLike,
     y: ArrayLike,
     centres: ArrayLike,
+    n_oob: ArrayLike,
     leaf_weight: ArrayLike,
     rows: ArrayLike,
+    leaves: ArrayLike,
+    counts: ArrayLike,
     coverage: ArrayLike,
     kinds: Sequence[_Kind],
+    families: Sequence[Literal["raw", "centred"]],
     *,
     draw_weight: ArrayLike | None = None,
     scale: float = 1.0,
     offsets: ArrayLike | None = None,
     n_threads: int = 0,
 ) -> _Floats:
-    """Find intervals of training rows from the residuals of others, none seeing itself.
+    """Find intervals of training rows from targets or residuals of others, none seeing itself.
 
     Row i is left out of the leaves of the trees that did not draw it, and its target out
-    of the centres of the others; its atoms are s[i] + (y[j] - s[j]), where s[j] is
-    scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
+    of the centres of the others; its atoms are y[j], or s[i] + (y[j] - s[j]), where s[j]
+    is scale * c[j] + offsets[j], and c[j] is centres[j] without y[i].
 
     Parameters
     ----------
     index : LeafIndex
-        Of the n training rows, with targets 0, 1, ..., n - 1 and keep_row_weights.
-    leaves : (n, n_trees) int
-        Leaf of each training row, as the index was built from.
-    counts : (n, n_trees) int
-        How often a tree drew a row; 0 is out of bag.
+        Of the n training rows, with a target of its own for each; without units, or with
+        keep_row_weights.
+    rows_of_atoms : (n,) int
+        The row of each of these targets; ascending in y for the family "raw".
+    drawn : (n_trees, ceil(n / 8)) uint8
+        Bit k of a tree, as ``numpy.packbits(bitorder="little")`` packs it: whether it drew
+        row rows_of_atoms[k].
     y : (n,) float
         Finite targets.
     centres : (n,) float
         Mean of the leaf means of the trees that did not draw a row.
+    n_oob : (n,) float
+        How many these are.
     leaf_weight : (n_leaves.sum(),) float
         Weight of the rows that the trees drew, by leaf, tree after tree.
     rows : (m,) int
         Training rows to find intervals for.
+    leaves : (m, n_trees) int
+        Leaf of each of them.
+    counts : (m, n_trees) int
+        How often a tree drew them; 0 is out of bag.
     coverage : float or list of k floats
         Shares in (0, 1].
     kinds : list of str
         Kinds of interval, as `LeafIndex.intervals` names them.
+    families : list of {"raw", "centred"}
+        What the atoms are: targets, or centres plus residuals.
     draw_weight : (n,) float, optional
         Weight of a row each time it is drawn; by default 1.
     scale : float, default=1.0
@@ -1101,7 +1115,7 @@ def _centred_oob_intervals(
 
     Returns
     -------
-    (len(kinds), m, 2) or (len(kinds), m, 2, k) float64
+    (len(families), len(kinds), m, 2) or (len(families), len(kinds), m, 2, k) float64
         NaN for rows to which no tree contributes.
 
     Raises
@@ -1111,7 +1125,100 @@ def _centred_oob_intervals(
 
     Notes
     -----
-    O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row.
+    O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row,
+    O(n) in all besides.
+    """
+
+def _relabel(
+    leaves: ArrayLike, new_leaves: ArrayLike, n_leaves: ArrayLike, *, n_threads: int = 0
+) -> _Leaves:
+    """Give rows the new numbers of their leaves.
+
+    Parameters
+    ----------
+    leaves : (n_trees, n) int
+        Leaf of each row.
+    new_leaves : (n_leaves.sum(),) int
+        Number of each leaf, tree after tree, as `Forest.prune` returns them.
+    n_leaves : (n_trees,) int
+        Leaves of each tree.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    (n_trees, n) int32
+        New leaf of each row.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+
+def _count_drawn(
+    leaves: ArrayLike, counts: ArrayLike, n_leaves: ArrayLike, *, n_threads: int = 0
+) -> NDArray[np.int64]:
+    """Count the rows of each leaf that its tree drew, each once.
+
+    Parameters
+    ----------
+    leaves, n_leaves : arrays of int
+        As in `_relabel`.
+    counts : (n_trees, n) int
+        How often a tree drew a row.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    (n_leaves.sum(),) int64
+        Tree after tree.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+
+def _out_of_bag_means(
+    leaves: ArrayLike,
+    counts: ArrayLike,
+    y: ArrayLike,
+    n_leaves: ArrayLike,
+    *,
+    draw_weight: ArrayLike | None = None,
+    n_threads: int = 0,
+) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+    """Average the targets that trees drew into leaves, and these means for each row out of bag.
+
+    Parameters
+    ----------
+    leaves, counts, n_leaves : arrays of int
+        As in `_count_drawn`.
+    y : (n,) float
+        Targets.
+    draw_weight : (n,) float, optional
+        Weight of a row each time it is drawn; by default 1.
+    n_threads : int, default=0
+        0 means all that this process may use.
+
+    Returns
+    -------
+    centres, n_oob : (n,) float64
+        For each row the mean over the trees that did not draw it, 0 if there are none, and
+        how many they are.
+    leaf_means, leaf_weight : (n_leaves.sum(),) float64
+        Mean of the rows that the tree of a leaf drew, 0 if there are none, and their weight.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(n * n_trees). Sums overflow to infinity.
     """
 
 def weighted_hdi(

@@ -433,6 +433,50 @@ def weighted_hdi(
     return hdi(weighted_atoms(values, weights), coverage)
 
 
+def relabel(leaves: ArrayLike, new_leaves: ArrayLike, n_leaves: ArrayLike) -> NDArray[Any]:
+    """Look up the new leaves of rows in leaves (n_trees, n); `new_leaves` are of all trees."""
+    of_trees = np.split(np.asarray(new_leaves), np.cumsum(n_leaves)[:-1])
+    return np.array([new[old] for new, old in zip(of_trees, np.asarray(leaves), strict=True)])
+
+
+def count_drawn(leaves: ArrayLike, counts: ArrayLike, n_leaves: ArrayLike) -> list[int]:
+    """Count the rows of each leaf that its tree drew; leaves and counts are (n_trees, n)."""
+    pairs = zip(np.asarray(leaves), np.asarray(counts), np.asarray(n_leaves), strict=True)
+    return [sum((own == leaf) & (times > 0)) for own, times, n in pairs for leaf in range(n)]
+
+
+def out_of_bag_means(
+    leaves: ArrayLike,
+    counts: ArrayLike,
+    y: ArrayLike,
+    n_leaves: ArrayLike,
+    draw_weight: ArrayLike | None = None,
+) -> tuple[list[float], list[int], list[float], list[float]]:
+    """Average over the leaves of rows, and over the rows of leaves; see `hdicore._core`.
+
+    Leaves and counts are (n_trees, n).
+    """
+    leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
+    draws = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
+    leaf_means, leaf_weight = [], []
+    sums, n_oob = [0.0] * len(y), [0] * len(y)
+    for own, times, n in zip(leaves, counts, np.asarray(n_leaves), strict=True):
+        means = []
+        for leaf in range(n):
+            total = sum_y = 0.0
+            for i in np.flatnonzero(own == leaf):
+                weight = float(times[i]) * draws[i]
+                total, sum_y = total + weight, sum_y + weight * y[i]
+            means.append(sum_y / total if total > 0 else 0.0)
+            leaf_weight.append(total)
+        for i in np.flatnonzero(times == 0):
+            sums[i] += means[own[i]]
+            n_oob[i] += 1
+        leaf_means += means
+    centres = [total / max(n, 1) for total, n in zip(sums, n_oob, strict=True)]
+    return centres, n_oob, leaf_means, leaf_weight
+
+
 def centre(
     leaves: ArrayLike, counts: ArrayLike, row: int, draw_weight: ArrayLike
 ) -> dict[int, float]:
@@ -464,16 +508,19 @@ def centred_atoms(
     sample_weight: ArrayLike | None = None,
     scale: float = 1.0,
     offsets: ArrayLike | None = None,
+    order: ArrayLike | None = None,
 ) -> Atoms:
     """Atoms s_i + (y_j - s_j) of training row i, from the trees that did not draw it.
 
     s_j = scale c_j + offsets[j]. Row i is left out of its leaves, and its target out of each c_j.
+    Leaves share their units out to rows in the given order, by default that of the rows.
     """
     leaves, counts, y = np.asarray(leaves), np.asarray(counts), np.asarray(y, dtype=np.float64)
     weight = np.ones(len(y)) if draw_weight is None else np.asarray(draw_weight, dtype=np.float64)
+    rows = np.arange(len(y)) if order is None else np.asarray(order)
     others = merge(
         leaves,
-        np.arange(len(y), dtype=np.float64),
+        np.argsort(rows).astype(np.float64),
         np.where(counts[row] > 0, -1, leaves[row]),
         sample_weight=sample_weight,
         leave_out=row,
@@ -482,7 +529,7 @@ def centred_atoms(
     own = sum(w * y[j] for j, w in centre(leaves, counts, row, weight).items())
     members: dict[float, int] = {}
     for value, mass in zip(others.values, others.masses, strict=True):
-        j = int(value)
+        j = int(rows[int(value)])
         weights = centre(leaves, counts, j, weight)
         v = weights.get(row, 0.0)
         mean = sum(w * y[k] for k, w in weights.items())

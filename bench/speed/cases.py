@@ -57,6 +57,11 @@ MEMORY_CASES = tuple(
     case for case in CASES if case.name in ("friedman_20k_leaf5", "friedman_200k_leaf5", "million")
 )
 
+FIT_CASES = (
+    Case("20k", leaf=1, small=True),
+    Case("200k", rows=200_000, leaf=1),
+)
+
 
 def load(case: Case) -> Data:
     """Training rows and queries of a case, the same at every call."""

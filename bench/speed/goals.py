@@ -42,6 +42,9 @@ COMMON = {
     "index_forest": _at_most(1 / 4),  # bytes of the index / of the forest
     "index_peer": _at_most(1 / 8),  # bytes of the index / of quantile-forest's leaves
 }
+# % of the default fit that its calibration takes.
+CALIBRATION = {"20k": _at_most(25), "200k": _at_most(12)}
+CALIBRATED_SCORING = _at_most(1.3)  # calibrated / raw
 # Of one case: forest.predict / HDI, quantile-forest exact / HDI.
 AGAINST = {
     "friedman_20k_leaf1": (3, 15),

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from functools import partial
 
 import machine
-from cases import CASES, MEMORY_CASES
+from cases import CASES, FIT_CASES, MEMORY_CASES
+from default_fit import measure_default_fit
 from measure import measure
 from memory import measure_memory
 from report import report
@@ -22,7 +23,8 @@ from store import RESULTS, read, write
 
 SPEED = {case.name: case for case in CASES}
 MEMORY = {f"memory_{case.name}": case for case in MEMORY_CASES}
-NAMES = [*SPEED, *MEMORY]
+FIT = {f"default_fit_{case.name}": case for case in FIT_CASES}
+NAMES = [*SPEED, *MEMORY, *FIT]
 
 
 def described(name: str, work: Callable[[], dict[str, object]]) -> dict[str, object]:
@@ -40,7 +42,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--fresh", action="store_true", help="measure again what has a result")
     options = parser.parse_args()
-    cases = SPEED | MEMORY
+    cases = SPEED | MEMORY | FIT
     for name in options.only or [n for n in NAMES if options.full or cases[n].small]:
         if name in read(RESULTS) and not options.fresh:
             print(f"{name}: kept", file=sys.stderr)
@@ -48,6 +50,8 @@ def main() -> None:
         print(name, file=sys.stderr)
         if name in MEMORY:
             work = partial(measure_memory, MEMORY[name])
+        elif name in FIT:
+            work = partial(measure_default_fit, FIT[name], max(options.threads), options.turns)
         else:
             work = partial(measure, SPEED[name], options.threads, options.turns)
         write(name, described(name, work), RESULTS)

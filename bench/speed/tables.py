@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from cases import CASES
-from goals import Goal, goals_of
+from default_fit import STEPS, shares
+from goals import CALIBRATED_SCORING, CALIBRATION, Goal, goals_of
 
 PEERS = {
     "forest": "scikit-learn, mean",
@@ -42,7 +43,9 @@ Result = dict[str, Any]
 def tables_of(results: list[Result]) -> list[Table]:
     """All tables that the results can fill."""
     speed, memory = of_kind(results, "speed"), of_kind(results, "memory")
+    fits = of_kind(results, "fit")
     makers = ((_work, speed), (_peers, speed), (_one_row, speed), (_build, speed), (_peak, memory))
+    makers += ((_default_fit, fits), (_calibrated, fits))
     return [make(chosen) for make, chosen in makers if chosen]
 
 
@@ -150,6 +153,36 @@ def _build(results: list[Result]) -> Table:
     columns += ["index, MB", "our nodes, MB", "forest, MB", "quantile-forest's leaves, MB"]
     columns += ["index / forest", "index / quantile-forest's leaves"]
     return Table("Build", columns, rows)
+
+
+def _default_fit(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        name = result["case"]["name"]
+        row = [Cell(name), Cell(str(result["threads"])), _spread(result["seconds"]["whole"])]
+        for clock in ("seconds", "processor_seconds"):
+            for step in STEPS:
+                goal = CALIBRATION.get(name) if step == "calibration" else None
+                row.append(_spread(shares(result, step, clock), goal))
+        rows.append(row)
+    columns = ["training rows", "threads", "whole, s", *(f"{step}, %" for step in STEPS)]
+    columns += [f"{step}, % of processor time" for step in STEPS]
+    return Table("Default fit, whole", columns, rows)
+
+
+def _calibrated(results: list[Result]) -> Table:
+    rows = []
+    for result in results:
+        seconds = {name: np.array(times) for name, times in result["scoring_seconds"].items()}
+        us = 1e6 * seconds["hdi_1"] / result["case"]["queries"]
+        row = [Cell(result["case"]["name"]), Cell(str(result["threads"])), _spread(us)]
+        for base, levels in (("hdi_1", 1), ("hdi_5", 5)):
+            ratio = seconds[f"calibrated_{levels}"] / seconds[base]
+            row.append(_spread(ratio, CALIBRATED_SCORING))
+        rows.append([*row, Cell(", ".join(dict.fromkeys(result["bases"])))])
+    columns = ["training rows", "threads", "raw HDI, us/row", "calibrated / raw, level 0.9"]
+    columns += ["calibrated / raw, 5 levels", "bases of the last turn"]
+    return Table("Calibrated scoring", columns, rows)
 
 
 def _peak(results: list[Result]) -> Table:

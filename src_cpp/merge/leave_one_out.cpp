@@ -9,23 +9,28 @@
 
 namespace hdicore {
 
-LeaveOneOut::LeaveOneOut(const LeafIndex& index)
-    : index_(index),
-      weights_(*index.row_weights()),
-      leaf_ranks_(index.tables().max_leaf_size + 1),
-      leaf_weights_(index.tables().max_leaf_size + 1),
-      leaf_units_(index.tables().max_leaf_size + 1) {}
+LeaveOneOut::LeaveOneOut(const LeafIndex& index) : index_(index) {
+    if (index.row_weights()) {
+        leaf_ranks_.resize(index.tables().max_leaf_size + 1);
+        leaf_weights_.resize(index.tables().max_leaf_size + 1);
+        leaf_units_.resize(index.tables().max_leaf_size + 1);
+    } else {
+        parts_.reserve(2 * index.n_trees());
+        slices_.reserve(2 * index.n_trees());
+    }
+}
 
 Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices slices,
                        std::uint32_t row) noexcept {
+    const RowWeights& weights = *index_.row_weights();
     RankBounds bounds{std::numeric_limits<rank_t>::max(), 0};
     std::size_t n_trees = 0;
     const rank_t left_out = rank(output, row);
-    const count_t weight = weights_.rows[row];
+    const count_t weight = weights.rows[row];
     for (const EntrySlice& slice : slices) {
         std::size_t n = 0;
         for (std::size_t e = slice.begin; e < slice.begin + slice.n; ++e) {
-            const count_t all = weights_.entries[e];
+            const count_t all = weights.entries[e];
             const rank_t rank = index_.rank(e);
             leaf_weights_[n] = all - (rank == left_out ? std::min(weight, all) : 0);
             leaf_ranks_[n] = rank;
@@ -35,10 +40,60 @@ Pmf LeaveOneOut::merge(Accumulator& accumulator, std::size_t output, RowSlices s
         bounds.first = std::min(bounds.first, leaf_ranks_[0]);
         bounds.last = std::max(bounds.last, leaf_ranks_[n - 1]);
         ++n_trees;
-        apportion({leaf_weights_.data(), n}, index_.shift(), weights_.pool, leaf_units_.data());
+        apportion({leaf_weights_.data(), n}, index_.shift(), weights.pool, leaf_units_.data());
         for (std::size_t k = 0; k < n; ++k) accumulator.add(leaf_ranks_[k], leaf_units_[k]);
     }
     if (n_trees == 0) return accumulator.read_empty();
+    return accumulator.read(output, n_trees, bounds);
+}
+
+template <class Rank>
+std::uint32_t LeaveOneOut::cut_out(const Rank* ranks, const EntrySlice& slice,
+                                   rank_t left_out) noexcept {
+    const Rank* begin = ranks + slice.begin;
+    const Rank* end = begin + slice.n;
+    const auto at = static_cast<std::uint32_t>(std::lower_bound(begin, end, left_out) - begin);
+    const std::uint32_t n_out = at < slice.n && begin[at] == left_out ? 1 : 0;
+    const std::uint32_t n = slice.n - n_out;
+    if (n == 0) return 0;
+    const std::uint64_t step = EqualUnits::step(n);
+    if (at > 0) parts_.push_back({slice.begin, at, 0, step});
+    if (at < n) parts_.push_back({slice.begin + at + n_out, n - at, at, step});
+    return n;
+}
+
+Pmf LeaveOneOut::merge_equal(Accumulator& accumulator, std::size_t output, RowSlices slices,
+                             rank_t left_out) noexcept {
+    parts_.clear();
+    slices_.clear();
+    RankBounds bounds{std::numeric_limits<rank_t>::max(), 0};
+    std::size_t n_trees = 0;
+    bool is_large = false;
+    std::visit(
+        [&](const auto& ranks) {
+            for (const EntrySlice& slice : slices) {
+                const std::size_t n_before = parts_.size();
+                const std::uint32_t n = cut_out(ranks.data(), slice, left_out);
+                if (n == 0) continue;
+                ++n_trees;
+                is_large |= n > max_tabulated_leaf;
+                const std::size_t units = index_.uniform()->begin(n);
+                for (std::size_t k = n_before; k < parts_.size(); ++k) {
+                    const EqualEntries& part = parts_[k];
+                    slices_.push_back({part.begin, units + part.first, part.n, 0});
+                }
+                const EqualEntries& last = parts_.back();
+                bounds.first = std::min<rank_t>(bounds.first, ranks[parts_[n_before].begin]);
+                bounds.last = std::max<rank_t>(bounds.last, ranks[last.begin + last.n - 1]);
+            }
+        },
+        index_.arrays().ranks);
+    if (n_trees == 0) return accumulator.read_empty();
+    if (is_large) {
+        accumulator.add_equal(parts_, false);
+    } else {
+        accumulator.add(slices_);
+    }
     return accumulator.read(output, n_trees, bounds);
 }
 

@@ -1,4 +1,4 @@
-// scoring/centred.hpp: intervals of training rows from residuals of others, none seeing itself
+// scoring/centred.hpp: intervals of training rows from targets or residuals of others
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -15,9 +15,11 @@ namespace hdicore {
 
 // The training rows of a forest, and their out-of-bag means.
 struct CentredRows {
-    const LeafIndex& index;               // its targets are the row numbers; it keeps row weights
-    Matrix<const leaf_t> leaves;          // (n_rows, n_trees) leaf of each row
-    Matrix<const std::int32_t> counts;    // (n_rows, n_trees) times a tree drew a row
+    // Of the rows, each an atom of its own. It keeps row weights, or has no units.
+    const LeafIndex& index;
+    std::span<const std::uint32_t> rows_of_atoms;  // (n_rows,) a permutation
+    // (n_trees, ceil(n_rows / 8)) bit k of a tree tells whether it drew the row of atom k
+    Matrix<const std::uint8_t> drawn;
     std::span<const double> leaf_weight;  // (n_leaves,) count times weight of the rows of a leaf
     std::span<const double> y;            // (n_rows,) targets
     std::span<const double> centres;      // (n_rows,) mean over its out-of-bag trees of leaf means
@@ -27,21 +29,30 @@ struct CentredRows {
     double scale = 1;
 };
 
-struct CentredRequest {
-    std::span<const std::uint32_t> rows;  // training rows to find intervals for
-    std::span<const double> coverages;    // (n_levels,) in (0, 1]
-    std::span<const Kind> kinds;
-    Matrix<double> results;  // (n_kinds * rows, 2 * n_levels), lower ends first
+// What the atoms of a row are.
+enum class Family {
+    raw,      // targets
+    centred,  // the row's centre plus residuals
 };
 
-// Intervals of the atoms s_i + (y_j - s_j(i)) of each training row i, from the trees that did not
-// draw it, where s_j = scale c_j + offset_j. An atom has the weight that row j has in the
-// out-of-bag distribution of row i, without row i itself. s_j(i) has in place of the centre c_j the
+struct CentredRequest {
+    std::span<const std::uint32_t> rows;  // (n,) training rows to find intervals for
+    Matrix<const leaf_t> leaves;          // (n, n_trees) theirs
+    Matrix<const std::int32_t> counts;    // (n, n_trees) times a tree drew them
+    std::span<const double> coverages;    // (n_levels,) in (0, 1]
+    std::span<const Kind> kinds;
+    std::span<const Family> families;
+    Matrix<double> results;  // (n_families * n_kinds * n, 2 * n_levels), lower ends first
+};
+
+// Intervals of each training row i from the trees that did not draw it, without row i itself: of
+// the atoms y_j, or s_i + (y_j - s_j(i)), where s_j = scale c_j + offset_j. An atom has the weight
+// that row j has in the out-of-bag distribution of row i. s_j(i) has in place of the centre c_j the
 // same without y_i: (c_j - v y_i) / (1 - v), where v is the weight of y_i in c_j, and 1 - v is
 // taken as min_rest at least. NaN where no tree contributes.
 //
 // O(entries of the row's leaves + atoms log atoms + kinds * levels * atoms) for each row. Throws
-// std::invalid_argument if the index keeps no row weights.
+// std::invalid_argument if the index neither keeps row weights nor is without units.
 void centred_oob_intervals(const CentredRows& rows, const CentredRequest& request,
                            unsigned n_threads, Interruption& interruption = Interruption::never());
 

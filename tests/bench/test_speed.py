@@ -15,7 +15,8 @@ from ..oracle import scripts_of
 
 quantile_forest = pytest.importorskip("quantile_forest")
 
-MODULES = ("cases", "checks", "goals", "measure", "memory", "peers", "report", "run", "store")
+MODULES = ("cases", "checks", "default_fit", "goals", "measure", "memory", "peers", "report", "run")
+MODULES += ("store",)
 TIMES = {"hdi", "hdi_half", "hdi_5", "quantiles", "mean", "routing", "routing_float64"}
 TIMES |= {"forest", "onnx"}
 
@@ -62,6 +63,21 @@ def test_several_outputs_and_what_a_peer_refuses(bench):
     result = bench.measure.measure(gaps, [1], 1)
     assert "NaN" in result["left_out"]["peer_exact"]
     assert result["bytes"]["peer_exact"] is None
+
+
+def test_the_default_fit_is_measured_and_shown(bench, tmp_path, capsys):
+    case = bench.cases.Case("20k", rows=600, trees=60, queries=200)
+    result = bench.default_fit.measure_default_fit(case, 1, 2)
+    for clock in ("seconds", "processor_seconds"):
+        parts = [bench.default_fit.shares(result, step, clock) for step in bench.default_fit.STEPS]
+        assert ((np.array(parts) > 0) & (np.sum(parts, axis=0) < 101)).all()
+    bench.store.write(
+        "default_fit_20k", bench.run.described("default_fit_20k", lambda: result), tmp_path
+    )
+    bench.report.report(tmp_path)
+    shown = capsys.readouterr().out
+    assert "Default fit, whole" in shown
+    assert "Calibrated scoring" in shown
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs the /proc of Linux")

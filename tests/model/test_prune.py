@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from hdicore import _reference
+from hdicore import Scorer, _reference
 from hdiforest import HDIForestRegressor
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.prune import leaf_sizes, prune, prune_to
@@ -135,7 +135,8 @@ def test_sizes_are_those_that_scikit_learn_counts():
         whole = HDIForestRegressor.from_forest(fitted, rows, y).fitted_forest()
         trees = [member.tree_ for member in fitted.estimators_]
         recorded = [tree.n_node_samples[tree.children_left < 0] for tree in trees]
-        sizes = leaf_sizes(whole.scorer.forest, whole.training_rows)
+        blocks = whole.training_rows.blocks(whole.scorer.forest)
+        sizes = leaf_sizes(whole.scorer.forest, whole.training_rows, blocks)
         assert_array_equal(sizes, np.concatenate(recorded))
 
 
@@ -145,8 +146,8 @@ def test_known_leaves_save_routing():
         whole = HDIForestRegressor.from_forest(fitted, X, Y.round(), weights=weights)._fitted
         rows, forest = whole.training_rows, whole.scorer.forest
         leaves = forest.leaves(rows.X)
-        sizes = leaf_sizes(forest, rows, leaves)
-        assert_array_equal(sizes, leaf_sizes(forest, rows))
+        sizes = leaf_sizes(forest, rows, rows.blocks(forest, leaves))
+        assert_array_equal(sizes, leaf_sizes(forest, rows, rows.blocks(forest)))
         found = prune_to(whole, 5, sizes, leaves)
         expected = prune(whole, 5)
         for name, array in expected.scorer.index.arrays().items():
@@ -173,6 +174,8 @@ def test_out_of_bag_intervals_do_not_see_their_own_rows():
         rows = copy.copy(whole.training_rows)
         object.__setattr__(rows, "y", other)
         object.__setattr__(changed, "training_rows", rows)
+        forest = whole.scorer.forest
+        object.__setattr__(changed, "scorer", Scorer(forest, rows.index(forest, None, "all")))
         again = OutOfBagIntervals(changed, 1).intervals(np.array([row]), bases)
         np.testing.assert_allclose(again[0], found[k], rtol=1e-9)
 

@@ -69,7 +69,7 @@ from hdiforest._model.predict import (
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
-from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, Weighting
+from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS, TreeBlock, Weighting
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array
@@ -367,24 +367,29 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             estimator = clone(self.estimator)
         training = fit_estimator(self, estimator, X, y, sample_weight)
         self._learn_labels(X, y)
-        fitted = self._index(training)
+        blocks: list[TreeBlock] | None = [] if coverages else None
+        fitted = self._index(training, blocks)
         if self.weights != "monotonic" and (reason := why_no_means(training.forest)) is not None:
             warnings.warn(f"the forest {reason}", UserWarning, stacklevel=callers_level())
-        self._fitted = self._calibrate_fit(fitted, coverages) if coverages else fitted
+        self._fitted = fitted
+        if blocks is not None:
+            self._fitted = self._calibrate_fit(fitted, coverages, blocks)
 
     def _default_forest(self) -> ExtraTreesRegressor:
         # Objects that were made without the constructor have neither.
         options = {name: getattr(self, name, None) for name in ("n_jobs", "random_state")}
         return ExtraTreesRegressor(300, bootstrap=True, **options)
 
-    def _calibrate_fit(self, fitted: FittedForest, coverages: Sequence[float]) -> FittedForest:
+    def _calibrate_fit(
+        self, fitted: FittedForest, coverages: Sequence[float], blocks: list[TreeBlock]
+    ) -> FittedForest:
         settings = Settings(tuple(coverages), default_kinds(fitted))
         calibrate = calibrate_out_of_bag
         if isinstance(self.calibration, bool | str):
             calibrate = calibrate_finite_coverages
         try:
             check_calibration(fitted, settings)
-            return calibrate(fitted, settings, self._n_threads())
+            return calibrate(fitted, settings, self._n_threads(), blocks)
         except ValueError as error:
             if isinstance(self.calibration, str):
                 return fitted
@@ -393,10 +398,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
                 f"{error}"
             ) from None
 
-    def _index(self, training: Training) -> FittedForest:
+    def _index(self, training: Training, blocks: list[TreeBlock] | None = None) -> FittedForest:
         self.estimator_ = training.estimator
         n_threads = self._n_threads()
-        forest, rows, index = import_training_forest(training, self.weights, n_threads)
+        forest, rows, index = import_training_forest(training, self.weights, n_threads, blocks)
         self._training_table = training.table
         return FittedForest(
             scorer=Scorer(forest, index),

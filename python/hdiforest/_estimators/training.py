@@ -30,7 +30,7 @@ from hdiforest._model.table_steps import (
     texts_of,
     transformed,
 )
-from hdiforest._model.training_rows import TrainingRows, Weighting
+from hdiforest._model.training_rows import TrainingRows, TreeBlock, Weighting
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils.meta_estimators import (
     forest_of,
@@ -183,7 +183,7 @@ def _fit_on_table(
 
 
 def import_training_forest(
-    training: Training, weights: Weighting, n_threads: int
+    training: Training, weights: Weighting, n_threads: int, blocks: list[TreeBlock] | None = None
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import the forest, after checking that it was fitted on these rows; see `import_forest`.
 
@@ -195,7 +195,9 @@ def import_training_forest(
 
     def checked(X: NDArray[np.float32]) -> tuple[Forest, TrainingRows, LeafIndex]:
         rows = X, training.y, training.sample_weight
-        return import_forest(training.forest, *rows, weights, n_threads, fitted_on=leaf_targets)
+        return import_forest(
+            training.forest, *rows, weights, n_threads, fitted_on=leaf_targets, blocks=blocks
+        )
 
     try:
         return checked(training.X)

@@ -15,7 +15,7 @@ from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_i
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
-from hdiforest._model.training_rows import TrainingRows
+from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._utils.checks import check_choice, check_flag, check_names, check_whole_number
 from hdiforest.calibration import Calibration, OutOfBag
 from hdiforest.calibration._bases import (
@@ -100,22 +100,31 @@ def check_calibration(fitted: FittedForest, settings: Settings) -> None:
             raise ValueError(f"mean must be None with weights={fitted.weights!r}")
 
 
-def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
+def calibrate_out_of_bag(
+    fitted: FittedForest,
+    settings: Settings,
+    n_threads: int,
+    blocks: Sequence[TreeBlock] = (),
+) -> FittedForest:
     """Return the forest with intervals selected and widened on its training rows.
 
-    Raises ValueError if too few trees leave rows out.
+    `blocks` are all their leaves and draws, if they are at hand. Raises ValueError if too few trees
+    leave rows out.
     """
-    return calibrate_and_cross_fit(fitted, settings, n_threads)[0]
+    return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
 
 
 def calibrate_and_cross_fit(
-    fitted: FittedForest, settings: Settings, n_threads: int
+    fitted: FittedForest,
+    settings: Settings,
+    n_threads: int,
+    blocks: Sequence[TreeBlock] = (),
 ) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
     """Do as `calibrate_out_of_bag`, and return also the rows of the cross-fit, and the cross-fit.
 
     Its halves are the same for all forests of so many training rows.
     """
-    source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
+    source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state, blocks)
     _require_out_of_bag("oob", source)
     return _calibrate_on(source, settings)
 
@@ -188,14 +197,17 @@ def _observed(
 
 
 def calibrate_finite_coverages(
-    fitted: FittedForest, settings: Settings, n_threads: int
+    fitted: FittedForest,
+    settings: Settings,
+    n_threads: int,
+    blocks: Sequence[TreeBlock] = (),
 ) -> FittedForest:
     """Return the forest as `calibrate_out_of_bag` does, at the coverages that its rows allow.
 
     Raises ValueError, too, if rows are too few for the coverage that is usually predicted.
     """
     with ignore_infinite_intervals():
-        result = calibrate_out_of_bag(fitted, settings, n_threads)
+        result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
     n_rows = cast("Calibration", result.calibration).n
     result = result.with_finite_coverages()
     if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):

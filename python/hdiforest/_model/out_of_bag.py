@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdicore._core import _centred_oob_intervals
+from hdicore._core import _centred_oob_intervals, _out_of_bag_means
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.prune import leaf_sizes, prune_to
+from hdiforest._model.prune import Leaves, PrunedForest, has_units, leaf_sizes, prune_to
 from hdiforest._model.residuals import CentredForest, Stacking
-from hdiforest._model.training_rows import IN_BAG, Counts, TrainingRows
+from hdiforest._model.training_rows import IN_BAG, Counts, TrainingRows, TreeBlock
 from hdiforest._utils import Array, Kind
 from hdiforest.calibration._bases import Base, read_bases
 
@@ -28,34 +28,34 @@ class OutOfBagMeans(NamedTuple):
     """Means of n training rows, each from the trees that did not draw the row."""
 
     centres: Array  # (n,); 0 for rows that every tree drew
-    n_trees: NDArray[np.intp]  # (n,) trees that did not draw a row
+    n_trees: Array  # (n,) trees that did not draw a row
     leaf_means: Array  # (n_leaves.sum(),) of the rows drawn; 0 if there are none
     leaf_weight: Array  # (n_leaves.sum(),) of the rows drawn
 
 
 def out_of_bag_means(
-    rows: TrainingRows, leaves: NDArray[np.int32], counts: Counts | None, forest: Forest
+    rows: TrainingRows, leaves: Leaves, counts: Counts | None, forest: Forest, n_threads: int = 0
 ) -> OutOfBagMeans:
     """Sum up tree after tree; leaves and counts (n, n_trees) are of the rows. O(n * n_trees)."""
     if counts is None:
         raise ValueError("every tree was fitted on all rows, so none is out of bag")
-    sums = np.zeros(len(leaves))
-    means, totals = [], []
-    with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums
-        for tree, n_leaves in enumerate(forest.n_leaves):
-            drawn = rows.in_bag_weights(counts[:, tree])
-            total = np.bincount(leaves[:, tree], drawn, n_leaves)
-            sum_y = np.bincount(leaves[:, tree], drawn * rows.y, n_leaves)
-            mean = sum_y / np.where(total > 0, total, 1)
-            out = counts[:, tree] == 0
-            sums[out] += mean[leaves[out, tree]]
-            means.append(mean)
-            totals.append(total)
-    n_trees = (counts == 0).sum(axis=1)
-    if not np.isfinite(sums).all():
+    weight = rows.sample_weight if rows.counts_are_weighted else None
+    means = OutOfBagMeans(
+        *_out_of_bag_means(
+            leaves.T, counts.T, rows.y, forest.n_leaves, draw_weight=weight, n_threads=n_threads
+        )
+    )
+    if not np.isfinite(means.centres).all():
         raise ValueError("the targets of the training rows are too large to be averaged")
-    leaf_weight: Array = np.concatenate(totals, dtype=np.float64)
-    return OutOfBagMeans(sums / np.maximum(n_trees, 1), n_trees, np.concatenate(means), leaf_weight)
+    return means
+
+
+class RowIndex(NamedTuple):
+    """Training rows by leaf, each with an atom of its own, and the row of each atom."""
+
+    by_leaf: LeafIndex  # without units, or with row weights
+    rows: NDArray[np.intp]  # (n,)
+    drawn: NDArray[np.uint8]  # (n_trees, ceil(n / 8)) whether a tree drew it, in bits
 
 
 class OutOfBagIntervals:
@@ -67,7 +67,9 @@ class OutOfBagIntervals:
         n_threads: int,
         mean: object = None,
         random_state: int | None = None,
+        blocks: Sequence[TreeBlock] = (),
     ) -> None:
+        """`blocks` are all leaves and draws of the training rows, if they are at hand."""
         self.fitted = fitted
         self._forest: Forest = fitted.scorer.forest
         self._n_threads = n_threads
@@ -75,30 +77,45 @@ class OutOfBagIntervals:
         self._random_state = random_state
         self.rows: TrainingRows = fitted.require_training_rows()
         self._grown = self  # of trees that are not pruned
+        self._pruned: PrunedForest | None = None  # how the trees grown became these
+        self._blocks = blocks
 
     def pruned(self, min_samples_leaf: int) -> OutOfBagIntervals:
         """Return the same of trees with larger leaves; nothing is fitted or routed again."""
         if min_samples_leaf == 1:
             return self
-        sizes, leaves = self._leaf_sizes, self.leaves
-        forest = prune_to(self.fitted, min_samples_leaf, sizes, leaves, self._n_threads)
-        other = OutOfBagIntervals(forest.fitted, self._n_threads, self._mean, self._random_state)
-        other.leaves, other.counts, other._grown = forest.leaves(leaves), self.counts, self
+        pruned = prune_to(
+            self.fitted, min_samples_leaf, self._leaf_sizes, self.leaves, self._n_threads
+        )
+        other = OutOfBagIntervals(pruned.fitted, self._n_threads, self._mean, self._random_state)
+        other._grown, other._pruned = self, pruned
         return other
 
     @cached_property
     def _leaf_sizes(self) -> NDArray[np.int64]:
-        return leaf_sizes(self._forest, self.rows, self.leaves, self._n_threads)
+        block = TreeBlock(0, self.leaves, self.counts)
+        return leaf_sizes(self._forest, self.rows, [block], self._n_threads)
 
     @cached_property
-    def leaves(self) -> NDArray[np.int32]:
+    def _block(self) -> TreeBlock:
+        """Leaves and draws of all trees, (n, n_trees), in Fortran order."""
+        if self._pruned is not None:
+            return TreeBlock(0, self._pruned.leaves(self._grown.leaves), self._grown.counts)
+        blocks = self._blocks or list(self.rows.blocks(self._forest, None, self._n_threads))
+        self._blocks = ()
+        leaves = np.concatenate([block.leaves.T for block in blocks]).T
+        counts = [block.counts.T for block in blocks if block.counts is not None]
+        return TreeBlock(0, leaves, np.concatenate(counts).T if counts else None)
+
+    @property
+    def leaves(self) -> Leaves:
         """Leaves of the training rows, (n, n_trees)."""
-        return self._forest.leaves(self.rows.X, n_threads=self._n_threads)
+        return self._block.leaves
 
-    @cached_property
+    @property
     def counts(self) -> Counts | None:
         """How often each tree drew each row, (n, n_trees); None: always once."""
-        return None if self.rows.bags is None else self.rows.bags.matrix()
+        return None if self.rows.bags is None else self._block.counts
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -112,7 +129,7 @@ class OutOfBagIntervals:
         """Training rows that enough trees did not draw. May be empty."""
         if self.counts is None:
             return np.empty(0, dtype=np.intp)
-        n_trees = (self.counts == 0).sum(axis=1)
+        n_trees = (self.counts.T == 0).sum(axis=0)
         return np.flatnonzero((n_trees >= MIN_OOB_TREES) & self.rows.has_weight)
 
     @property
@@ -144,7 +161,7 @@ class OutOfBagIntervals:
     @cached_property
     def means(self) -> OutOfBagMeans:
         """Out-of-bag means of all training rows."""
-        return out_of_bag_means(self.rows, self.leaves, self.counts, self._forest)
+        return out_of_bag_means(self.rows, self.leaves, self.counts, self._forest, self._n_threads)
 
     @cached_property
     def row_weights(self) -> Array | None:
@@ -187,29 +204,54 @@ class OutOfBagIntervals:
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
+        families = list(dict.fromkeys(base.family for base in bases))
+        if self._equal_rows is None and "raw" in families:
+            families.remove("raw")
+        parts = [part for base in bases if base.family in families for part in base.parts]
+        all_kinds = list(dict.fromkeys(kind for kind, _ in parts))
+        all_levels = list(dict.fromkeys(level for _, level in parts))
+        ends = self._merged_intervals(rows, families, all_kinds, all_levels) if families else None
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            of_family = self._raw_intervals if family == "raw" else self._centred_intervals
-            return of_family(rows, kinds, levels)
+            if family not in families:
+                return self._raw_intervals(rows, kinds, levels)
+            of_family = cast("Array", ends)[families.index(family)]
+            pairs = zip(kinds, levels, strict=True)
+            columns = [of_family[all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
+            return np.stack(columns, axis=-1)
 
         return read_bases(bases, len(rows), read)
+
+    def _merged_intervals(
+        self, rows: NDArray[np.intp], families: list[str], kinds: list[str], levels: list[float]
+    ) -> Array:
+        """Return all intervals from one merge of a row's leaves, (families, kinds, rows, 2, k)."""
+        scale, offsets = self._scale_and_offsets
+        by_row = self._row_index
+        return _centred_oob_intervals(
+            *by_row,
+            self.rows.y,
+            self.means.centres,
+            self.means.n_trees,
+            self.means.leaf_weight,
+            rows,
+            self.leaves[rows],
+            cast("Counts", self.counts)[rows],
+            levels,
+            cast("list[Kind]", kinds),
+            ["raw" if family == "raw" else "centred" for family in families],
+            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
+            scale=scale,
+            offsets=offsets,
+            n_threads=self._n_threads,
+        )
 
     def _raw_intervals(
         self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
-        index: LeafIndex = self.fitted.scorer.index
+        leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
         leaves_count_row = self.fitted.weights not in IN_BAG
-        if leaves_count_row:
-            index = self.rows.index(
-                self._forest,
-                self.leaves,
-                self.fitted.weights,
-                keep_row_weights=True,
-                n_threads=self._n_threads,
-            )
-        leaves = self.leaves[rows]
-        leaves[cast("Counts", self.counts)[rows] > 0] = -1
-        return index.intervals(
+        return self._raw_index.intervals(
             leaves,
             levels,
             kinds,
@@ -217,38 +259,59 @@ class OutOfBagIntervals:
             n_threads=self._n_threads,
         )
 
-    def _centred_intervals(
-        self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
-    ) -> Array:
-        unique_kinds, unique_levels = list(dict.fromkeys(kinds)), list(dict.fromkeys(levels))
-        positions = np.arange(len(self.leaves), dtype=np.float64)
-        scale, offsets = self._scale_and_offsets
-        ends = _centred_oob_intervals(  # (kinds, rows, 2, levels)
-            self._index_by_row(positions, keep_row_weights=True),
-            self.leaves,
-            cast("Counts", self.counts),
-            self.rows.y,
-            self.means.centres,
-            self.means.leaf_weight,
-            rows,
-            unique_levels,
-            unique_kinds,
-            draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
-            scale=scale,
-            offsets=offsets,
-            n_threads=self._n_threads,
+    @cached_property
+    def _raw_index(self) -> LeafIndex:
+        """The model's index, in a form that rows can be left out of, if leaves count them."""
+        weights, n_threads = self.fitted.weights, self._n_threads
+        if weights in IN_BAG:
+            return self.fitted.scorer.index
+        if self._pruned is not None:
+            return self._grown._raw_index.merge_leaves(self._pruned.new_leaves, n_threads=n_threads)
+        return self.rows.index(
+            self._forest, self.leaves, weights, keep_row_weights=True, n_threads=n_threads
         )
-        pairs = zip(kinds, levels, strict=True)
-        columns = [ends[unique_kinds.index(k), ..., unique_levels.index(c)] for k, c in pairs]
-        return np.stack(columns, axis=-1)
+
+    @cached_property
+    def _equal_rows(self) -> RowIndex | None:
+        """Rows that weigh alike by leaf, in the order of their targets; None if they do not."""
+        if self.fitted.weights != "all" or self.row_weights is not None:
+            return None
+        index: LeafIndex = self.fitted.scorer.index
+        if self._pruned is not None:
+            grown = self._grown._equal_rows
+            if grown is None:
+                return None
+            if grown.by_leaf is not self._grown.fitted.scorer.index:
+                index = grown.by_leaf.merge_leaves(
+                    self._pruned.new_leaves, n_threads=self._n_threads
+                )
+            return None if has_units(index) else grown._replace(by_leaf=index)
+        order = np.argsort(self.rows.y, kind="stable")
+        if len(index.atoms()) < len(order):  # targets tie
+            ranks = np.empty(len(order))
+            ranks[order] = np.arange(len(order))
+            index = self._index_by_row(ranks)
+        return None if has_units(index) else self._with_draws(index, order)
+
+    @cached_property
+    def _row_index(self) -> RowIndex:
+        if self._equal_rows is not None:
+            return self._equal_rows
+        order = np.arange(len(self.rows.y))
+        index = self._index_by_row(order.astype(np.float64), keep_row_weights=True)
+        return self._with_draws(index, order)
+
+    def _with_draws(self, index: LeafIndex, order: NDArray[np.intp]) -> RowIndex:
+        is_drawn = cast("Counts", self.counts).T[:, order] > 0
+        return RowIndex(index, order, np.packbits(is_drawn, axis=1, bitorder="little"))
 
     def _index_by_row(self, values: Array, *, keep_row_weights: bool = False) -> LeafIndex:
         """Index values of all rows by leaf; rows without a centre weigh nothing."""
-        return LeafIndex(
-            self.leaves,
+        return LeafIndex.from_blocks(
+            [(self.leaves, None)],
             values,
+            self._forest.n_leaves,
             sample_weight=self.row_weights,
-            n_leaves=self._forest.n_leaves,
             keep_row_weights=keep_row_weights,
             n_threads=self._n_threads,
         )

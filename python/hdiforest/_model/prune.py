@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
+from hdicore._core import _count_drawn, _relabel
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.training_rows import TrainingRows
+from hdiforest._model.training_rows import TrainingRows, TreeBlock
 from hdiforest._utils.checks import check_whole_number
 
 Leaves = NDArray[np.int32]  # (n, n_trees)
@@ -21,32 +23,28 @@ class PrunedForest:
 
     fitted: FittedForest
     new_leaves: NDArray[np.int32]  # (n_leaves.sum(),) of the old forest, tree after tree
-    first_leaf: NDArray[np.int64]  # (n_trees,) of each tree among these
+    n_leaves: NDArray[np.int64]  # (n_trees,) of the old forest
+    n_threads: int
 
     def leaves(self, before: Leaves) -> Leaves:
         """Return the new leaves of rows that lay in leaves of the old forest, (n, n_trees)."""
-        found: Leaves = self.new_leaves[before + self.first_leaf]
-        return found
+        return _relabel(before.T, self.new_leaves, self.n_leaves, n_threads=self.n_threads).T
 
 
 def leaf_sizes(
-    forest: Forest, rows: TrainingRows, leaves: Leaves | None = None, n_threads: int = 0
+    forest: Forest, rows: TrainingRows, blocks: Iterable[TreeBlock], n_threads: int = 0
 ) -> NDArray[np.int64]:
     """Count the rows of each leaf that its tree drew, (n_leaves.sum(),).
 
     A row counts once, however often it was drawn, if it has a weight: so do `n_node_samples` and
-    `min_samples_leaf` of scikit-learn. The rows are routed, unless their `leaves` (n, n_trees) are
-    given.
+    `min_samples_leaf` of scikit-learn. The `blocks` are of all trees, in their order.
     """
     sizes = []
-    for block in rows.blocks(forest, leaves, n_threads):
-        drawn = rows.drawn(block) > 0
-        n_leaves = forest.n_leaves[block.first :]
-        sizes += [
-            np.bincount(leaf[is_drawn], minlength=n)
-            for leaf, is_drawn, n in zip(block.leaves.T, drawn.T, n_leaves, strict=False)
-        ]
-    return np.concatenate(sizes, dtype=np.int64)
+    for block in blocks:
+        n_leaves = forest.n_leaves[block.first : block.first + block.leaves.shape[1]]
+        drawn = rows.drawn(block)
+        sizes.append(_count_drawn(block.leaves.T, drawn.T, n_leaves, n_threads=n_threads))
+    return np.concatenate(sizes)
 
 
 def check_prunable(fitted: FittedForest) -> TrainingRows:
@@ -80,7 +78,8 @@ def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> Fi
         If `min_samples_leaf` is no whole number from 1 on, or as `check_prunable`.
     """
     rows = check_prunable(fitted)
-    sizes = leaf_sizes(fitted.scorer.forest, rows, n_threads=n_threads)
+    blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)
+    sizes = leaf_sizes(fitted.scorer.forest, rows, blocks, n_threads)
     return prune_to(fitted, min_samples_leaf, sizes, n_threads=n_threads).fitted
 
 
@@ -103,10 +102,11 @@ def prune_to(
     forest, new_leaves = before.forest.prune(
         sizes, min(int(min_samples_leaf), most + 1), n_threads=n_threads
     )
-    first_leaf = np.cumsum(before.forest.n_leaves) - before.forest.n_leaves
-    pruned = PrunedForest(fitted, new_leaves, first_leaf)
-    if _has_units(before.index):
-        own = None if leaves is None else pruned.leaves(leaves)
+    if has_units(before.index):
+        own = None
+        if leaves is not None:
+            n_leaves = before.forest.n_leaves
+            own = _relabel(leaves.T, new_leaves, n_leaves, n_threads=n_threads).T
         index = rows.index(forest, own, fitted.weights, n_threads=n_threads)
     else:
         index = before.index.merge_leaves(new_leaves, n_threads=n_threads)
@@ -114,9 +114,9 @@ def prune_to(
     smaller = fitted.uncalibrated(
         scorer=Scorer(forest, index), matches_forest=fitted.matches_forest and bool(is_whole)
     )
-    return replace(pruned, fitted=smaller)
+    return PrunedForest(smaller, new_leaves, before.forest.n_leaves, n_threads)
 
 
-def _has_units(index: LeafIndex) -> bool:
+def has_units(index: LeafIndex) -> bool:
     """Whether rows of a leaf may differ in weight, which an index keeps of their sums alone."""
     return "units" in index.arrays()

@@ -127,11 +127,13 @@ def import_forest(
     n_threads: int = 0,
     *,
     fitted_on: NDArray[np.float64] | None = None,
+    blocks: list[TreeBlock] | None = None,
 ) -> tuple[Forest, TrainingRows, LeafIndex]:
     """Import a fitted forest, check that it was fitted on the given rows, and index them.
 
-    O(n_nodes + n * n_trees). The leaves and draws of all trees are never in memory at once.
-    `fitted_on` are the targets of its fit if that was given a transform of y.
+    O(n_nodes + n * n_trees). The leaves and draws of all trees are never in memory at once, unless
+    a list of `blocks` is given to keep them. `fitted_on` are the targets of its fit if that was
+    given a transform of y.
 
     Raises ValueError if the estimator is not understood or not fitted, the number of rows is not
     that of its fit, or a leaf holds other rows than its own statistics say: other X, y, order of
@@ -165,6 +167,9 @@ def import_forest(
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
         check = _leaf_check(members, forest, rows, seen, rule)
+        if blocks is not None:
+            blocks.clear()
+            check = partial(_check_and_keep, check, blocks)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
@@ -378,6 +383,13 @@ class _Refusal(Exception):  # noqa: N818
         with_ = "without" if sample_weight is None else "with"
         super().__init__(_DIFFERENCES[difference].format(tree=tree, with_=with_))
         self.exactness = list(_DIFFERENCES).index(difference)
+
+
+def _check_and_keep(
+    check: Callable[[TreeBlock], None], kept: list[TreeBlock], block: TreeBlock
+) -> None:
+    check(block)
+    kept.append(block)
 
 
 def _leaf_check(

@@ -16,7 +16,7 @@ from hdiforest._utils.checks import check_choice
 from hdiforest.calibration._bases import FIXED_RAW, Base, Candidates
 from hdiforest.calibration._postprocess import PostProcess, hull
 from hdiforest.calibration._quantiles import conformal_quantile
-from hdiforest.metrics._intervals import interval_score, mean_width_score
+from hdiforest.metrics._intervals import weighted_mean
 
 Objective = Literal["balanced", "width", "interval_score"]
 
@@ -220,7 +220,7 @@ def best(
     by_slope = []
     for slope in slopes:
         shifts = slope * cast("Array", candidates.widths)[:, np.newaxis] if slope else 0.0
-        shifted = _less(scores, shifts)
+        shifted = _less(scores, shifts) if slope else scores
         if inner is not None:
             shifted = np.where(candidates.covered[:, np.newaxis], shifted.min(axis=0), shifted)
         q_hat = conformal_quantile(shifted.T, coverage, weights=candidates.weights)
@@ -238,17 +238,21 @@ def best(
 def _less(scores: Array, shifts: Array | float) -> Array:
     """Return scores - shifts, rounded so that plus the shifts they are no less than the scores."""
     less = scores - shifts
-    return np.where(less + shifts < scores, np.nextafter(less, np.inf), less)
+    is_below = less + shifts < scores
+    less[is_below] = np.nextafter(less[is_below], np.inf)
+    return less
 
 
 def _losses(
     candidates: Candidates, intervals: Array, coverage: float, objective: Objective
 ) -> Array:
     """Return the objective of the intervals (n, 2, m) of each candidate, (m,)."""
-    y, weights, m = candidates.y, candidates.weights, intervals.shape[-1]
-    width = np.asarray(mean_width_score(intervals, sample_weight=weights))
-    score = np.asarray(interval_score(y, intervals, [coverage] * m, sample_weight=weights))
-    return loss(width, score, objective)
+    y, weights = candidates.y[:, np.newaxis], candidates.weights
+    lower, upper = intervals[:, 0], intervals[:, 1]
+    widths = upper - lower
+    missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
+    scores = widths + 2 / (1 - coverage) * missed
+    return loss(weighted_mean(widths, weights), weighted_mean(scores, weights), objective)
 
 
 def loss(width: ArrayLike, score: ArrayLike, objective: Objective) -> Array:

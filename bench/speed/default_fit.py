@@ -1,0 +1,88 @@
+"""Measures `HDIForestRegressor.fit` whole, its steps, and calibrated against raw scoring."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor
+
+import hdiforest._estimators.hdi_forest as steps_of_fit
+from cases import Case, load
+from hdiforest import HDIForestRegressor
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+# Functions that `fit` calls, one after the other.
+STEPS = {
+    "forest": "fit_estimator",
+    "import": "import_training_forest",
+    "calibration": "calibrate_finite_coverages",
+}
+
+Seconds = dict[str, list[float]]
+
+
+def measure_default_fit(case: Case, n_threads: int, turns: int) -> dict[str, object]:
+    """Seconds and processor seconds of each step of each turn, and of scoring, ready for JSON."""
+    X, y, queries = load(case)
+    wall: Seconds = {name: [] for name in ("whole", *STEPS)}
+    processor: Seconds = {name: [] for name in ("whole", *STEPS)}
+    scoring: Seconds = {f"{kind}_{k}": [] for kind in ("calibrated", "hdi") for k in (1, 5)}
+    for turn in range(turns):
+        forest = ExtraTreesRegressor(case.trees, bootstrap=True, random_state=turn)
+        model = HDIForestRegressor(forest, n_jobs=n_threads, random_state=0)
+        with _timed_steps(wall, processor):
+            _timed(lambda model=model: model.fit(X, y), "whole", wall, processor)
+        for name, seconds in scoring.items():
+            kind, k = name.split("_")
+            coverage: Any = 0.9 if k == "1" else list(LEVELS)
+            start = time.perf_counter()
+            model.predict_interval(queries, coverage, kind=kind)
+            seconds.append(time.perf_counter() - start)
+    return {
+        "kind": "fit",
+        "case": asdict(case),
+        "threads": n_threads,
+        "seconds": wall,
+        "processor_seconds": processor,
+        "scoring_seconds": scoring,
+        "bases": [str(base) for base in model.calibration_.bases],
+    }
+
+
+def shares(result: dict[str, Any], step: str, clock: str = "seconds") -> np.ndarray:
+    """Share of a step in the whole, in percent, turn by turn."""
+    times = result[clock]
+    return 100 * np.array(times[step]) / np.array(times["whole"])
+
+
+def _timed(work: Callable[[], Any], name: str, wall: Seconds, processor: Seconds) -> Any:
+    start, start_of_processor = time.perf_counter(), time.process_time()
+    result = work()
+    wall[name].append(time.perf_counter() - start)
+    processor[name].append(time.process_time() - start_of_processor)
+    return result
+
+
+@contextmanager
+def _timed_steps(wall: Seconds, processor: Seconds) -> Iterator[None]:
+    """Time the steps while `fit` runs."""
+    before = {name: getattr(steps_of_fit, function) for name, function in STEPS.items()}
+
+    def timing(name: str) -> Callable[..., Any]:
+        def step(*arguments: Any, **options: Any) -> Any:
+            return _timed(lambda: before[name](*arguments, **options), name, wall, processor)
+
+        return step
+
+    for name, function in STEPS.items():
+        setattr(steps_of_fit, function, timing(name))
+    try:
+        yield
+    finally:
+        for name, function in STEPS.items():
+            setattr(steps_of_fit, function, before[name])

@@ -1,0 +1,209 @@
+"""Calibration by groups of rows, and what later rows are covered."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.serving import BatchScorer
+
+RNG = np.random.default_rng(0)
+N, N_GROUPS = 1600, 4
+CODES = RNG.integers(0, N_GROUPS, 2 * N)
+NOISE = np.array([0.2, 0.5, 1.0, 3.0])[CODES]
+X = RNG.normal(size=(2 * N, 3))
+Y = X[:, 0] + NOISE * RNG.normal(size=2 * N)
+TRAIN, TEST = slice(None, N), slice(N, None)
+WITH_CODE = np.column_stack([X, CODES])
+NAMES = np.array(["a", "b", "c", "d"])[CODES]
+
+
+def fitted(rows=X):
+    model = HDIForestRegressor(random_state=0, calibration=False)
+    return model.fit(rows[TRAIN], Y[TRAIN])
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return fitted()
+
+
+def coverage_by_group(intervals):
+    lower, upper = intervals.T
+    covered = (lower <= Y[TEST]) & (Y[TEST] <= upper)
+    return np.array([covered[CODES[TEST] == code].mean() for code in range(N_GROUPS)])
+
+
+def test_each_group_is_covered(plain):
+    common = coverage_by_group(plain.calibrate().predict_interval(X[TEST], 0.9))
+    assert common.min() < 0.8
+    assert common.max() > 0.97
+    plain.calibrate(by=NAMES[TRAIN])
+    own = coverage_by_group(plain.predict_interval(X[TEST], 0.9, by=NAMES[TEST]))
+    assert_allclose_to_chance(own)
+
+
+def assert_allclose_to_chance(coverages):
+    """Of 400 test rows and quantiles of 400 calibration rows."""
+    assert np.abs(coverages - 0.9).max() < 4 * np.sqrt(0.09 * (1 / 400 + 1 / 400))
+
+
+def test_sources_of_groups_are_alike(plain, tmp_path):
+    by_column = fitted(WITH_CODE).calibrate(by=3)
+    from_column = by_column.predict_interval(WITH_CODE[TEST], [0.5, 0.9])
+    by_function = fitted(WITH_CODE).calibrate(by=lambda rows: rows[:, 3])
+    assert_array_equal(by_function.predict_interval(WITH_CODE[TEST], [0.5, 0.9]), from_column)
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
+    given = by_array.predict_interval(WITH_CODE[TEST], [0.5, 0.9], by=CODES[TEST])
+    assert_array_equal(given, from_column)
+    assert_array_equal(
+        by_array.oob_interval(kind="calibrated"), by_column.oob_interval(kind="calibrated")
+    )
+    assert by_column.calibration_.groups.labels == (0.0, 1.0, 2.0, 3.0)
+    for model in (by_column, by_array):
+        model.save(tmp_path / "model")
+        loaded = HDIForestRegressor.load(tmp_path / "model")
+        labels = None if model is by_column else CODES[TEST]
+        again = loaded.predict_interval(WITH_CODE[TEST], [0.5, 0.9], by=labels)
+        assert_array_equal(again, from_column)
+    with pytest.raises(ValueError, match="by must be the groups of the rows"):
+        loaded.predict_interval(WITH_CODE[TEST])
+    with pytest.raises(ValueError, match="by must be the groups of the rows"):
+        loaded.oob_interval(kind="calibrated")
+    by_column.save(tmp_path / "model")
+    scored = BatchScorer(tmp_path / "model", coverage=[0.5, 0.9])(WITH_CODE[TEST])
+    assert_array_equal(np.asarray(scored)[:, 1:], columns_of(from_column))
+
+
+def columns_of(intervals):
+    return np.moveaxis(intervals, 1, 2).reshape(len(intervals), -1)
+
+
+def test_a_column_is_named():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(WITH_CODE, columns=["x", "y", "z", "site"])
+    model = fitted(table).calibrate(by="site")
+    assert model.calibration_.groups.feature == 3
+    with pytest.raises(ValueError, match="by must be the name of a column .* got 'town'"):
+        model.calibrate(by="town")
+
+
+def test_unknown_small_and_missing_groups(plain):
+    """The first two take the common quantile; rows without a label are a group."""
+    labels = NAMES.astype(object)
+    labels[:5] = "few"
+    labels[5:400] = None
+    plain.calibrate(by=labels[TRAIN])
+    calibration = plain.calibration_
+    groups = calibration.groups
+    few, missing = groups.labels.index("few"), groups.labels.index(None)
+    assert groups.counts[few] == 5
+    assert np.isfinite(groups.q_hat[few, 0])
+    assert np.isnan(groups.q_hat[few, 1:]).all()  # 4 rows are enough for 0.5 and 0.8 needs 4
+    assert np.isfinite(groups.q_hat[missing]).all()
+    assert "have too few rows for some coverages" in repr(calibration)
+    common = np.array([level.q_hat for level in calibration.levels])
+    codes = groups.codes(["few", "new", None])
+    assert_array_equal(codes, [few, -1, missing])
+    assert_array_equal(groups.quantiles(codes, common)[1], common)
+    ends = plain.predict_interval(X[TEST][:3], [0.5, 0.99], by=["new", None, np.nan])
+    assert np.isfinite(ends).all()
+
+
+def test_split_covers_each_group_at_least_as_asked():
+    """Mondrian: within a group rows are exchangeable, so this is a theorem; over 40 repetitions."""
+    model = fitted()
+    shares = []
+    for seed in range(40):
+        rows = np.random.default_rng(seed).permutation(np.arange(N, 2 * N))
+        own, others = np.split(rows, [N // 2])
+        model.calibrate(X[own], Y[own], coverage=0.8, min_samples_leaf=1, by=CODES[own])
+        lower, upper = model.predict_interval(X[others], 0.8, by=CODES[others]).T
+        covered = (lower <= Y[others]) & (Y[others] <= upper)
+        shares.append([covered[CODES[others] == code].mean() for code in range(N_GROUPS)])
+    mean, error = np.mean(shares, axis=0), np.std(shares, axis=0) / np.sqrt(len(shares))
+    assert (mean > 0.8 - 4 * error).all()
+    assert (mean < 0.8 + 1 / 150 + 4 * error).all()
+
+
+def test_intervals_by_groups_are_nested(plain):
+    plain.calibrate(by=CODES[TRAIN])
+    ends = plain.predict_interval(X[TEST], plain.calibration_.coverages, by=CODES[TEST])
+    assert (np.diff(ends[:, 0], axis=1) <= 0).all()
+    assert (np.diff(ends[:, 1], axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": NAMES[:7]}, r"by must give one group for each of 1600 rows, got shape \(7,\)"),
+        ({"by": 3}, "by must be a column from 0 to 2, got 3"),
+        ({"by": 0, "method": "cv+"}, "by must be None with method='cv\\+'"),
+        ({"order": NAMES[:7]}, r"order must have shape \(1600,\), got \(7,\)"),
+        ({"order": 0, "method": "jackknife+"}, "order must be None with method='jackknife\\+'"),
+        ({"order": [None, *range(1, N)]}, "1 of 1600 are missing, the first in row 0"),
+        (
+            {
+                "order": [*range(N - 1), "last"],
+            },
+            None,
+        ),
+    ],
+)
+def test_bad_groups_and_orders(plain, options, message):
+    if message is None:  # numbers and texts become texts, which are sorted
+        plain.calibrate(**options)
+        return
+    with pytest.raises(ValueError, match=message):
+        plain.calibrate(**options)
+
+
+def test_by_needs_a_calibration_by_groups(plain):
+    plain.calibrate()
+    with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
+        plain.predict_interval(X[TEST], by=CODES[TEST])
+    with pytest.raises(ValueError, match="by must be None with kind='hdi'"):
+        plain.predict_interval(X[TEST], kind="hdi", by=CODES[TEST])
+
+
+def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain.calibrate(order=np.arange(N))
+    for level in plain.calibration_.levels:
+        error = np.hypot(level.later.standard_error, level.cross_check.standard_error)
+        assert abs(level.later.coverage - level.cross_check.coverage) < 4 * error
+    assert "later rows" in repr(plain.calibration_)
+    plain.save(tmp_path / "model")
+    assert HDIForestRegressor.load(tmp_path / "model").calibration_ == plain.calibration_
+
+
+@pytest.mark.parametrize("kind", ["number", "date", "text"])
+def test_a_shift_in_time_is_told(kind):
+    shifted = Y[TRAIN] + np.where(np.arange(N) > 1200, 6, 0)
+    order = {
+        "number": np.arange(N) // 2,
+        "date": np.datetime64("2020-01-01") + np.arange(N),
+        "text": np.char.zfill(np.arange(N).astype(str), 5),
+    }[kind]
+    at_random = np.random.default_rng(1).permutation(N)
+    model = HDIForestRegressor(random_state=0, calibration=False)
+    model.fit(X[TRAIN][at_random], shifted[at_random])
+    with pytest.warns(UserWarning, match="of the last quarter of the rows in their order"):
+        model.calibrate(order=order[at_random])
+    assert model.calibration_.level(0.9).later.coverage < 0.6
+
+
+def test_order_and_groups_together(plain):
+    plain.calibrate(order=X[TRAIN, 1], by=CODES[TRAIN])
+    assert plain.calibration_.groups is not None
+    assert plain.calibration_.level(0.9).later.coverage > 0.8
+
+
+def test_a_search_passes_groups_on():
+    search = ForestSearchOOB(random_state=0, n_jobs=1)
+    search.forests = [HDIForestRegressor(n_estimators=60)._default_forest()]
+    search.fit(X[TRAIN], Y[TRAIN]).best_estimator_.calibrate(coverage=0.9, by=CODES[TRAIN])
+    assert search.predict_interval(X[TEST], by=CODES[TEST]).shape == (N, 2)
