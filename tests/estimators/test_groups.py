@@ -86,7 +86,7 @@ def test_a_column_is_named():
     table = pandas.DataFrame(WITH_CODE, columns=["x", "y", "z", "site"])
     model = fitted(table).calibrate(by="site")
     assert model.calibration_.groups.feature == 3
-    with pytest.raises(ValueError, match="by must be the name of a column .* got 'town'"):
+    with pytest.raises(ValueError, match=r"by must be the name of a column .* got 'town'"):
         model.calibrate(by="town")
 
 
