@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hdiforest.displays import CalibrationDisplay as CalibrationDisplay
     from hdiforest.displays import DistributionDisplay as DistributionDisplay
     from hdiforest.displays import IntervalDisplay as IntervalDisplay
+    from hdiforest.displays import PITDisplay as PITDisplay
     from hdiforest.displays import WidthDisplay as WidthDisplay
 
 # The public names and where they are; type checkers read the imports above. Each is imported when
@@ -29,6 +30,7 @@ _HOMES = {
     "HDIForestRegressor": "hdiforest._estimators.hdi_forest",
     "IntervalDisplay": "hdiforest.displays",
     "LeafModel": "hdiforest._estimators.leaf_model",
+    "PITDisplay": "hdiforest.displays",
     "WidthDisplay": "hdiforest.displays",
     "__version__": "hdicore",
     "fit_table": "hdiforest._estimators.fit_table",

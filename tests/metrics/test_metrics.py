@@ -234,3 +234,34 @@ def test_bad_input_gets_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_pit_values():
+    cdf, below = np.array([0.3, 0.8, 1.0]), np.array([0.3, 0.2, 0.0])
+    pit = metrics.pit_values(cdf, below)
+    assert pit[0] == 0.3
+    assert ((below <= pit) & (pit <= cdf)).all()
+    np.testing.assert_array_equal(pit, metrics.pit_values(cdf, below))
+    assert (pit != metrics.pit_values(cdf, below, random_state=1))[1:].all()
+    np.testing.assert_array_equal(metrics.pit_values(cdf), cdf)
+    rng = np.random.default_rng(0)
+    y = rng.binomial(3, 0.4, 20_000)
+    shares = np.cumsum([0, 0.6**3, 3 * 0.4 * 0.36, 3 * 0.16 * 0.6, 0.4**3])
+    uniform = metrics.pit_values(np.minimum(shares[y + 1], 1), shares[y])
+    assert np.abs(np.histogram(uniform, 10, (0, 1))[0] / 20_000 - 0.1).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("cdf", "below"),
+    [
+        ([0.5], [0.6]),
+        ([1.5], None),
+        ([-0.1], None),
+        ([np.nan], None),
+        ([0.5], [0.1, 0.2]),
+        (1, None),
+    ],
+)
+def test_pit_values_refuse(cdf, below):
+    with pytest.raises(ValueError, match="cdf"):
+        metrics.pit_values(cdf, below)

@@ -315,6 +315,15 @@ def rewritten(path, change_facts=None, change_tensors=None):
     save_file(tensors, path, metadata={model_file.MODEL.key: json.dumps(content)})
 
 
+def with_value(name, place, value):
+    def change(tensors):
+        values = tensors[name].copy()
+        values[place] = value
+        tensors[name] = values
+
+    return change
+
+
 @pytest.fixture(scope="module")
 def stacked():
     rng = np.random.default_rng(0)
@@ -349,6 +358,43 @@ def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message
     rewritten(path, change_facts, change_tensors)
     with pytest.raises(ValueError, match=message):
         HDIForestRegressor.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_value("calibration.known_levels", 0, 0), "must ascend between 0 and 1"),
+        (with_value("calibration.known_levels", -1, np.nan), "must ascend between 0 and 1"),
+        (with_value("calibration.known_scores", 1, 1e9), "must be numbers and ascend"),
+        (with_value("calibration.known_scores", 1, np.nan), "must be numbers and ascend"),
+        (lambda tensors: tensors.pop("calibration.known_scores"), "must be as many, and some"),
+        (
+            lambda tensors: tensors.update({"calibration.known_levels": np.zeros((2, 2))}),
+            r"known_levels must be float64 of shape \(n_known\)",
+        ),
+    ],
+)
+def test_a_hostile_distribution(tmp_path, stacked, change, message):
+    path = tmp_path / "model.hdi"
+    stacked.save(path)
+    rewritten(path, change_tensors=change)
+    with pytest.raises(ValueError, match=f"calibration.*{message}"):
+        HDIForestRegressor.load(path)
+
+
+def test_a_file_without_a_distribution(tmp_path, stacked):
+    path = tmp_path / "model.hdi"
+    stacked.save(path)
+
+    def change(tensors):
+        del tensors["calibration.known_levels"], tensors["calibration.known_scores"]
+
+    rewritten(path, change_tensors=change)
+    loaded, rows = HDIForestRegressor.load(path), np.zeros((2, 2))
+    raw = stacked.predict_quantiles(rows, 0.5, kind="raw")
+    np.testing.assert_array_equal(loaded.predict_quantiles(rows, 0.5), raw)
+    with pytest.raises(ValueError, match="the file of this model holds no distribution"):
+        loaded.predict_quantiles(rows, 0.5, kind="calibrated")
 
 
 @pytest.mark.parametrize(
@@ -496,15 +542,6 @@ def test_names_of_tensors_are_escaped(path):
     with pytest.raises(ValueError, match="is not a model file") as error:
         HDIForestRegressor.load(path)
     assert str(error.value).isprintable()
-
-
-def with_value(name, place, value):
-    def change(tensors):
-        values = tensors[name].copy()
-        values[place] = value
-        tensors[name] = values
-
-    return change
 
 
 @pytest.mark.parametrize(

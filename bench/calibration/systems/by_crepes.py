@@ -8,6 +8,7 @@ the range of the training targets, which crepes takes as an option.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,29 +21,43 @@ from .split import best_forest
 _TUNED_FOR = 0.9
 
 
-def _fit(training: Training, make: type) -> Intervals:
+def fitted(training: Training, make: type) -> tuple[Any, Callable[[np.ndarray], tuple]]:
+    """Return a model of crepes, and what gives it the means and difficulties of rows."""
     training, impute = imputed(training)
     forest = best_forest(training)
     residuals = training.y - forest.oob_prediction_
-    limits = {"y_min": training.y.min(), "y_max": training.y.max()}
-
-    def predict(model: Any, mean: np.ndarray, sigmas: np.ndarray, coverage: float) -> np.ndarray:
-        return model.predict_int(mean, sigmas=sigmas, confidence=coverage, **limits)
-
     best, least = None, np.inf
     for options in ({"learner": forest}, {"residuals": residuals}):
         difficulty = DifficultyEstimator().fit(training.X, **options, scaler=True, oob=True)
         model = make().fit(residuals, sigmas=difficulty.apply())
-        ends = predict(model, forest.oob_prediction_, difficulty.apply(), _TUNED_FOR)
+        ends = model.predict_int(
+            forest.oob_prediction_, difficulty.apply(), confidence=_TUNED_FOR, **limits_of(training)
+        )
         width = float((ends[:, 1] - ends[:, 0]).mean())
         if width < least:
             best, least = (model, difficulty), width
     model, difficulty = best
 
-    def intervals(X: np.ndarray) -> np.ndarray:
+    def mean_and_difficulty(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X = impute(X)
-        mean, sigmas = forest.predict(X), difficulty.apply(X)
-        return stacked([predict(model, mean, sigmas, c) for c in training.coverages])
+        return forest.predict(X), difficulty.apply(X)
+
+    return model, mean_and_difficulty
+
+
+def limits_of(training: Training) -> dict[str, float]:
+    """Return the range of the training targets, as crepes takes it."""
+    return {"y_min": training.y.min(), "y_max": training.y.max()}
+
+
+def _fit(training: Training, make: type) -> Intervals:
+    model, mean_and_difficulty = fitted(training, make)
+
+    def intervals(X: np.ndarray) -> np.ndarray:
+        rows, limits = mean_and_difficulty(X), limits_of(training)
+        return stacked(
+            [model.predict_int(*rows, confidence=c, **limits) for c in training.coverages]
+        )
 
     return intervals
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind
+from hdiforest._model.predict import AnyKind, distribution_of, reading_of_bounds
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._tables.names import (
     ENDS,
@@ -23,6 +23,8 @@ from hdiforest._tables.names import (
     require_distinct,
 )
 from hdiforest._utils import Array, Interpolation
+from hdiforest._utils.checks import check_flag
+from hdiforest.calibration._distribution import Reading, checked_levels, checked_points
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -82,6 +84,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
+
+    @abstractmethod
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
     def _kind(self, kind: AnyKind | None) -> AnyKind:
         """Return the kind of intervals that is meant, or raise AttributeError if it is missing."""
@@ -168,12 +176,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             As in `predict`.
         coverage : float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
-            were calibrated. Of the others the share of the conditional distribution to hold.
+            were calibrated. Of the others the share of the conditional distribution to hold, and of
+            one-sided bounds of a calibrated model the share of targets to cover.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
             By default "calibrated" if the model is, else "hdi". "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
-            with infinity as the upper end; "upper" the smallest upper bound. "smoothed_hdi" is the
+            with infinity as the upper end; "upper" the smallest upper bound. Both are of the
+            calibrated distribution if the model is calibrated, as `predict_quantiles` is; by folds
+            there is none, and they are a ValueError. "smoothed_hdi" is the
             mean of the shortest intervals from each atom that hold the coverage, weighted by
             exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
             do, and it may hold less.
@@ -213,7 +224,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
         ask = partial(self._query, X, hint=True)
         calibrated = partial(self._predict_calibrated, X, by=by)
-        return self._format_intervals(X, coverage, kind, output, ask, calibrated)
+        read = partial(self._read_distributions, X, hint=True)
+        return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
 
     def _format_intervals(
         self,
@@ -223,17 +235,25 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         output: Output,
         ask: Callable[[Query], Array],
         calibrated: Callable[..., tuple[Array, Array]],
+        read: Callable[[Reading], Array],
     ) -> Any:
-        """Return what `ask` and `calibrated` say of the rows of X; see `_format`."""
+        """Return what `ask`, `calibrated` and `read` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
+        calibration = getattr(self, "calibration_", None)
+        bounds = reading_of_bounds(calibration, resolved, coverage)
         if output == "numpy":
             if resolved == "calibrated":
                 return calibrated(coverage, with_mean=False)[1]
+            if bounds is not None:
+                return read(bounds)
             return ask(query_of("intervals", coverage, resolved))
 
         def columns() -> Array:
             if resolved == "calibrated":
                 return join_columns(*calibrated(np.atleast_1d(coverage), with_mean=True))
+            if bounds is not None:
+                ends = read(bounds).reshape(-1, 2, np.size(coverage))
+                return columns_of_kind(join_columns(ask(query_of("mean")), ends), resolved)
             function = partial(query_mean_and_intervals, coverage=coverage, kind=resolved)
             return columns_of_kind(ask(function), resolved)
 
@@ -244,21 +264,26 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         X: ArrayLike,
         quantiles: float | ArrayLike,
         *,
-        interpolation: Interpolation = "inverted_cdf",
+        kind: Literal["calibrated", "raw"] | None = None,
+        interpolation: Interpolation | None = None,
         output: Output = "numpy",
     ) -> Any:
-        """Return quantiles of the conditional distribution, which a calibration does not change.
+        """Return quantiles of the conditional distribution.
 
         Parameters
         ----------
         X, quantiles : rows as in `predict`, and float or list of k floats
             Levels in [0, 1].
-        interpolation : str, default="inverted_cdf"
-            The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
-            distribution function >= level; it and "averaged_inverted_cdf" need weights alone. The
-            others count observations, the weight of one being known from the leaves: where all
-            rows weigh alike these are numpy's quantiles, ties included. Rows with one target that
-            share no leaf of the query count as one observation.
+        kind : {"calibrated", "raw"}, optional
+            The calibrated distribution, which is the default if the model is calibrated by "oob" or
+            "split", or the forest's own.
+        interpolation : str, optional
+            Of kind "raw": the name of any method of `numpy.quantile`. "inverted_cdf", which is the
+            default, is the smallest target with distribution function >= level; it and
+            "averaged_inverted_cdf" need weights alone. The others count observations, the weight of
+            one being known from the leaves: where all rows weigh alike these are numpy's quantiles,
+            ties included. Rows with one target that share no leaf of the query count as one
+            observation.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
@@ -266,13 +291,54 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -------
         (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs.
+
+        Raises
+        ------
+        AttributeError, ValueError
+            If kind is "calibrated" and the model is not, or is by folds; or an argument is wrong.
+
+        Notes
+        -----
+        Calibrated quantiles at 0 and 1 are the ends of the range of the training targets, or
+        infinite without clipping. See `hdiforest.calibration.PredictiveDistribution`.
         """
-        function = query_of("quantiles", quantiles, interpolation)
-        values = partial(self._query, X, function)
+        ask, read = partial(self._query, X), partial(self._read_distributions, X)
+        values = self._quantiles_by(quantiles, kind, interpolation, ask, read)
         return self._format(output, partial(quantile_names, quantiles), values, X)
 
+    def _quantiles_by(
+        self,
+        quantiles: ArrayLike,
+        kind: str | None,
+        interpolation: str | None,
+        ask: Callable[[Query], Array],
+        read: Callable[[Reading], Array],
+    ) -> Callable[[], Array]:
+        """Return what gives quantiles by `ask` or `read`."""
+        distribution = distribution_of(getattr(self, "calibration_", None), kind)
+        if distribution is None:
+            return partial(ask, query_of("quantiles", quantiles, interpolation or "inverted_cdf"))
+        if interpolation is not None:
+            raise ValueError(
+                "interpolation must be None for calibrated quantiles, got "
+                f"{interpolation!r}; use kind='raw'"
+            )
+        levels = checked_levels(quantiles)
+
+        def values() -> Array:
+            columns = read(distribution.quantiles(np.atleast_1d(levels)))
+            return columns.reshape(len(columns), *levels.shape)
+
+        return values
+
     def predict_cdf(
-        self, X: ArrayLike, y: ArrayLike, *, inclusive: bool = True, output: Output = "numpy"
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        inclusive: bool = True,
+        kind: Literal["calibrated", "raw"] | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """P(Y <= y given x), eq. (14) of the paper, or P(Y < y given x).
 
@@ -282,16 +348,38 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
+        kind : {"calibrated", "raw"}, optional
+            As in `predict_quantiles`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
         Returns
         -------
         array of the shape of y, float64, or table
-            Between 0 and 1. A calibration does not change it.
+            Between 0 and 1.
+
+        Raises
+        ------
+        AttributeError, ValueError
+            As `predict_quantiles`.
         """
-        function = query_of("cdf", inclusive=inclusive)
-        return self._format(output, "cdf", partial(self._query, X, function, y), X)
+        ask, read = partial(self._query, X), partial(self._read_distributions, X)
+        return self._format(output, "cdf", self._cdf_by(y, inclusive, kind, ask, read), X)
+
+    def _cdf_by(
+        self,
+        y: ArrayLike,
+        inclusive: bool,
+        kind: str | None,
+        ask: Callable[..., Array],
+        read: Callable[..., Array],
+    ) -> Callable[[], Array]:
+        """Return what gives the distribution function at y by `ask` or `read`."""
+        distribution = distribution_of(getattr(self, "calibration_", None), kind)
+        if distribution is None:
+            return partial(ask, query_of("cdf", inclusive=inclusive), y)
+        check_flag("inclusive", inclusive)
+        return partial(read, distribution.cdf(inclusive=bool(inclusive)), checked_points(y))
 
     def _format(
         self,

@@ -36,6 +36,7 @@ from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
+from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -216,6 +217,11 @@ class ForestSearchOOB(DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         return self._best()._predict_calibrated(X, coverage, with_mean=with_mean, by=by)
+
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        return self._best()._read_distributions(X, reading, values, hint=hint)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:

@@ -61,7 +61,11 @@ from hdiforest._model.calibrate import (
     ignore_infinite_intervals,
 )
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import predict_calibrated
+from hdiforest._model.predict import (
+    distribution_of,
+    predict_calibrated,
+    read_distributions,
+)
 from hdiforest._model.prune import prune
 from hdiforest._model.sklearn_forest import why_no_means
 from hdiforest._model.table_steps import TableSteps
@@ -90,6 +94,7 @@ from hdiforest.calibration import (
 )
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
 from hdiforest.calibration._calibrate import CrossFit
+from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
@@ -514,6 +519,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_before += len(block.rows)
         return concatenated(means), concatenated(ends)
 
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        fitted = self.fitted_forest()
+
+        def answer(block: Block) -> Array:
+            n_threads = self._n_threads(len(block.rows))
+            if any(len(each) != len(block.rows) for each in block.per_row):
+                raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
+            return read_distributions(fitted, block.rows, reading, n_threads, block.per_row)
+
+        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
+
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
 
@@ -549,6 +567,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = None,
         *,
+        kind: Literal["calibrated", "raw"] | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Draw from the conditional distribution.
@@ -559,6 +578,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             As in `predict`.
         n_samples, random_state : int, default=1, and int, RandomState or None, default=None
             Draws per row, and their seed.
+        kind : {"calibrated", "raw"}, optional
+            As in `predict_quantiles`.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
@@ -568,14 +589,25 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
             the target of one training row, so that a model without these refuses.
         """
-        return self._format(output, "sample", lambda: self._draw(X, n_samples, random_state), X)
+        distribution = distribution_of(self.fitted_forest().calibration, kind)
 
-    def _draw(
-        self, X: ArrayLike, n_samples: int, random_state: int | np.random.RandomState | None
-    ) -> NDArray[np.float64]:
+        def values() -> NDArray[np.float64]:
+            size = check_whole_number("n_samples", n_samples)
+            random = checked_random_state(random_state)
+            if distribution is None:
+                return self._draw(X, size, random)
+
+            levels, read = distribution.draws()
+
+            def draws(base: NDArray[np.float64]) -> NDArray[np.float64]:
+                return read(base, random.random_sample((len(base), size)))
+
+            return self._read_distributions(X, Reading(levels, draws))
+
+        return self._format(output, "sample", values, X)
+
+    def _draw(self, X: ArrayLike, n_samples: int, random: RandomState) -> NDArray[np.float64]:
         fitted = self.fitted_forest()
-        n_samples = check_whole_number("n_samples", n_samples)
-        random = checked_random_state(random_state)
         scalar = fitted.scorer.index.scalar_output
 
         def draws(rows: Rows) -> NDArray[np.float64]:

@@ -30,7 +30,9 @@ from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
+from hdiforest.calibration._distribution import BASE_LEVELS, Reading
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import (
@@ -250,6 +252,15 @@ class LeafModel(DistributionModel):
         intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
         return values[:, 0] if with_mean else np.empty(0), intervals
 
+    def _read_distributions(
+        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+    ) -> Array:
+        def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
+            base = index.intervals(leaves, reading.levels, "upper", **options)[:, 1]
+            return reading.read(base, *per_row)
+
+        return self._query(X, function, values, hint=hint)
+
     def calibrate(
         self,
         X: Any,
@@ -315,7 +326,9 @@ class LeafModel(DistributionModel):
         options: dict[str, Any] = {"confidence": how.confidence, "clip": clip}
         options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
         atoms = self._require_index().atoms(0)
-        self.calibration_ = calibrate_split(ends, targets, atoms, coverages, **options)
+        calibration = calibrate_split(ends, targets, atoms, coverages, **options)
+        quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

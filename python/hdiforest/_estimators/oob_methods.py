@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,17 @@ from scipy.sparse import csr_array
 from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
+from hdiforest._model.predict import (
+    AnyKind,
+    predict_calibrated_out_of_bag,
+    read_distributions_out_of_bag,
+)
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
 from hdiforest._tables.frames import Output
 from hdiforest._tables.names import quantile_names
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.hints import callers_level
+from hdiforest.calibration._distribution import Reading
 
 
 class OutOfBagMixin(DistributionModel):
@@ -77,8 +82,9 @@ class OutOfBagMixin(DistributionModel):
         Parameters
         ----------
         coverage, kind, by, output : optional
-            As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated"
-            needs a calibration by "oob" or "split", without a `mean`.
+            As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated",
+            and one-sided bounds of a calibrated model, need a calibration by "oob" or "split",
+            without a `mean`.
 
         Returns
         -------
@@ -99,7 +105,8 @@ class OutOfBagMixin(DistributionModel):
         """
         ask = partial(self._query_numbers, "interval")
         calibrated = partial(self._oob_calibrated, by=by)
-        return self._format_intervals(None, coverage, kind, output, ask, calibrated)
+        read = partial(self._read_out_of_bag, "interval")
+        return self._format_intervals(None, coverage, kind, output, ask, calibrated, read)
 
     def _oob_calibrated(
         self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None
@@ -118,27 +125,35 @@ class OutOfBagMixin(DistributionModel):
         self,
         quantiles: float | ArrayLike,
         *,
-        interpolation: Interpolation = "inverted_cdf",
+        kind: Literal["calibrated", "raw"] | None = None,
+        interpolation: Interpolation | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Return quantiles for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        quantiles, interpolation, output : levels and options
-            As in `predict_quantiles`.
+        quantiles, kind, interpolation, output : levels and options
+            As in `predict_quantiles`. The kind "calibrated" needs a calibration by "oob" or
+            "split", without a `mean`; by default the kind is "raw" with a `mean`.
 
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
             As of `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
         """
-        function = query_of("quantiles", quantiles, interpolation)
-        values = partial(self._query_numbers, "quantiles", function)
+        ask = partial(self._query_numbers, "quantiles")
+        read = partial(self._read_out_of_bag, "quantiles")
+        values = self._quantiles_by(quantiles, self._oob_kind(kind), interpolation, ask, read)
         return self._format(output, partial(quantile_names, quantiles), values, None)
 
     def oob_cdf(
-        self, y: ArrayLike | None = None, *, inclusive: bool = True, output: Output = "numpy"
+        self,
+        y: ArrayLike | None = None,
+        *,
+        inclusive: bool = True,
+        kind: Literal["calibrated", "raw"] | None = None,
+        output: Output = "numpy",
     ) -> Any:
         """P(Y <= y) for the training rows, each from the trees that did not see it.
 
@@ -148,8 +163,8 @@ class OutOfBagMixin(DistributionModel):
             One or several points per row; (n_training_rows, n_outputs[, k]) with several outputs.
             By default the rows' own targets: the result is then the probability integral
             transform, which is uniform if the distributions are right.
-        inclusive, output : optional
-            As in `predict_cdf`.
+        inclusive, kind, output : optional
+            As in `predict_cdf` and `oob_quantiles`.
 
         Returns
         -------
@@ -163,8 +178,8 @@ class OutOfBagMixin(DistributionModel):
                 f"y must begin with the shape {targets.shape} of the training targets, got "
                 f"{points.shape}"
             )
-        function = query_of("cdf", inclusive=inclusive)
-        values = partial(self._query_numbers, "cdf", function, points)
+        ask, read = partial(self._query_numbers, "cdf"), partial(self._read_out_of_bag, "cdf")
+        values = self._cdf_by(points, inclusive, self._oob_kind(kind), ask, read)
         return self._format(output, "cdf", values, None)
 
     def oob_weights(self) -> csr_array:
@@ -182,6 +197,18 @@ class OutOfBagMixin(DistributionModel):
         indptr, indices, data = self._query_out_of_bag("weights", LeafIndex.weights, of=positions)
         _warn_of_empty(np.diff(indptr) == 0, "weights")
         return csr_array((data, indices, indptr), shape=(n, n))
+
+    def _oob_kind(self, kind: str | None) -> str | None:
+        """Return the kind of distributions that is meant: not all are calibrated out of bag."""
+        has_none = kind is None and self.fitted_forest().why_not_out_of_bag() is not None
+        return "raw" if has_none else kind
+
+    def _read_out_of_bag(self, result: str, reading: Reading, *values: Array) -> Array:
+        fitted = self.fitted_forest()
+        _require_bags(fitted, result)
+        numbers = read_distributions_out_of_bag(fitted, reading, self._n_threads(), values)
+        _warn_of_nan(numbers, result)
+        return numbers
 
     def _query_numbers(self, result: str, function: Query, *values: Array) -> Array:
         numbers: Array = self._query_out_of_bag(result, function, *values)

@@ -35,6 +35,7 @@ from hdiforest.calibration._calibrate import (
 )
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
+from hdiforest.calibration._result import base_quantiles, with_distribution
 from hdiforest.calibration._selection import (
     MAX_ROWS_TO_SELECT,
     MIN_ROWS_TO_SELECT,
@@ -129,7 +130,7 @@ def calibrate_and_cross_fit(
 
 
 def _calibrate_on(
-    source: OutOfBagIntervals, settings: Settings
+    source: OutOfBagIntervals, settings: Settings, *, intervals_alone: bool = False
 ) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
     """Return the forest, pruned, with intervals selected and widened on the rows of a source.
 
@@ -172,6 +173,9 @@ def _calibrate_on(
         **observed, **options, bases=bases, in_first=in_first, labels=labels
     )
     best = sources[calibration.bases[0].min_samples_leaf]
+    if not intervals_alone:
+        quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
+        calibration = with_distribution(calibration, quantiles, observed["y"], observed["weights"])
     needs_centred = any(base.family != "raw" for base in calibration.bases)
     centred = best.centred_forest() if needs_centred else None
     grown = None if best is source else source.fitted.uncalibrated()
@@ -215,7 +219,7 @@ def calibrate_finite_coverages(
 
 
 def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: int) -> FittedForest:
-    """Return the forest as `calibrate_out_of_bag` does, without its errors and warnings.
+    """Return the forest as `calibrate_out_of_bag` does, without its errors, warnings, distribution.
 
     Without a calibration if too few trees leave rows out; ValueError if there is a mean then.
     """
@@ -225,7 +229,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with ignore_infinite_intervals():
-        return _calibrate_on(source, settings)[0]
+        return _calibrate_on(source, settings, intervals_alone=True)[0]
 
 
 @contextmanager
@@ -273,7 +277,9 @@ def calibrate_by_split(
         clip=settings.clip,
         labels=None if settings.by is None else settings.by.labels(X),
     )
-    return replace(fitted, calibration=_with_feature(calibration, settings), by=settings.by)
+    quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
+    calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
+    return replace(fitted, calibration=calibration, by=settings.by)
 
 
 def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:

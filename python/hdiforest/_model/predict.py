@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._model.fitted import FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
+from hdiforest._utils.checks import check_choice, shares
 from hdiforest.calibration._bases import FIXED_RAW
-from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._distribution import PredictiveDistribution, Reading
+from hdiforest.calibration._result import Calibration, CrossCalibration, base_quantiles
 
 Rows = NDArray[np.floating[Any]]
 
@@ -21,6 +23,7 @@ AnyKind = Literal["calibrated", Kind]
 
 USUAL_COVERAGE = 0.9  # of what is predicted
 
+_ROWS_AT_ONCE = 1 << 16  # so that memory stays flat
 _ENDS_AT_ONCE = 1 << 20  # of all forests, so that memory stays flat
 
 
@@ -37,6 +40,7 @@ def resolve_kind_and_levels(
     if kind is None:
         kind = fitted.usual_kind
     if kind != "calibrated":
+        reading_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
     if calibration is None:
         raise ValueError("kind must not be calibrated, because the model has no calibration")
@@ -63,6 +67,9 @@ def predict_mean_and_intervals(
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         intervals = predict_calibrated(fitted, X, levels, n_threads, mean, of_folds=of_folds)
+    elif (bounds := reading_of_bounds(fitted.calibration, kind, levels)) is not None:
+        fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+        intervals = read_distributions(fitted, X, bounds, n_threads)
     else:
         intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))
@@ -103,11 +110,7 @@ def predict_calibrated_out_of_bag(
     `predict_calibrated` takes them. Raises ValueError if a coverage was not calibrated, or the
     calibration does not say what these intervals are.
     """
-    if (reason := fitted.why_not_out_of_bag()) is not None:
-        raise ValueError(
-            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
-            "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
-        )
+    _require_out_of_bag(fitted)
     calibration, at = _calibration_up_to(fitted, coverage)
     source = OutOfBagIntervals(fitted, n_threads)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
@@ -117,6 +120,74 @@ def predict_calibrated_out_of_bag(
     return cast("Calibration", calibration).intervals(ends, codes)[..., at]
 
 
+def read_distributions(
+    fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
+) -> Array:
+    """Return what is read from the base quantiles of rows, and their values."""
+    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
+    parts = []
+    for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        base = base_intervals(fitted, X[part], bases, n_threads)[:, 1]
+        parts.append(reading.read(base, *(each[part] for each in values)))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def read_distributions_out_of_bag(
+    fitted: FittedForest, reading: Reading, n_threads: int, values: Sequence[Array] = ()
+) -> Array:
+    """Return what is read from the base quantiles of all training rows, each out of bag."""
+    _require_out_of_bag(fitted)
+    source = OutOfBagIntervals(fitted, n_threads)
+    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
+    return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
+
+
+def distribution_of(
+    calibration: Calibration | CrossCalibration | None, kind: str | None
+) -> PredictiveDistribution | None:
+    """Return what makes calibrated distributions; None for those of the forest.
+
+    The kind None is "calibrated" if that can be. Raises AttributeError if the kind is "calibrated"
+    and there is no calibration, and ValueError if that is one by folds.
+    """
+    check_choice("kind", kind, ("calibrated", "raw", None))
+    distribution = calibration.distribution if isinstance(calibration, Calibration) else None
+    if kind is None or distribution is not None:
+        return None if kind == "raw" else distribution
+    if kind == "raw":
+        return None
+    if calibration is None:
+        raise AttributeError("this model has no calibration_; call calibrate first")
+    if isinstance(calibration, Calibration):
+        raise ValueError("the file of this model holds no distribution; calibrate the model again")
+    raise ValueError(
+        "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "
+        f"model was by {calibration.method!r}; calibrate it so, or use "
+        "predict_quantiles(kind='raw')"
+    )
+
+
+def reading_of_bounds(
+    calibration: Calibration | CrossCalibration | None, kind: str, coverage: ArrayLike
+) -> Reading | None:
+    """Return what reads the one-sided intervals (n, 2[, k]) of a calibrated model, or None.
+
+    Raises ValueError if a coverage is out of range, and as `distribution_of`.
+    """
+    if calibration is None or kind not in ("lower", "upper"):
+        return None
+    distribution = distribution_of(calibration, "calibrated")
+    coverages = shares("coverage", coverage, one=True)
+    if coverages.ndim > 1:
+        raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
+    confidence = cast("Calibration", calibration).confidence
+    levels, read = cast("PredictiveDistribution", distribution).bounds(
+        coverages.reshape(-1), kind, calibration.n, confidence
+    )
+    return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
+
+
 def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
     """Return the intervals of the k lowest coverages, (n, 2, k), by the forest of one fold."""
     if not isinstance(fold.calibration, Calibration):
@@ -124,6 +195,15 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
         return np.broadcast_to(ends, (len(X), 2, k))
     calibration = fold.calibration.first(k)
     return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
+
+
+def _require_out_of_bag(fitted: FittedForest) -> None:
+    if (reason := fitted.why_not_out_of_bag()) is not None:
+        raise ValueError(
+            f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
+            "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
+            "without a mean"
+        )
 
 
 def _calibration_up_to(

@@ -49,7 +49,8 @@ class HDIForestProba(_BaseProbaRegressor):
     -----
     `predict_interval` gives the shortest intervals (HDI), or the calibrated ones. Most regressors
     of skpro give the interval between two quantiles there: `predict_quantiles` at ``[0.05, 0.95]``
-    is the equal-tailed interval of 0.9.
+    is the equal-tailed interval of 0.9. They are calibrated if the model is; `predict_var` and
+    `predict_proba` are of the forest's own distribution.
 
     `predict_proba` gives skpro's ``Empirical``, whose atoms are the targets of the training rows
     that share a leaf with the row, with the weights of `HDIForestRegressor.predict_weights`; with

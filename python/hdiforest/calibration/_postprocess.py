@@ -135,6 +135,30 @@ class PostProcess:
             self._clip(low, high)
         return low.reshape(shape), high.reshape(shape)
 
+    def nearest(self, values: Array, outwards: int) -> Array:
+        """Return the nearest values that targets can have, infinite ones of the range, too.
+
+        Lattice points of no training target are moved as far as targets deviate: 1 up, -1 down.
+        """
+        if self.lattice is not None:
+            places = np.round((values - self.lattice.base) / self.lattice.step)
+            values = self._points(places, outwards, self.lattice)
+        return np.clip(values, self.low, self.high) if self.clip else values
+
+    def cells(self, y: Array) -> tuple[Array, Array]:
+        """Return from where to where values are rounded to targets y, or to what is around them.
+
+        Of y between two points the second is where those begin that are rounded up, as is the
+        first.
+        """
+        if self.lattice is None:
+            return y, y
+        base, step, slack = self.lattice
+        with np.errstate(over="ignore"):
+            places = (y - base) / step
+        below, above = np.ceil(places - slack) - 0.5, np.floor(places + slack) + 0.5
+        return base + step * below, base + step * above
+
     def scores(self, ends: Array, y: Array, units: ArrayLike | None = None) -> Array:
         """Return the conformity scores: what widens intervals enough to cover their targets (n,).
 

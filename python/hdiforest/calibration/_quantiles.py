@@ -29,7 +29,7 @@ def rank(n: int, coverage: float, *, confidence: float | None = None) -> int:
     least = min(n + 1, max(1, math.ceil((n + 1) * coverage - _ROUNDING)))
     if confidence is None:
         return least
-    from scipy.special import betainc  # nothing that predicts needs scipy
+    from scipy.special import betainc  # of what predicts, bounds of a confidence alone need scipy
 
     def certainty(k: int) -> float:
         return float(betainc(n + 1 - k, k, 1 - coverage))  # P(Beta(k, n + 1 - k) >= c)

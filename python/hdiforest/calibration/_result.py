@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import pairwise
 from typing import Any, Self, cast
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, shares, significant
 from hdiforest.calibration._bases import Base, check_base
+from hdiforest.calibration._distribution import BASE_LEVELS, PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
@@ -341,6 +343,8 @@ class Calibration(CalibrationResult):
         Whether the calibration rows had weights.
     groups : Groups, optional
         The groups of rows that have conformal quantiles of their own.
+    distribution : PredictiveDistribution, optional
+        What calibrates quantiles, distribution functions and one-sided bounds.
     """
 
     method: str
@@ -350,6 +354,7 @@ class Calibration(CalibrationResult):
     confidence: float | None = None
     weighted: bool = False
     groups: Groups | None = None
+    distribution: PredictiveDistribution | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -434,6 +439,24 @@ class Calibration(CalibrationResult):
     def _describe(self, level: FixedLevel) -> str:
         adaptive = f" + {level.slope:g} w" if level.slope else ""
         return f"{level.base}, q_hat {significant(level.q_hat)}{adaptive}"
+
+
+def base_quantiles(
+    calibration: Calibration, levels: Sequence[float] = BASE_LEVELS
+) -> tuple[Base, ...]:
+    """Return quantiles that distributions are made of, as upper ends of one-sided intervals."""
+    base = calibration.levels[0].base
+    return tuple(base._replace(kind="upper", level=level) for level in levels)
+
+
+def with_distribution(
+    calibration: Calibration, base: Array, y: Array, weights: Array | None = None
+) -> Calibration:
+    """Return the calibration with the distribution of its rows, by their base quantiles (n, 19)."""
+    distribution = PredictiveDistribution.fitted(
+        base, y, calibration.postprocess, calibration.coverages, weights, calibration.confidence
+    )
+    return replace(calibration, distribution=distribution)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -1,7 +1,13 @@
 """Pictures of intervals and distributions, in scikit-learn's convention of displays."""
 
 from hdiforest.displays._coverage import CalibrationDisplay, WidthDisplay
-from hdiforest.displays._distribution import DistributionDisplay
+from hdiforest.displays._distribution import DistributionDisplay, PITDisplay
 from hdiforest.displays._intervals import IntervalDisplay
 
-__all__ = ["CalibrationDisplay", "DistributionDisplay", "IntervalDisplay", "WidthDisplay"]
+__all__ = [
+    "CalibrationDisplay",
+    "DistributionDisplay",
+    "IntervalDisplay",
+    "PITDisplay",
+    "WidthDisplay",
+]

@@ -1,26 +1,30 @@
-"""DistributionDisplay: the distribution of one row, its interval and the observed target."""
+"""DistributionDisplay: the distribution of one row; PITDisplay: where targets lie in theirs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array
 from hdiforest._utils.checks import (
     check_choice,
+    check_targets,
     check_weights,
     check_whole_number,
     reals,
     significant,
 )
-from hdiforest._utils.meta_estimators import model_and_rows
+from hdiforest._utils.meta_estimators import model_and_rows, model_in
 from hdiforest.displays._common import (
     BLUE,
     GREY,
+    MIST,
     VERMILLION,
     Display,
     Style,
@@ -35,6 +39,7 @@ from hdiforest.displays._common import (
     target_label,
     target_of,
 )
+from hdiforest.metrics import pit_values
 
 WHAT = ("mass", "cdf")
 _MAX_LINES = 60  # atoms that are drawn each by itself
@@ -118,7 +123,8 @@ class DistributionDisplay(Display):
 
         Notes
         -----
-        A calibrated interval is widened, and its ends need not be values of the distribution.
+        A calibrated model has its calibrated distribution drawn, as by some 500 quantiles. Its
+        calibrated interval is widened, and the ends need not be values of the distribution.
         """
         require_matplotlib(cls)
         one = _one_row(X, row)
@@ -286,6 +292,138 @@ class DistributionDisplay(Display):
         ax.set_ylim(0, 101)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class PITDisplay(Display):
+    """How uniform PIT values are: their histogram, with what chance gives right distributions.
+
+    Values heaped in the middle show distributions that are too wide, at both ends too narrow ones.
+
+    Parameters
+    ----------
+    pit : (n,) array
+        Probability integral transform of each row.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+    band_ : matplotlib artist
+        Where nine of ten bars lie, if values are uniform.
+    shares_ : (bins,) array
+        Of the values in each bin.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    hdiforest.metrics.pit_values : The values.
+    CalibrationDisplay : Coverage of intervals by level.
+
+    Examples
+    --------
+    >>> from hdiforest import PITDisplay
+    >>> PITDisplay.from_predictions([0.1, 0.4, 0.45, 0.9], bins=2).shares_.tolist()
+    [0.75, 0.25]
+    """
+
+    pit: Array
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, kind: str | None = None, **options: Any
+    ) -> Self:
+        """Find PIT values of rows by a model of one target, and draw them.
+
+        Parameters
+        ----------
+        estimator, X, y : fitted estimator and rows
+            As in `IntervalDisplay.from_estimator`.
+        kind : {"calibrated", "raw"}, optional
+            As in `HDIForestRegressor.predict_cdf`.
+        **options
+            As in `from_predictions`.
+
+        Returns
+        -------
+        PITDisplay
+        """
+        require_matplotlib(cls)
+        model, rows = model_and_rows(estimator, X, "predict_cdf")
+        ask = partial(model.predict_cdf, rows, np.asarray(y), kind=kind, output="numpy")
+        return cls.from_predictions(pit_values(ask(), ask(inclusive=False)), **options)
+
+    @classmethod
+    def from_out_of_bag(cls, estimator: Any, *, kind: str | None = None, **options: Any) -> Self:
+        """Draw the training rows, each by the trees that did not draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            As in `IntervalDisplay.from_out_of_bag`.
+        kind, **options
+            As in `from_estimator`. Calibrated distributions are uniform here by their making.
+
+        Returns
+        -------
+        PITDisplay
+        """
+        require_matplotlib(cls)
+        ask = partial(model_in(estimator, "oob_cdf").oob_cdf, kind=kind)
+        at, below = ask(), ask(inclusive=False)
+        known = ~np.isnan(at)
+        return cls.from_predictions(pit_values(at[known], below[known]), **options)
+
+    @classmethod
+    def from_predictions(cls, pit: ArrayLike, *, ax: Any = None, bins: int = 20) -> Self:
+        """Draw PIT values.
+
+        Parameters
+        ----------
+        pit : (n,) array
+            In [0, 1], such as `hdiforest.metrics.pit_values` returns them.
+        ax, bins : optional
+            As in `plot`.
+
+        Returns
+        -------
+        PITDisplay
+        """
+        require_matplotlib(cls)
+        values = check_targets("pit", pit)
+        if (values < 0).any() or (values > 1).any():
+            raise ValueError("pit must be in [0, 1]")
+        return cls(pit=values).plot(ax, bins=bins)
+
+    def plot(self, ax: Any = None, *, bins: int = 20) -> Self:
+        """Draw the histogram and the band.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        bins : int, default=20
+            Number of bars.
+
+        Returns
+        -------
+        PITDisplay
+            The display itself.
+        """
+        check_whole_number("bins", bins)
+        ax, n = axes_for(self, ax), len(self.pit)
+        self.shares_ = np.histogram(self.pit, bins, (0, 1))[0] / n
+        low, high = (100 * binom.ppf(share, n, 1 / bins) / n for share in (0.05, 0.95))
+        label = f"90 % of bars, if uniform ({n:,} rows)"
+        self.band_ = ax.axhspan(low, high, color=MIST, linewidth=0, label=label, zorder=0)
+        edges, heights = np.arange(bins) / bins, 100 * self.shares_
+        self.bars_ = ax.bar(edges, heights, 0.92 / bins, align="edge", color=BLUE, alpha=0.8)
+        set_limits(ax, "x", 0, 1)
+        set_limits(ax, "y", 0, 1.25 * max(high, heights.max()))
+        ax.set_xlabel("probability integral transform of targets")
+        ax.set_ylabel("rows (%)")
+        ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
+        return self._drawn_on(ax)
+
+
 def _one_row(X: Any, row: int) -> Any:
     """Return row `row` of X as rows of the same kind."""
     frame = frame_of(X)
@@ -299,6 +437,12 @@ def _one_row(X: Any, row: int) -> Any:
 
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
+    calibrated = getattr(getattr(model, "calibration_", None), "distribution", None)
+    if calibrated is not None:
+        levels = calibrated.levels
+        return _checked_sample(
+            model.predict_quantiles(one, levels, output="numpy")[0], np.diff(levels, prepend=0.0)
+        )
     index = model.scorer_.index if hasattr(model, "scorer_") else model.index_
     values: Array = index.atoms(output)
     shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))

@@ -1,6 +1,6 @@
-"""How good intervals and weighted samples are: coverage, width and proper scores."""
+"""How good intervals and distributions are: coverage, width, proper scores and PIT values."""
 
-from hdiforest.metrics._crps import crps_score
+from hdiforest.metrics._crps import crps_score, pit_values
 from hdiforest.metrics._intervals import (
     WidthStrata,
     coverage_by_width,
@@ -26,4 +26,5 @@ __all__ = [
     "make_interval_scorer",
     "make_pinball_scorer",
     "mean_width_score",
+    "pit_values",
 ]

@@ -1,4 +1,4 @@
-"""How good weighted samples are: the continuous ranked probability score."""
+"""How good distributions are: the continuous ranked probability score, and PIT values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._utils import Array, Weights
-from hdiforest._utils.checks import check_targets, count_rows, reals
+from hdiforest._utils.checks import check_targets, checked_random_state, count_rows, reals
 from hdiforest.metrics._intervals import weighted_mean
 
 # Entries of weighted samples worked on at once: bounds the memory of `crps_score`.
@@ -62,6 +62,58 @@ def crps_score(
     """
     scores = crps_of_rows(check_targets("y_true", y_true), values, weights)
     return float(weighted_mean(scores, sample_weight))
+
+
+def pit_values(
+    cdf: ArrayLike,
+    cdf_below: ArrayLike | None = None,
+    *,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Array:
+    """Probability integral transform: where targets lie in their distributions.
+
+    Parameters
+    ----------
+    cdf : (n,) array
+        P(Y <= y) at each target y, as ``model.predict_cdf(X, y)`` returns it.
+    cdf_below : (n,) array, optional
+        P(Y < y), as ``model.predict_cdf(X, y, inclusive=False)`` returns it. By default `cdf`, as
+        of distributions without atoms.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws at atoms.
+
+    Returns
+    -------
+    (n,) float64
+        Uniform in [0, 1] if the distributions are right.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or values are not in [0, 1] with ``cdf_below <= cdf``.
+
+    Notes
+    -----
+    At an atom a number is drawn between P(Y < y) and P(Y <= y), so that right distributions with
+    atoms give uniform values, too (Czado, Gneiting, Held, Biometrics 65, 2009). O(n).
+
+    Examples
+    --------
+    >>> pit_values([0.25, 0.75]).tolist()
+    [0.25, 0.75]
+    """
+    at = check_targets("cdf", cdf)
+    below = at if cdf_below is None else check_targets("cdf_below", cdf_below)
+    if below.shape != at.shape:
+        raise ValueError(f"cdf_below must have shape {at.shape}, got {below.shape}")
+    wrong = (below < 0) | (below > at) | (at > 1)
+    if wrong.any():
+        raise ValueError(
+            f"cdf and cdf_below must be in [0, 1] with cdf_below <= cdf, got {count_rows(wrong)} "
+            "that are not"
+        )
+    draws = checked_random_state(random_state).random_sample(len(at))
+    return np.minimum(below + draws * (at - below), at)
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:

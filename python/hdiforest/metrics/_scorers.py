@@ -135,14 +135,19 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     return _scorer_of_intervals("make_coverage_scorer", _coverage, coverage, kind, _KINDS)
 
 
-def make_crps_scorer() -> _Scorer:
+def make_crps_scorer(kind: str | None = None) -> _Scorer:
     """Return a scorer of whole distributions: minus the mean CRPS.
+
+    Parameters
+    ----------
+    kind : {"calibrated", "raw"}, optional
+        As in `HDIForestRegressor.predict_quantiles`.
 
     Returns
     -------
     callable
         As of `make_interval_scorer`. The estimator is, or ends in, an `HDIForestRegressor` or a
-        `LeafModel`. The distributions are the leaves' own; a calibration does not change them.
+        `LeafModel`.
 
     See Also
     --------
@@ -151,9 +156,10 @@ def make_crps_scorer() -> _Scorer:
     Examples
     --------
     >>> make_crps_scorer()
-    make_crps_scorer()
+    make_crps_scorer(kind=None)
     """
-    return _Scorer("make_crps_scorer", "query", _crps)
+    check_choice("kind", kind, ("calibrated", "raw", None))
+    return _Scorer("make_crps_scorer", "query", _crps, kind=kind)
 
 
 def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
@@ -219,7 +225,13 @@ def _pinball(
     return -float(np.mean(losses))
 
 
-def _crps(model: Any, rows: Any, y: Array, weights: Weights) -> float:
+def _crps(model: Any, rows: Any, y: Array, weights: Weights, kind: str | None) -> float:
+    distribution = getattr(getattr(model, "calibration_", None), "distribution", None)
+    if kind == "calibrated" or (kind is None and distribution is not None):
+        levels = 0.5 if distribution is None else distribution.levels  # 0.5: the model refuses
+        atoms = model.predict_quantiles(rows, levels, kind="calibrated", output="numpy")
+        scores = crps_of_rows(y, atoms, np.diff(levels, prepend=0))
+        return -float(weighted_mean(scores, weights))
     return -float(weighted_mean(model.query(rows, _crps_by_leaf, y), weights))
 
 

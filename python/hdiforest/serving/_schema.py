@@ -205,6 +205,7 @@ FIXED_ARRAYS = (
         "group_q_hat": _floats("n_groups", "n_levels", required=False),
         "group_counts": Array(("int64",), ("n_groups",), required=False),
     }
+    | {name: _floats("n_known", required=False) for name in ("known_levels", "known_scores")}
 )
 CROSS_ARRAYS = _ANY_CALIBRATION | {
     "scores": _floats("n_rows", "n_levels"),

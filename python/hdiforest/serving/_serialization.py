@@ -22,6 +22,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
+from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
@@ -356,8 +357,9 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 
     Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
     their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
-    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, perhaps later, as cross_check, and
-    of g groups group_q_hat, (g, k), and group_counts, (g,); of a `CrossCalibration` of n rows
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, perhaps later, as cross_check, of g
+    groups group_q_hat, (g, k), and group_counts, (g,), and of the distribution known_levels and
+    known_scores; of a `CrossCalibration` of n rows
     scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
@@ -391,6 +393,9 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
         later = [_cross_check_row(level.later) for level in calibration.levels]
         arrays["later"] = np.array(later, dtype=np.float64)
     arrays["level"] = np.array([base.level for base in bases])
+    if calibration.distribution is not None:
+        arrays["known_levels"] = calibration.distribution.levels
+        arrays["known_scores"] = calibration.distribution.scores
     for name in schema.LEVEL_FIELDS:
         arrays[name] = np.array([getattr(level, name) for level in calibration.levels])
     return facts, arrays
@@ -457,7 +462,11 @@ def _fixed_calibration(
         numbers: dict[str, Any] = {name: arrays[name].item(j) for name in schema.LEVEL_FIELDS}
         levels.append(FixedLevel(**numbers, base=base, cross_check=check, later=later[j]))
     own = facts["n"], confidence, facts["weighted"], _groups_of(facts["groups"], arrays)
-    return Calibration(facts["method"], tuple(levels), postprocess, *own)
+    distribution = None
+    if "known_levels" in arrays or "known_scores" in arrays:
+        known = [arrays.get(f"known_{what}", np.empty(0)) for what in ("levels", "scores")]
+        distribution = PredictiveDistribution(known[0], known[1], postprocess)
+    return Calibration(facts["method"], tuple(levels), postprocess, *own, distribution)
 
 
 def _groups_of(facts: Mapping[str, Any] | None, arrays: Arrays) -> Groups | None:
