@@ -13,6 +13,7 @@
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"
+#include "scoring/local_linear.hpp"
 
 namespace hdicore {
 namespace {
@@ -93,6 +94,15 @@ class CentredWorker {
         return rows_.scale * centre + (rows_.offsets.empty() ? 0 : rows_.offsets[row]);
     }
 
+    // The regression around `other`, without a row that has this weight in it.
+    double offset_without(std::uint32_t row, double weight, rank_t other) const noexcept {
+        const CentredFits& local = *rows_.local;
+        const LocalFit fit = LocalFit::read(local.fits.row(other), local.features.cols());
+        const double value = fit.without(local.features.row(other), weight, local.features.row(row),
+                                         rows_.y[row], min_rest);
+        return local.share * std::clamp(value, local.low, local.high);
+    }
+
     // Fills values_ and cumulative_ with the residuals of the other rows.
     void centre(const Pmf& others, std::uint32_t row) noexcept {
         atoms_.clear();
@@ -102,8 +112,11 @@ class CentredWorker {
             const double own = own_weight_[j] / rows_.n_oob[j];
             const double centre =
                 (rows_.centres[j] - own * rows_.y[row]) / std::max(1 - own, min_rest);
+            const double stack = rows_.local && own > 0
+                                     ? rows_.scale * centre + offset_without(row, own, j)
+                                     : stacked(centre, j);
             // + 0.0 makes one value of -0.0 and 0.0.
-            atoms_.emplace_back(rows_.y[j] - stacked(centre, j) + 0.0,
+            atoms_.emplace_back(rows_.y[j] - stack + 0.0,
                                 others.cumulative[k + 1] - others.cumulative[k]);
         }
         std::sort(atoms_.begin(), atoms_.end());

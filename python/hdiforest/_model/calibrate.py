@@ -140,8 +140,8 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
         **observed, **options, bases=bases, selected=selected, checked_rows=others
     )
     best = sources[calibration.bases[0].min_samples_leaf]
-    needs_centred = any(base.family != "raw" for base in calibration.bases)
-    centred = best.centred_forest() if needs_centred else None
+    families = {base.family for base in calibration.bases} - {"raw"}
+    centred = best.centred_forest(families.pop()) if families else None
     grown = None if best is source else source.fitted.uncalibrated()
     return best.fitted.uncalibrated(calibration=calibration, centred=centred, grown=grown)
 

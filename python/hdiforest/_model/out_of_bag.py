@@ -105,7 +105,13 @@ class OutOfBagIntervals:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
         if self.fitted.weights != "all":
             return ("raw",)
+        if self._is_local:  # where it does not help the forest's own centres are the better ones
+            return ("raw", "centred", "stacked")
         return ("raw", "centred" if self._mean is None else "stacked")
+
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self._mean, str) and self._mean == "local_linear"
 
     @cached_property
     def usable(self) -> NDArray[np.intp]:
@@ -159,8 +165,13 @@ class OutOfBagIntervals:
         """The other regressor's mean in the centres, if there is one."""
         if self._mean is None:
             return None
-        from hdiforest._model.stacking import best_share, stacked  # fits with scikit-learn
+        from hdiforest._model.stacking import best_share, local_linear, stacked  # scikit-learn's
 
+        if self._is_local:
+            counts = cast("Counts", self.counts)
+            return local_linear(
+                self._forest, self.rows, self.leaves, counts, self.means, self._n_threads
+            )
         centres, has_centre = self.means.centres, self.means.n_trees > 0
         if self._grown is self:
             return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
@@ -168,29 +179,31 @@ class OutOfBagIntervals:
         share = best_share(of_grown.out_of_fold, self.rows, centres, has_centre)
         return replace(of_grown, share=share)
 
-    @property
-    def _scale_and_offsets(self) -> tuple[float, Array | None]:
-        """How the forest's centres become stacked ones: scale times them, plus offsets."""
-        if self.stacking is None:
+    def _scale_and_offsets(self, family: str) -> tuple[float, Array | None]:
+        """How the forest's centres become those of a family: scale times them, plus offsets."""
+        if family != "stacked":
             return 1.0, None
-        return 1 - self.stacking.share, self.stacking.share * self.stacking.out_of_fold
+        stacking = cast("Stacking", self.stacking)
+        return 1 - stacking.share, stacking.share * stacking.out_of_fold
 
-    def centred_forest(self) -> CentredForest:
+    def centred_forest(self, family: str) -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
-        scale, offsets = self._scale_and_offsets
+        scale, offsets = self._scale_and_offsets(family)
         centres = self.means.centres if offsets is None else scale * self.means.centres + offsets
         residuals = self._index_by_row(self.rows.y - centres)
         scorer, leaf_means = Scorer(self._forest, residuals), self.means.leaf_means
-        if self.stacking is None:
+        if family != "stacked":
             return CentredForest(scorer, leaf_means)
-        return CentredForest(scorer, leaf_means, self.stacking.mean, self.stacking.share)
+        stacking = cast("Stacking", self.stacking)
+        return CentredForest(scorer, leaf_means, stacking.mean, stacking.share)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            of_family = self._raw_intervals if family == "raw" else self._centred_intervals
-            return of_family(rows, kinds, levels)
+            if family == "raw":
+                return self._raw_intervals(rows, kinds, levels)
+            return self._centred_intervals(family, rows, kinds, levels)
 
         return read_bases(bases, len(rows), read)
 
@@ -218,11 +231,12 @@ class OutOfBagIntervals:
         )
 
     def _centred_intervals(
-        self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
+        self, family: str, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
         unique_kinds, unique_levels = list(dict.fromkeys(kinds)), list(dict.fromkeys(levels))
         positions = np.arange(len(self.leaves), dtype=np.float64)
-        scale, offsets = self._scale_and_offsets
+        scale, offsets = self._scale_and_offsets(family)
+        local = cast("Stacking", self.stacking).local() if family == "stacked" else {}
         ends = _centred_oob_intervals(  # (kinds, rows, 2, levels)
             self._index_by_row(positions, keep_row_weights=True),
             self.leaves,
@@ -236,6 +250,7 @@ class OutOfBagIntervals:
             draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
             scale=scale,
             offsets=offsets,
+            **local,
             n_threads=self._n_threads,
         )
         pairs = zip(kinds, levels, strict=True)

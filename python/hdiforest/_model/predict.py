@@ -106,7 +106,8 @@ def predict_calibrated_out_of_bag(
             "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
         )
     calibration, at = _calibration_up_to(fitted, coverage)
-    source = OutOfBagIntervals(fitted, n_threads)
+    mean = None if fitted.centred is None or fitted.centred.mean is None else "local_linear"
+    source = OutOfBagIntervals(fitted, n_threads, mean)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
     return calibration.intervals(ends)[..., at]
 
