@@ -67,6 +67,27 @@ class Rows:
             **stacked,
         )
 
+    def local(self, penalty=0.05, share=0.6, y=None):
+        """Arguments for local regressions in the centres, and those of their definition."""
+        y = self.y if y is None else y
+        n = len(y)
+        features = np.random.default_rng(0).normal(size=(n, 2))
+        features[:, 0] += self.y
+        drawn = LeafIndex.from_blocks(
+            lambda: iter([(self.leaves.astype(np.int32), self.counts.astype(np.uint32))]),
+            np.arange(float(n)),
+            self.n_leaves,
+            sample_weight=self.weight,
+        )
+        fits = np.empty((n, 1, 10))
+        out = np.where(self.counts > 0, -1, self.leaves)
+        values = drawn.local_linear(out, features, features, y, [penalty], fits=fits)[:, 0]
+        bounds = (-0.8, 0.9)  # some values are clipped
+        offsets = share * np.clip(values, *bounds)
+        own = {"fits": fits[:, 0], "features": features, "bounds": bounds, "share": share}
+        definition = _reference.LocalCentres(features, penalty, share, bounds)
+        return {"scale": 1 - share, "offsets": offsets}, own, definition
+
 
 KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi")
 
@@ -95,6 +116,35 @@ def test_intervals_are_those_of_the_definition(seed, weighted, stacks):
             for j, level in enumerate(levels):
                 expected = _reference.interval(atoms, level, kind)
                 assert_allclose(found[k, i, :, j], expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_local_regressions_leave_the_row_out(seed, weighted):
+    rows = Rows(seed, weighted=weighted)
+    stacked, own, definition = rows.local()
+    found = rows.intervals([0.4, 0.9], KINDS, **stacked, **own)
+    options = {"draw_weight": rows.weight, "sample_weight": rows.weight, **stacked}
+    for i in range(len(rows.y)):
+        atoms = _reference.centred_atoms(
+            rows.leaves, rows.counts, rows.y, i, **options, local=definition
+        )
+        for k, kind in enumerate(KINDS):
+            for j, level in enumerate((0.4, 0.9)):
+                expected = _reference.interval(atoms, level, kind)
+                assert_allclose(found[k, i, :, j], expected, atol=1e-7, rtol=0)
+
+
+def test_a_target_moves_no_atom_of_its_own_row_with_local_regressions():
+    rows = Rows(9, n=60, n_trees=30)
+    stacked, own, _ = rows.local(share=1.0)
+    before = rows.intervals([0.5, 0.9], KINDS, **stacked, **own)
+    for i in (0, 7, 31):
+        y = rows.y.copy()
+        y[i] += 50
+        stacked, own, _ = rows.local(share=1.0, y=y)
+        after = rows.intervals([0.5, 0.9], KINDS, y=y, rows=[i], **stacked, **own)
+        assert_allclose(after[:, 0], before[:, i], atol=1e-7, rtol=0)
 
 
 def test_a_target_moves_no_atom_of_its_own_row():

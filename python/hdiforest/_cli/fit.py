@@ -91,9 +91,9 @@ def _check_calibration(options: Any) -> None:
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.folds is not None and method != "cv+":
         raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
-    if options.boost and options.weights != "all":
-        raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
-    for name, unset in {"coverage": None, "boost": False, "objective": "balanced"}.items():
+    if options.mean is not None and options.weights != "all":
+        raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
+    for name, unset in {"coverage": None, "mean": None, "objective": "balanced"}.items():
         if method == "none" and getattr(options, name) != unset:
             raise UsageError(f"--{name} must not be given with --calibrate none")
 
@@ -105,7 +105,7 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     was, or if that is not wanted. Too few rows for --coverage or --folds are told before the fit.
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
-    how |= {"mean": "boosting" if options.boost else None, "random_state": options.seed}
+    how |= {"mean": options.mean, "random_state": options.seed}
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)
@@ -225,7 +225,7 @@ def run_calibrate(options: Any) -> None:
             coverage=options.coverage or usual,
             method=Split(options.confidence),
             objective=options.objective,
-            mean="boosting" if options.boost else None,
+            mean=options.mean,
             random_state=0,
         )
     model.save(output)

@@ -204,7 +204,7 @@ def _figures(report: Report, target: str) -> str:
     if len(shown) == 1:
         note = (
             '<p class="note">Intervals of single training rows are not shown: those that '
-            "<code>hdiforest score</code> writes are not known out of bag with --boost or "
+            "<code>hdiforest score</code> writes are not known out of bag with --mean boosting or "
             "--calibrate cv+.</p>"
         )
     return f'<h2>Pictures</h2>{note}<div class="pictures">{"".join(shown)}</div>'

@@ -186,7 +186,7 @@ class OutOfBagIntervals:
         stacking = cast("Stacking", self.stacking)
         return 1 - stacking.share, stacking.share * stacking.out_of_fold
 
-    def centred_forest(self, family: str) -> CentredForest:
+    def centred_forest(self, family: str = "centred") -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
         scale, offsets = self._scale_and_offsets(family)
         centres = self.means.centres if offsets is None else scale * self.means.centres + offsets

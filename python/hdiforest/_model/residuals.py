@@ -164,12 +164,12 @@ class LocalColumns:
         centre, scale = (each.filled(0) for each in (values.mean(axis=0), values.std(axis=0)))
         return cls(columns, centre, np.where(scale > 0, scale, 1))
 
-    def read(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the features of rows, (n, q); missing ones are at the mean."""
+    def read(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the features of rows, (n, q), rounded to float32; missing ones are at the mean."""
         rows = X[:, self.columns].astype(np.float32).astype(np.float64)
         with np.errstate(over="ignore"):
             steps = ((rows - self.centre) / self.scale).astype(np.float32)
-        return np.nan_to_num(steps, copy=False)
+        return np.nan_to_num(steps, copy=False).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class LocalLinearMean:
 
     scorer: Scorer  # of the rows drawn: its atoms are their positions 0, 1, ..., n - 1
     columns: LocalColumns
-    features: NDArray[np.float32]  # (n, q) as `columns` reads them
+    features: NDArray[np.float64]  # (n, q) as `columns` reads them
     targets: NDArray[np.float64]  # (n,)
     penalty: float
 
@@ -192,7 +192,8 @@ class LocalLinearMean:
     ) -> LocalLinearMean:
         """Return the mean of `arrays`, or raise ValueError if they do not fit."""
         columns = LocalColumns(arrays["columns"], arrays["centre"], arrays["scale"])
-        features, targets, own = arrays["features"], arrays["targets"], columns.columns
+        features, targets = arrays["features"].astype(np.float64), arrays["targets"]
+        own = columns.columns
         if index.n_outputs != 1 or not np.array_equal(index.atoms(0), np.arange(len(targets))):
             raise ValueError(f"the index of the drawn rows must be of {len(targets)} positions")
         finite = (columns.centre, columns.scale, features, targets, np.array(penalty))
@@ -206,7 +207,13 @@ class LocalLinearMean:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what `checked` takes."""
-        return {**vars(self.columns), "features": self.features, "targets": self.targets}
+        features = self.features.astype(np.float32)
+        return {**vars(self.columns), "features": features, "targets": self.targets}
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest target."""
+        return float(self.targets.min()), float(self.targets.max())
 
     def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
         """Predictions for the rows of X, (n,), in the range of the targets.
@@ -217,7 +224,7 @@ class LocalLinearMean:
             X, self.columns.read(X), self.features, self.targets, [self.penalty],
             n_threads=n_threads,
         )  # fmt: skip
-        return np.clip(found[:, 0], self.targets.min(), self.targets.max())
+        return found[:, 0].clip(*self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,5 +261,5 @@ class Stacking:
         if self.fits is None:
             return {}
         mean = cast("LocalLinearMean", self.mean)
-        bounds = (mean.targets.min(), mean.targets.max())
-        return {"fits": self.fits, "features": mean.features, "bounds": bounds, "share": self.share}
+        own = {"features": mean.features, "bounds": mean.bounds}
+        return {"fits": self.fits, "share": self.share, **own}

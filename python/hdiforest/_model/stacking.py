@@ -90,17 +90,19 @@ def local_linear(
     if len(columns.columns) == 0:  # no tree has a split
         columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[:1])
     features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
+    of_weight = rows.y[rows.has_weight]
+    y = rows.y.clip(of_weight.min(), of_weight.max())
     index = rows.index(forest, leaves, "inbag", targets=np.arange(n, dtype=np.float64))
     fits = np.empty((n, len(_PENALTIES), 2 + 2 * q + q * q))
     predicted = index.local_linear(
-        np.where(counts > 0, np.int32(-1), leaves), features, features, rows.y, _PENALTIES,
+        np.where(counts > 0, np.int32(-1), leaves), features, features, y, _PENALTIES,
         fits=fits, n_threads=n_threads,
-    ).clip(rows.y.min(), rows.y.max())  # fmt: skip
+    ).clip(y.min(), y.max())  # fmt: skip
     has_centre = means.n_trees > 0
     row_weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
-    squares = (predicted - rows.y[:, np.newaxis])[has_centre] ** 2
+    squares = (predicted - y[:, np.newaxis])[has_centre] ** 2
     best = int(np.argmin(np.average(squares, axis=0, weights=row_weights)))
-    mean = LocalLinearMean(Scorer(forest, index), columns, features, rows.y, _PENALTIES[best])
+    mean = LocalLinearMean(Scorer(forest, index), columns, features, y, _PENALTIES[best])
     out_of_bag = np.where(has_centre, predicted[:, best], means.centres)
     share = best_share(out_of_bag, rows, means.centres, has_centre)
     return Stacking(mean, share, out_of_bag, fits[:, best])
