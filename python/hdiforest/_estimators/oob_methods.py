@@ -81,7 +81,7 @@ class OutOfBagMixin(DistributionModel):
         ----------
         coverage, kind, output : optional
             As in `predict_interval`. The kind "calibrated" needs a calibration by "oob" or "split",
-            without a `mean`.
+            without a regressor as `mean`.
 
         Returns
         -------

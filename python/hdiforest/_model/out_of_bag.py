@@ -105,8 +105,8 @@ class OutOfBagIntervals:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
         if self.fitted.weights != "all":
             return ("raw",)
-        if self._is_local:  # where it does not help the forest's own centres are the better ones
-            return ("raw", "centred", "stacked")
+        if self._is_local:  # few rows take the first but raw
+            return ("raw", "stacked", "centred")
         return ("raw", "centred" if self._mean is None else "stacked")
 
     @property

@@ -103,7 +103,8 @@ def predict_calibrated_out_of_bag(
     if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', whose "
-            "intervals are not calibrated, or calibrate by method='oob' or 'split' without a mean"
+            "intervals are not calibrated, or calibrate by method='oob' or 'split' without a "
+            "regressor as mean"
         )
     calibration, at = _calibration_up_to(fitted, coverage)
     mean = None if fitted.centred is None or fitted.centred.mean is None else "local_linear"

@@ -100,7 +100,7 @@ class CentredForest:
             if self.lazy:
                 _require_finite(self.leaf_means, self.scorer.forest, f"{self.source}: ")
             raise
-        if self.mean is not None:
+        if self.mean is not None and self.share > 0:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
                 part = slice(begin, begin + _ROWS_AT_ONCE)
                 ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
