@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdiforest.calibration import _calibrate
 from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base, candidate_bases
-from hdiforest.calibration._calibrate import calibrate_oob, calibrate_split
+from hdiforest.calibration._calibrate import CrossFit, best_by_half, calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._selection import Selected
 
-from .twin import BASES, made
+from .twin import BASES, calibrate_oob, made
 
 RAW_HDI = Base("raw", "hdi", 0.8)
 FIXED = Base("centred", "equal_tailed", 0.8)
@@ -85,7 +86,7 @@ def test_too_few_rows_give_infinite_ends_and_one_warning(n, expected):
         return
     message = "coverage 0.9, 0.95 are infinite: 8 .* too few; needed are 9 for 0.9, 19 for 0.95$"
     with pytest.warns(UserWarning, match=message) as warned:
-        found = calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
+        found, _ = _calibrate.calibrate_oob(ends, y, y, (0.5, 0.9, 0.95), bases=BASES)
     assert len(warned) == 1
     assert warned[0].filename == __file__
     intervals = found.intervals(np.zeros((4, 2, len(found.bases))))
@@ -218,3 +219,19 @@ def test_a_coverage_in_the_place_of_rows_is_told():
         resolve_method(None, 0.9, None)
     with pytest.raises(ValueError, match="coverages are given by name"):
         resolve_method(None, np.array([0.8, 0.9]), None)
+
+
+def test_each_half_takes_the_fit_that_is_best_on_the_other():
+    in_first = np.array([True, False, True])
+    intervals = [np.full((3, 2, 1), value) for value in (1.0, 2.0)]
+    ones = np.ones((2, 1))
+    fits = [
+        CrossFit(np.zeros(3), None, in_first, own, ones, np.array(scores)[:, None])
+        for own, scores in zip(intervals, ([2.0, 3.0], [4.0, 1.0]), strict=True)
+    ]
+    best = best_by_half(fits, "balanced")  # the first half is best by fit 0, the second by fit 1
+    np.testing.assert_array_equal(best.intervals[:, 0, 0], [2.0, 1.0, 2.0])
+    np.testing.assert_array_equal(best.scores[:, 0], [2.0, 1.0])
+    some = best.of_rows(np.array([1, 2]))
+    np.testing.assert_array_equal(some.intervals[:, 0, 0], [1.0, 2.0])
+    np.testing.assert_array_equal(some.in_first, [False, True])

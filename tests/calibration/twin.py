@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hdiforest.calibration import _calibrate
 from hdiforest.calibration._bases import Base, candidate_bases
 
 FAMILIES = ("raw", "centred")
@@ -25,6 +26,11 @@ class Choice(NamedTuple):
     q: float
     slope: float
     unit: float
+
+
+def calibrate_oob(*args, **options):
+    """The calibration without its cross-fit."""
+    return _calibrate.calibrate_oob(*args, **options)[0]
 
 
 def lattice(y):
@@ -189,6 +195,46 @@ def choose_all(
         return sum(value for value, counts in zip(losses, finite, strict=True) if counts)
 
     return min(found, key=lambda one: total(one[1]))[0]
+
+
+def corrected(ends, bases, y, y_train, coverages, *options):
+    """Return choices whose quantiles allow for a third of the optimism that halves show."""
+    choices = choose_all(ends, bases, y, y_train, coverages, *options)
+    if lattice(y_train) is not None:
+        return choices
+    n = len(y)
+    order = np.random.default_rng(0).permutation(n)
+    ranks = [[] for _ in coverages]
+    for rows in (order[: n // 2], order[n // 2 :]):
+        own_y = [y[i] for i in rows]
+        of_half = choose_all(ends[rows], bases, own_y, y_train, coverages, *options)
+        by_row = scores_by(ends, bases, y, y_train, of_half)
+        for i in np.setdiff1d(order, rows):
+            for j, of_coverage in enumerate(ranks):
+                below = sum(by_row[row][j] < by_row[i][j] - 1e-9 for row in rows)
+                of_coverage.append((1 + below) / (len(rows) + 1))
+    levels = [
+        min(c + max(0, pad(of_coverage, c) - c) / 3, n / (n + 1))
+        for of_coverage, c in zip(ranks, coverages, strict=True)
+    ]
+    return requantiled(ends, bases, y, y_train, levels, choices)
+
+
+def scores_by(ends, bases, y, y_train, choices):
+    """The scores of each row, one for each choice; least where a lower coverage covers the row."""
+    boxes = intervals(ends, bases, y_train, choices)
+    table = []
+    for row, target in enumerate(y):
+        scores = []
+        for j, choice in enumerate(choices):
+            (own,) = intervals_of(ends[row : row + 1], bases, choice.base)
+            (width,) = widths_of(ends[row : row + 1], bases, choice.base)
+            low, high = boxes[row, :, j - 1]
+            is_inside = j > 0 and low - 1e-9 <= target <= high + 1e-9
+            missed = score(own, target, choice.unit) - choice.slope * width
+            scores.append(-math.inf if is_inside else missed)
+        table.append(scores)
+    return table
 
 
 def as_pairs(intervals):

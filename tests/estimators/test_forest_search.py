@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest._estimators.hdi_forest import calibrate_with_cross_fit
 from hdiforest.metrics import interval_score
 
 from ..oracle import SKLEARN
@@ -98,9 +99,35 @@ def test_results_are_a_table(search):
         ExtraTreesRegressor,
     ]
     assert not any(hasattr(forest, "estimators_") for forest in table["forest"])
-    assert_allclose(table["coverage"], 0.9, atol=0.005)
+    assert_allclose(table["coverage"], 0.9, atol=0.015)  # at least, for the optimism of the choice
     assert_allclose(table["cross_check"], 0.9, atol=0.05)
     assert (table["seconds"] > 0).all()
+
+
+def test_a_line_for_each_forest_on_request(capsys):
+    ForestSearchOOB([FINE, EXTRA], verbose=True, random_state=0).fit(X_TRAIN, Y_TRAIN)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert re.match(r"forest 2 of 2: ExtraTreesRegressor, width [\d.]+, interval score", lines[1])
+
+
+def test_the_cross_check_is_of_the_choice_too(search):
+    """Each half of the rows by the forest that was best on the other half."""
+    fits = []
+    for forest in search.results_["forest"]:
+        model = HDIForestRegressor(forest, calibration=False).fit(X_TRAIN, Y_TRAIN)
+        seed = forest.random_state
+        rows, fit = calibrate_with_cross_fit(model, 0.9, "balanced", seed)
+        assert_array_equal(rows, np.arange(len(rows)))  # so that the fits are of the same rows
+        fits.append(fit)
+    balanced = np.array([np.log(fit.widths) + 1.5 * np.log(fit.scores) for fit in fits])[..., 0]
+    first, second = balanced.argmin(axis=0)
+    lower, upper = np.where(
+        fits[0].in_first[:, None], fits[second].intervals[..., 0], fits[first].intervals[..., 0]
+    ).T
+    check = search.calibration_.level(0.9).cross_check
+    assert check.coverage == np.mean((lower <= Y_TRAIN) & (upper >= Y_TRAIN))
+    assert check.mean_width == pytest.approx(np.mean(upper - lower))
 
 
 def test_it_answers_as_the_best_model(search):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -15,15 +16,26 @@ from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdiforest._estimators.distribution_model import DistributionModel, Query
-from hdiforest._estimators.hdi_forest import HDIForestRegressor
+from hdiforest._estimators.hdi_forest import (
+    HDIForestRegressor,
+    calibrate_with_cross_fit,
+    replace_cross_check,
+)
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array
-from hdiforest._utils.checks import alternatives, check_choice, checked_random_state, one_share
+from hdiforest._utils.checks import (
+    alternatives,
+    check_choice,
+    checked_random_state,
+    one_share,
+    significant,
+)
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
 from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
+from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -52,6 +64,8 @@ class ForestSearchOOB(DistributionModel):
         calibration of each; see `HDIForestRegressor.calibrate`.
     n_jobs : int, default=None
         As of `HDIForestRegressor`, and for forests that say nothing. They are fitted in turn.
+    verbose : bool, default=False
+        Whether a line is printed when a forest is calibrated.
     random_state : int, RandomState or None, default=None
         Forests without a random_state get one seed, the same for all, so that they draw the same
         rows as far as their kinds do; it also chooses the rows of the calibration if there are more
@@ -71,6 +85,8 @@ class ForestSearchOOB(DistributionModel):
         nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
         calibration. ``pandas.DataFrame`` makes a table of it.
     calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
+        The cross-check is of the choice among the forests, too: intervals of each half of the rows
+        are those of the forest that was best on the other half.
 
     See Also
     --------
@@ -79,8 +95,8 @@ class ForestSearchOOB(DistributionModel):
     Notes
     -----
     Ties go to the earlier forest. No more than two fitted models are in memory at once. The least
-    of several widths is a little optimistic, and more so below 500 rows. The intervals are
-    calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others.
+    of several widths is a little optimistic, and more so below 500 rows; the cross-check is not.
+    The intervals are calibrated for `coverage`; ``best_estimator_.calibrate`` does so for others.
 
     Examples
     --------
@@ -108,12 +124,14 @@ class ForestSearchOOB(DistributionModel):
         *,
         objective: Objective = "balanced",
         n_jobs: int | None = None,
+        verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.forests = forests
         self.coverage = coverage
         self.objective = objective
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -147,13 +165,23 @@ class ForestSearchOOB(DistributionModel):
 
         best_index, least = 0, np.inf
         table: list[dict[str, Any]] = []
+        fits: list[tuple[NDArray[np.intp], CrossFit]] = []
         for index, candidate in enumerate(forests):
-            model, entry = self._fit_candidate(index, candidate, X, y, sample_weight, seed)
+            model, entry, fit = self._fit_candidate(
+                index, candidate, X, y, sample_weight, seed, coverage
+            )
             table.append(entry)
+            fits.append(fit)
+            if self.verbose:
+                print(f"forest {index + 1} of {len(forests)}: {_summary(entry)}", flush=True)
             of_model = float(loss(entry["width"], entry["interval_score"], self.objective))
             if index == 0 or of_model < least:
                 best, best_index, least = model, index, of_model
             del model  # before the next is fitted
+        rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
+        same_rows = [fit.of_rows(np.searchsorted(own, rows)) for own, fit in fits]
+        if len(rows) > 0:
+            replace_cross_check(best, best_by_half(same_rows, self.objective))
         self.best_estimator_, self.best_index_ = best, best_index
         self.coverage_ = coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
@@ -248,14 +276,15 @@ class ForestSearchOOB(DistributionModel):
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         seed: int,
-    ) -> tuple[HDIForestRegressor, dict[str, Any]]:
-        """Return the calibrated model of a forest, and its entries in `results_`."""
+        coverage: float,
+    ) -> tuple[HDIForestRegressor, dict[str, Any], tuple[NDArray[np.intp], CrossFit]]:
+        """Return the calibrated model of a forest, its entries in `results_`, and its cross-fit."""
         start = time.perf_counter()
         forest = self._prepare(candidate, seed)
         model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
         model.fit(X, y, sample_weight)
         try:
-            model.calibrate(coverage=self.coverage, objective=self.objective, random_state=seed)
+            fit = calibrate_with_cross_fit(model, coverage, self.objective, seed)
         except ValueError as error:
             raise ValueError(
                 f"forests[{index}], {candidate!r}, cannot be calibrated on "
@@ -269,7 +298,7 @@ class ForestSearchOOB(DistributionModel):
             "coverage": level.realised,
             "cross_check": np.nan if level.cross_check is None else level.cross_check.coverage,
         }
-        return model, entry | {"seconds": time.perf_counter() - start}
+        return model, entry | {"seconds": time.perf_counter() - start}, fit
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -277,6 +306,13 @@ class ForestSearchOOB(DistributionModel):
             get_tags(forest).input_tags.allow_nan for forest in self._candidates()
         )
         return tags
+
+
+def _summary(entry: dict[str, Any]) -> str:
+    """Say in a line what a forest gave."""
+    width, score = significant(entry["width"]), significant(entry["interval_score"])
+    name = type(layers(entry["forest"], fitted=False)[-1]).__name__
+    return f"{name}, width {width}, interval score {score}, {entry['seconds']:.1f} s"
 
 
 def _check_forests(forests: Any) -> None:

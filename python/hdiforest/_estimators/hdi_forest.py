@@ -43,6 +43,7 @@ from hdiforest._estimators.training import (
 from hdiforest._model.calibrate import (
     LEAF_SIZES,
     Settings,
+    calibrate_and_cross_fit,
     calibrate_by_jackknife,
     calibrate_by_split,
     calibrate_finite_coverages,
@@ -79,6 +80,7 @@ from hdiforest.calibration import (
     Split,
 )
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, BaseKind
+from hdiforest.calibration._calibrate import CrossFit
 from hdiforest.calibration._methods import Method, resolve_method
 from hdiforest.calibration._selection import Objective
 from hdiforest.serving import _model_file as model_file
@@ -909,6 +911,28 @@ def calibrate_as_far(model: HDIForestRegressor, **options: Any) -> int:
     n_rows = model.calibration_.n
     model._fitted = model.fitted_forest().with_finite_coverages()
     return n_rows
+
+
+def calibrate_with_cross_fit(
+    model: HDIForestRegressor, coverage: float, objective: Objective, seed: int
+) -> tuple[NDArray[np.intp], CrossFit]:
+    """Calibrate a model out of bag; return the rows of its cross-fit, and the cross-fit."""
+    fitted = model.fitted_forest()
+    settings = Settings((coverage,), default_kinds(fitted), objective=objective, random_state=seed)
+    check_calibration(fitted, settings)
+    model._fitted, rows, fit = calibrate_and_cross_fit(fitted, settings, model._n_threads())
+    return rows, fit
+
+
+def replace_cross_check(model: HDIForestRegressor, fit: CrossFit) -> None:
+    """Let the calibration of a model show what a cross-fit covers."""
+    fitted = model.fitted_forest()
+    calibration = cast("Calibration", fitted.calibration)
+    levels = tuple(
+        replace(level, cross_check=check)
+        for level, check in zip(calibration.levels, fit.checks(), strict=True)
+    )
+    model._fitted = replace(fitted, calibration=replace(calibration, levels=levels))
 
 
 def attach_encoder(

@@ -27,6 +27,7 @@ from hdiforest.calibration._bases import (
     candidate_bases,
 )
 from hdiforest.calibration._calibrate import (
+    CrossFit,
     calibrate_cross,
     calibrate_oob,
     calibrate_split,
@@ -41,6 +42,7 @@ from hdiforest.calibration._selection import (
     SLOPES,
     Objective,
     Selected,
+    first_half,
 )
 
 LEAF_SIZES = (1, 5, 15)
@@ -101,20 +103,37 @@ def calibrate_out_of_bag(fitted: FittedForest, settings: Settings, n_threads: in
 
     Raises ValueError if too few trees leave rows out.
     """
+    return calibrate_and_cross_fit(fitted, settings, n_threads)[0]
+
+
+def calibrate_and_cross_fit(
+    fitted: FittedForest, settings: Settings, n_threads: int
+) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
+    """Do as `calibrate_out_of_bag`, and return also the rows of the cross-fit, and the cross-fit.
+
+    Its halves are the same for all forests of so many training rows.
+    """
     source = OutOfBagIntervals(fitted, n_threads, settings.mean, settings.random_state)
     _require_out_of_bag("oob", source)
     return _calibrate_on(source, settings)
 
 
-def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest:
+def _calibrate_on(
+    source: OutOfBagIntervals, settings: Settings
+) -> tuple[FittedForest, NDArray[np.intp], CrossFit]:
     """Return the forest, pruned, with intervals selected and widened on the rows of a source.
 
-    All candidates are compared on some of the rows, and the selected one is widened on all.
+    Where there are many rows, candidates are compared on some of them, and the selected one is
+    widened on the others.
     """
     rows = _draw_rows(source.usable, settings.max_rows, settings.random_state)
-    compared = _draw_rows(rows, MAX_ROWS_TO_SELECT, settings.random_state)
+    is_divided = len(rows) >= 2 * MAX_ROWS_TO_SELECT
+    compared = rows
+    if is_divided:
+        compared = _draw_rows(rows, MAX_ROWS_TO_SELECT, settings.random_state)
+        rows = np.setdiff1d(rows, compared)
     sizes = _leaf_sizes(source.fitted, settings)
-    if len(rows) < MIN_ROWS_TO_SELECT:
+    if len(compared) < MIN_ROWS_TO_SELECT:
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
     bases = candidate_bases(source.families, settings.kinds, leaf_sizes=sizes)
@@ -128,22 +147,21 @@ def _calibrate_on(source: OutOfBagIntervals, settings: Settings) -> FittedForest
     options: dict[str, Any] = {"y_train": source.targets, "coverages": settings.coverages}
     options |= {"clip": settings.clip, "objective": settings.objective}
     options["slopes"] = _slopes(source.fitted, settings)
-    selected = None
-    if len(compared) < len(rows):
+    if is_divided:
         _, observed = _observed(source.rows, compared, ends)
         selected = select_out_of_bag(**observed, **options, bases=bases)
+        options["selected"] = selected
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width())))
         ends = sources[bases[0].min_samples_leaf].intervals(rows, bases)
     rows, observed = _observed(source.rows, rows, ends)
-    others = None if selected is None else np.flatnonzero(~np.isin(rows, compared))
-    calibration = calibrate_oob(
-        **observed, **options, bases=bases, selected=selected, checked_rows=others
-    )
+    in_first = first_half(len(source.rows.y))[rows]
+    calibration, fit = calibrate_oob(**observed, **options, bases=bases, in_first=in_first)
     best = sources[calibration.bases[0].min_samples_leaf]
     families = {base.family for base in calibration.bases} - {"raw"}
     centred = best.centred_forest(families.pop()) if families else None
     grown = None if best is source else source.fitted.uncalibrated()
-    return best.fitted.uncalibrated(calibration=calibration, centred=centred, grown=grown)
+    forest = best.fitted.uncalibrated(calibration=calibration, centred=centred, grown=grown)
+    return forest, rows, fit
 
 
 def _observed(
@@ -186,7 +204,7 @@ def calibrate_if_possible(fitted: FittedForest, settings: Settings, n_threads: i
             raise ValueError(f"mean must be None, because another one needs {shortage}")
         return fitted.uncalibrated()
     with ignore_infinite_intervals():
-        return _calibrate_on(source, settings)
+        return _calibrate_on(source, settings)[0]
 
 
 @contextmanager

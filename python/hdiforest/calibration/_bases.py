@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -195,6 +195,18 @@ class Candidates:
         """Return one of the candidates, with the widths of its group."""
         ends = self.ends_of(base)[..., np.newaxis]
         return replace(self, bases=(base,), ends=ends, widths=self.widths_of(base))
+
+    @property
+    def row_weights(self) -> Array:
+        """Weights of the rows, (n,), 1 where all weigh alike."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    @property
+    def covered(self) -> NDArray[np.bool_]:
+        """Whether the inner intervals hold the targets, (n,)."""
+        lower, upper = cast("Array", self.inner).T
+        covered: NDArray[np.bool_] = (lower <= self.y) & (self.y <= upper)
+        return covered
 
     @cached_property
     def units(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,10 @@ from hdiforest.calibration._selection import (
     Rule,
     Selected,
     calibrated_intervals,
+    corrected,
+    first_half,
+    fixed,
+    loss,
     reselected,
     rule_for,
     widen_base,
@@ -37,7 +42,6 @@ from hdiforest.metrics._intervals import (
     mean_width_score,
 )
 
-_SEED = 0  # of the halves, so that a cross-check repeats
 _N_BINS = 5
 _MIN_SHARE_OF_BIN = 0.5 / _N_BINS  # ties make bins uneven, and small ones cover what chance gives
 
@@ -73,14 +77,15 @@ def calibrate_oob(
     objective: Objective = "balanced",
     slopes: Sequence[float] = SLOPES,
     selected: Sequence[Selected] | None = None,
-    checked_rows: NDArray[np.intp] | None = None,
-) -> Calibration:
+    in_first: NDArray[np.bool_] | None = None,
+) -> tuple[Calibration, CrossFit]:
     """Select and widen one of m bases for each coverage on training rows, each out of bag.
 
     The ends are (n, 2, m), and no row may have taken part in its own. The range and the lattice of
-    all training targets, `y_train`, are those of the intervals. What was `selected` before, on some
-    of the rows, is not selected again; the cross-check then is of the other rows, `checked_rows`.
-    Raises ValueError if shapes differ or a value is out of range; warns of infinite intervals.
+    all training targets, `y_train`, are those of the intervals. What was `selected` before, on
+    other rows, is not selected again. `in_first` divides the rows of the cross-fit, by default in
+    random halves. Raises ValueError if shapes differ or a value is out of range; warns of infinite
+    intervals.
 
     Notes
     -----
@@ -97,8 +102,11 @@ def calibrate_oob(
     rule = rule_for(len(candidates.y), objective, slopes)
     if selected is not None:
         rule = reselected(selected)
+    elif rule is not fixed:
+        rule = corrected(rule)
     shares = checked_coverages(coverages)
-    return _calibrate("oob", candidates, shares, postprocess, rule, checked_rows=checked_rows)
+    fit = cross_fit(candidates, shares, postprocess, rule, in_first)
+    return _calibrate("oob", candidates, shares, postprocess, rule, fit), fit
 
 
 def calibrate_split(
@@ -141,7 +149,8 @@ def calibrate_split(
         ]
 
     postprocess = PostProcess.from_targets(y_train, clip=clip)
-    return _calibrate("split", candidates, shares, postprocess, rule, confidence)
+    fit = cross_fit(candidates, shares, postprocess, rule)
+    return _calibrate("split", candidates, shares, postprocess, rule, fit, confidence)
 
 
 def calibrate_cross(
@@ -204,8 +213,8 @@ def _calibrate(
     coverages: tuple[float, ...],
     postprocess: PostProcess,
     rule: Rule,
+    fit: CrossFit,
     confidence: float | None = None,
-    checked_rows: NDArray[np.intp] | None = None,
 ) -> Calibration:
     selected = rule(candidates, coverages, postprocess)
     # Measured on the intervals as they are used, that is nested.
@@ -215,12 +224,7 @@ def _calibrate(
         coverages,
         np.asarray(mean_width_score(intervals, sample_weight=weights)).tolist(),
         np.asarray(coverage_score(y, intervals, sample_weight=weights)).tolist(),
-        cross_check(
-            candidates if checked_rows is None else candidates.rows(checked_rows),
-            coverages,
-            postprocess,
-            rule,
-        ),
+        fit.checks(),
         (each.base for each in selected),
         (each.q_hat for each in selected),
         (each.slope for each in selected),
@@ -234,30 +238,82 @@ def _calibrate(
     return Calibration(method, levels, postprocess, len(y), confidence, weights is not None)
 
 
-def cross_check(
-    candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess, rule: Rule
-) -> tuple[CrossCheck | None, ...]:
-    """Cross-fit a rule in two random halves of the rows, for k ascending coverages.
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """Intervals of n rows by what the other half of the rows selected, for k coverages."""
 
-    None stands where a half has too few rows for finite intervals. The intervals of each half are
-    selected and widened by the other, so the optimism of the selection shows. Half as many rows
-    select as in the calibration itself, which therefore does no worse on average. Rows of one group
-    (person, site) must not be in both halves for the cross-check to speak of new groups.
+    y: Array  # (n,)
+    weights: Array | None  # (n,)
+    in_first: NDArray[np.bool_]  # (n,), which half a row is in
+    intervals: Array  # (n, 2, k)
+    # (2, k) of each half by what it selected itself: mean widths and interval scores.
+    widths: Array
+    scores: Array
+
+    def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
+        """Return the intervals of some rows; widths and scores stay those of all."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(
+            self,
+            y=self.y[rows],
+            weights=weights,
+            in_first=self.in_first[rows],
+            intervals=self.intervals[rows],
+        )
+
+    def checks(self) -> tuple[CrossCheck | None, ...]:
+        """Return what the intervals of each coverage cover."""
+        return tuple(
+            measure_cross_check(self.y, ends, self.weights)
+            for ends in np.moveaxis(self.intervals, -1, 0)
+        )
+
+
+def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
+    """Return the intervals of each half by that fit of the same rows that is best on the other.
+
+    They show the optimism of the choice among the fits, too.
     """
-    n = len(candidates.y)
-    if n < 2:
-        return (None,) * len(coverages)
-    order = np.random.default_rng(_SEED).permutation(n)
-    halves = order[: n // 2], order[n // 2 :]
-    intervals = np.empty((n, 2, len(coverages)))
-    for held_out, rows in (halves, halves[::-1]):
-        selected = rule(candidates.rows(rows), coverages, postprocess)
-        held = candidates.rows(held_out)
-        intervals[held_out] = calibrated_intervals(held, selected, postprocess)
-    return tuple(
-        measure_cross_check(candidates.y, ends, candidates.weights)
-        for ends in np.moveaxis(intervals, -1, 0)
+    losses = [loss(fit.widths, fit.scores, objective).sum(axis=1) for fit in fits]
+    by_first, by_second = (fits[int(j)] for j in np.argmin(losses, axis=0))
+    in_first = by_first.in_first
+    intervals = by_first.intervals.copy()
+    intervals[in_first] = by_second.intervals[in_first]
+    widths, scores = (
+        np.stack([getattr(by_first, name)[0], getattr(by_second, name)[1]])
+        for name in ("widths", "scores")
     )
+    return replace(by_first, intervals=intervals, widths=widths, scores=scores)
+
+
+def cross_fit(
+    candidates: Candidates,
+    coverages: Sequence[float],
+    postprocess: PostProcess,
+    rule: Rule,
+    in_first: NDArray[np.bool_] | None = None,
+) -> CrossFit:
+    """Cross-fit a rule in two halves of the rows, for k ascending coverages.
+
+    The intervals of each half are selected and widened by the other, so the optimism of the
+    selection shows. Half as many rows select as in the calibration itself, which therefore does no
+    worse on average. Rows of one group (person, site) must not be in both halves for the
+    cross-check to speak of new groups. Intervals are infinite where a half has no rows.
+    """
+    n, k = len(candidates.y), len(coverages)
+    in_first = first_half(n) if in_first is None else in_first
+    intervals = np.full((n, 2, k), np.inf)
+    widths, scores = np.full((2, k), np.inf), np.full((2, k), np.inf)
+    for half, in_half in enumerate((in_first, ~in_first)):
+        if not in_half.any():
+            continue
+        rows, others = (candidates.rows(np.flatnonzero(part)) for part in (in_half, ~in_half))
+        selected = rule(rows, coverages, postprocess)
+        fitted = calibrated_intervals(rows, selected, postprocess)
+        widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
+        scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
+        intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
+    return CrossFit(candidates.y, candidates.weights, in_first, intervals, widths, scores)
 
 
 def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:
