@@ -495,7 +495,7 @@ def local_linear(
 
     The intercept is not penalised, and the penalty is in units of the mean weighted square of a
     feature's distance from the row, whose features are `at`. One of the rows may be left out, with
-    the same penalty; if its leverage h is above 0.95, by (1 - h) / 0.05 of the difference that
+    the same penalty; if its leverage h is above 0.3, by (1 - h) / 0.7 of the difference that
     makes.
     """
     w, steps = np.array(weights, dtype=np.float64), np.asarray(features) - np.asarray(at)
@@ -516,7 +516,7 @@ def local_linear(
         return value(w)
     rest = 1 - w[without] * Z[without] @ solve(w, Z[without])
     others = np.where(np.arange(n) == without, 0, w)
-    return value(w) + min(rest / 0.05, 1) * (value(others) - value(w))
+    return value(w) + min(rest / 0.7, 1) * (value(others) - value(w))
 
 
 class LocalCentres(NamedTuple):

@@ -20,6 +20,10 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
+// As min_rest for regressions. Larger, because a row that decides a regression leaves a gap behind
+// that the trees, had they not seen it, would have closed: residuals of new rows are smaller.
+constexpr double min_local_rest = 0.7;
+
 // Scratch memory of one thread.
 class CentredWorker {
   public:
@@ -99,7 +103,7 @@ class CentredWorker {
         const CentredFits& local = *rows_.local;
         const LocalFit fit = LocalFit::read(local.fits.row(other), local.features.cols());
         const double value = fit.without(local.features.row(other), weight, local.features.row(row),
-                                         rows_.y[row], min_rest);
+                                         rows_.y[row], min_local_rest);
         return local.share * std::clamp(value, local.low, local.high);
     }
 

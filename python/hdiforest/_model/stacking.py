@@ -1,4 +1,4 @@
-"""Stacks another regressor's mean on the forest's: fitted out of fold, weighted by its error."""
+"""Stacks another mean on the forest's: fitted without each row, weighted by its error."""
 
 from __future__ import annotations
 
