@@ -154,8 +154,10 @@ def split_gains(
         return float(w @ (m - (w @ m) / w.sum()) ** 2) if w.sum() > 0 else 0.0
 
     gains = np.zeros(n_features)
-    for node in np.flatnonzero(left >= 0):
-        gains[np.asarray(feature)[node]] += error(node) - error(left[node]) - error(right[node])
+    for node in np.flatnonzero(left >= 0).tolist():
+        gains[np.asarray(feature)[node]] += (
+            error(node) - error(int(left[node])) - error(int(right[node]))
+        )
     return gains
 
 
@@ -514,7 +516,7 @@ def local_linear(
 
     if without is None:
         return value(w)
-    rest = 1 - w[without] * Z[without] @ solve(w, Z[without])
+    rest = 1 - float(w[without] * Z[without] @ solve(w, Z[without]))
     others = np.where(np.arange(n) == without, 0, w)
     return value(w) + min(rest / 0.7, 1) * (value(others) - value(w))
 

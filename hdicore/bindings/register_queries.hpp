@@ -190,8 +190,7 @@ py::object local_linear(const Self& self, const py::object& rows, const py::obje
     check_ndim(shares, "penalties", 1);
     const auto k = shares.shape(0);
     auto result = output_array<double>(py::none(), {n, k}, "out");
-    LocalLinearRequest request{matrix_of(of_rows), matrix_of(of_atoms), span_of(y),
-                               span_of(shares),
+    LocalLinearRequest request{matrix_of(of_rows), matrix_of(of_atoms), span_of(y), span_of(shares),
                                flat_matrix(result, static_cast<std::size_t>(k))};
     py::array_t<double> filled;
     if (!fits.is_none()) {

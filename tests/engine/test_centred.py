@@ -136,13 +136,13 @@ def test_local_regressions_leave_the_row_out(seed, weighted):
 
 
 def test_a_target_moves_no_atom_of_its_own_row_with_local_regressions():
-    rows = Rows(9, n=60, n_trees=30)
-    stacked, own, _ = rows.local(share=1.0)
+    rows = Rows(9, n=200, n_trees=60)  # none decides a regression
+    stacked, own, _ = rows.local(share=1.0, penalty=1.0)
     before = rows.intervals([0.5, 0.9], KINDS, **stacked, **own)
     for i in (0, 7, 31):
         y = rows.y.copy()
         y[i] += 50
-        stacked, own, _ = rows.local(share=1.0, y=y)
+        stacked, own, _ = rows.local(share=1.0, penalty=1.0, y=y)
         after = rows.intervals([0.5, 0.9], KINDS, y=y, rows=[i], **stacked, **own)
         assert_allclose(after[:, 0], before[:, i], atol=1e-7, rtol=0)
 
