@@ -167,12 +167,14 @@ class OutOfBagIntervals:
             return None
         from hdiforest._model.stacking import best_share, local_linear, stacked  # scikit-learn's
 
+        centres, has_centre = self.means.centres, self.means.n_trees > 0
         if self._is_local:
+            gains = self._forest.split_gains(self.means.leaf_weight, self.means.leaf_means)
             counts = cast("Counts", self.counts)
             return local_linear(
-                self._forest, self.rows, self.leaves, counts, self.means, self._n_threads
-            )
-        centres, has_centre = self.means.centres, self.means.n_trees > 0
+                self._forest, self.rows, self.leaves, counts, gains, centres, has_centre,
+                self._n_threads,
+            )  # fmt: skip
         if self._grown is self:
             return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
         of_grown = cast("Stacking", self._grown.stacking)

@@ -12,7 +12,6 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
 from hdicore import Forest, Scorer
-from hdiforest._model.out_of_bag import OutOfBagMeans
 from hdiforest._model.residuals import (
     BoostedMean,
     LocalColumns,
@@ -76,15 +75,17 @@ def local_linear(
     rows: TrainingRows,
     leaves: NDArray[np.int32],
     counts: Counts,
-    means: OutOfBagMeans,
+    gains: Array,
+    centres: Array,
+    has_centre: NDArray[np.bool_],
     n_threads: int,
 ) -> Stacking:
     """Regress around each training row, in the trees that did not draw it.
 
-    On the features whose splits explain most, with the penalty of the least squared error. Leaves
-    hold the rows that their tree drew, so that no row takes part in its own regression.
+    The features are those whose splits have the largest gains, (n_features,), and the penalty is
+    that of the least squared error. Leaves hold the rows that their tree drew, so that no row takes
+    part in its own regression. The rest is as in `stacked`.
     """
-    gains = forest.split_gains(means.leaf_weight, means.leaf_means)
     top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
     columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[gains[top] > 0])
     if len(columns.columns) == 0:  # no tree has a split
@@ -98,13 +99,12 @@ def local_linear(
         np.where(counts > 0, np.int32(-1), leaves), features, features, y, _PENALTIES,
         fits=fits, n_threads=n_threads,
     ).clip(y.min(), y.max())  # fmt: skip
-    has_centre = means.n_trees > 0
     row_weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
     squares = (predicted - y[:, np.newaxis])[has_centre] ** 2
     best = int(np.argmin(np.average(squares, axis=0, weights=row_weights)))
     mean = LocalLinearMean(Scorer(forest, index), columns, features, y, _PENALTIES[best])
-    out_of_bag = np.where(has_centre, predicted[:, best], means.centres)
-    share = best_share(out_of_bag, rows, means.centres, has_centre)
+    out_of_bag = np.where(has_centre, predicted[:, best], centres)
+    share = best_share(out_of_bag, rows, centres, has_centre)
     return Stacking(mean, share, out_of_bag, fits[:, best])
 
 
