@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_friedman1
@@ -16,7 +15,6 @@ from hdiforest._model.residuals import LocalColumns
 from hdiforest._model.stacking import best_share
 from hdiforest.calibration import CVPlus
 from hdiforest.metrics import coverage_score, mean_width_score
-from hdiforest.serving import BatchScorer
 
 X, Y = make_friedman1(600, 7, noise=0.5, random_state=0)
 X_NEW, Y_NEW = make_friedman1(1000, 7, noise=0.5, random_state=1)
@@ -178,18 +176,23 @@ def test_threads_and_blocks_change_no_bit():
 
 @pytest.mark.parametrize("training_rows", [False, True])
 def test_a_file_needs_no_training_rows(tmp_path, training_rows):
+    pytest.importorskip("safetensors")
+    pd = pytest.importorskip("pandas")
     MODEL.save(tmp_path / "m.hdi", training_rows=training_rows)
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     expected = MODEL.predict_interval(X_NEW, [0.5, 0.9])
     assert_array_equal(loaded.predict_interval(X_NEW, [0.5, 0.9]), expected)
     copy = pickle.loads(pickle.dumps(loaded))
     assert_array_equal(copy.predict_interval(X_NEW, [0.5, 0.9]), expected)
+    from hdiforest.serving import BatchScorer
+
     scorer = BatchScorer(tmp_path / "m.hdi", [0.5, 0.9])
     scored = scorer(pd.DataFrame(X_NEW)).to_numpy()[:, -4:]
     assert_array_equal(scored.reshape(-1, 2, 2), expected.transpose(0, 2, 1))
 
 
 def test_folds_have_local_means_too(tmp_path):
+    pytest.importorskip("safetensors")
     model = calibrated(fitted(), method=CVPlus(2))
     model.save(tmp_path / "m.hdi")
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
@@ -198,6 +201,7 @@ def test_folds_have_local_means_too(tmp_path):
 
 @pytest.mark.parametrize("sizes", [(1,), (5,)])
 def test_training_rows_have_calibrated_intervals_out_of_bag(tmp_path, sizes):
+    pytest.importorskip("safetensors")
     model = calibrated(fitted(), min_samples_leaf=sizes)
     assert model.calibration_.bases[0].family == "stacked"
     found = model.oob_interval(0.9)
