@@ -20,11 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdicore import weighted_hdi
 from hdiforest import HDIForestRegressor
+from hdiforest.adapters import quantile_forest as fitting
 from hdiforest.adapters.quantile_forest import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
 )
-from hdiforest.adapters.quantile_forest import _quantile_forest as fitting
 
 from ..oracle import SKLEARN, run_python
 

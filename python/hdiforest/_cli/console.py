@@ -13,10 +13,7 @@ from hdiforest._utils.optional import MissingPackageError, need
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print to standard output, or to `file`.
-
-    A closed output is no error, because the work of the command is done by then.
-    """
+    """Print to standard output, or to `file`; a closed one is no error, as the work is done."""
     file = sys.stdout if file is None else file
     encoding = file.encoding or "utf-8"
     try:
@@ -29,22 +26,30 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def report_error(message: str, code: int) -> int:
     """Print one line to standard error and return the code."""
-    with suppress(BrokenPipeError):
-        print(f"hdiforest: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    _report("error", message)
     return code
 
 
 def report_warning(message: Warning | str, *_args: object, **_kwargs: object) -> None:
     """Print one line to standard error; called as `warnings.showwarning`."""
+    _report("warning", message)
+
+
+def _report(what: str, message: Warning | str) -> None:
     with suppress(BrokenPipeError):
-        print(f"hdiforest: warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+        print(f"hdiforest: {what}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+THIRDS = ["narrow third", "middle third", "wide third"]
+
+
+def thirds(shares: Sequence[float | None]) -> list[str]:
+    """Return cells of coverages by width; those that are not known are "-"."""
+    return ["-" if share is None else f"{share:.3f}" for share in shares]
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Lay out rows of cells in columns, the first `left` of them aligned to the left.
-
-    The other columns are aligned to the right. Cells are escaped, see `printable`.
-    """
+    """Lay out rows of escaped cells in columns: `left` ones to the left, others to the right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -63,12 +68,11 @@ Progress = Callable[[int, float | None], Any]
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Give a function that moves a bar, or one that does nothing."""
-    if not sys.stderr.isatty():
-        yield no_progress
-        return
-    try:
-        bars, console = need("rich.progress"), need("rich.console")
-    except MissingPackageError:
+    bars = None
+    if sys.stderr.isatty():
+        with suppress(MissingPackageError):
+            console, bars = need("rich.console"), need("rich.progress")
+    if bars is None:
         yield no_progress
         return
     with bars.Progress(

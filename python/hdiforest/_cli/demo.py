@@ -109,9 +109,8 @@ def _write(path: Path, fold: NDArray[np.int64], y: Array, mean: Array, intervals
 
 
 def _draw_rows(ax: Any, y: Array, ends: Array, mean: Array) -> None:
-    IntervalDisplay.from_predictions(
-        y, ends, coverage=ASKED[SHOWN], prediction=mean, target_name=LABEL, ax=ax
-    )
+    shown: dict[str, Any] = {"coverage": ASKED[SHOWN], "target_name": LABEL}
+    IntervalDisplay.from_predictions(y, ends, prediction=mean, ax=ax, **shown)
     ax.set_title(f"90 % HDI of {len(y)} concrete mixes not seen in fitting", loc="left")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,7 @@ from hdiforest._cli.arguments import UsageError, require_writable, text_form, wi
 from hdiforest._cli.console import say
 from hdiforest._cli.fit_report import Report, write_page
 from hdiforest._cli.inputs import read_labelled_table, read_model
-from hdiforest._estimators.hdi_forest import (
-    HDIForestRegressor,
-    attach_encoder,
-    calibrate_as_far,
-)
+from hdiforest._estimators.hdi_forest import HDIForestRegressor, attach_encoder, calibrate_as_far
 from hdiforest._tables.training_table import TrainingTable, read_training_table
 from hdiforest._utils.optional import need
 from hdiforest.calibration import CVPlus, Split
@@ -55,9 +51,8 @@ def run_fit(options: Any) -> None:
         random_state=options.seed,
         n_jobs=options.jobs,
     )
-    model = HDIForestRegressor(
-        forest, weights=options.weights, calibration=False, n_jobs=options.jobs
-    )
+    how: dict[str, Any] = {"weights": options.weights, "n_jobs": options.jobs}
+    model = HDIForestRegressor(forest, calibration=False, **how)
     not_calibrated = _fit_and_calibrate(model, table, options)
     report = Report(model, not_calibrated)
     attach_encoder(model, table.encoder)
@@ -93,6 +88,10 @@ def _check_calibration(options: Any) -> None:
         raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
     if options.mean is not None and options.weights != "all":
         raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
+    if options.by is not None and method not in ("oob", "split"):
+        raise UsageError(f"--by needs --calibrate oob or split, got --calibrate {method}")
+    if options.order is not None and method != "oob":
+        raise UsageError(f"--order needs --calibrate oob, got --calibrate {method}")
     for name, unset in {"coverage": None, "mean": None, "objective": "balanced"}.items():
         if method == "none" and getattr(options, name) != unset:
             raise UsageError(f"--{name} must not be given with --calibrate none")
@@ -106,6 +105,10 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
     how |= {"mean": options.mean, "random_state": options.seed}
+    for name in ("by", "order"):
+        if (column := getattr(options, name)) is not None:
+            _require_feature(table, column, name)
+            how[name] = column
     fitted_on, n_rows = table, len(table.y)
     if options.calibrate == "split":
         kept, held_out = _held_out_rows(table, options.seed)
@@ -124,10 +127,25 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     return ""
 
 
+def _require_feature(table: TrainingTable, column: str, option: str) -> None:
+    """Raise UsageError unless the forest is fitted on a column."""
+    columns = table.X.column_names
+    if column not in columns:
+        raise UsageError(
+            f"--{option} must be a column that the forest is fitted on, got {column!r}; they are "
+            f"{', '.join(columns)}"
+        )
+
+
+def _units(table: TrainingTable) -> tuple[int, str]:
+    """Return the number of what is not divided, and its name."""
+    if table.groups is None:
+        return len(table.y), "rows"
+    return len(np.unique(table.groups)), "groups"
+
+
 def _folds(table: TrainingTable, options: Any) -> CVPlus:
-    folds = 10 if options.folds is None else options.folds
-    what = "rows" if table.groups is None else "groups"
-    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
+    folds, (n, what) = 10 if options.folds is None else options.folds, _units(table)
     if folds > n:
         raise UsageError(
             f"--folds must be at most the number of {what} of {options.train}, {n:,}, got {folds:,}"
@@ -137,34 +155,26 @@ def _folds(table: TrainingTable, options: Any) -> CVPlus:
 
 def _held_out_rows(table: TrainingTable, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return four fifths of the rows to fit on, and the others; groups are not divided."""
-    n = len(table.y) if table.groups is None else len(np.unique(table.groups))
+    n, what = _units(table)
     if n < 2:
-        what = "row" if table.groups is None else "group"
-        raise UsageError(f"--calibrate split needs two {what}s or more, and the table has {n}")
+        raise UsageError(f"--calibrate split needs two {what} or more, and the table has {n}")
     splitter = ShuffleSplit if table.groups is None else GroupShuffleSplit
     split = splitter(1, test_size=1 / 5, random_state=seed).split(table.y, groups=table.groups)
     kept, held_out = next(split)
     return np.sort(kept), np.sort(held_out)
 
 
-def _require_rows(
-    coverages: Sequence[float] | None, n_rows: int, confidence: float | None = None
-) -> None:
+def _require_rows(coverages: Any, n_rows: int, confidence: float | None = None) -> None:
     """Raise UsageError if so many calibration rows are too few for a coverage of --coverage."""
     for coverage in coverages or ():
         needed = rows_needed(coverage, confidence=confidence)
         if n_rows < needed:
-            raise UsageError(
-                f"--coverage {coverage:g} needs {needed:,} calibration rows, and there are "
-                f"{n_rows:,}"
-            )
+            rows = f"{needed:,} calibration rows, and there are {n_rows:,}"
+            raise UsageError(f"--coverage {coverage:g} needs {rows}")
 
 
 def _calibrate_as_far(model: HDIForestRegressor, n_rows: int, how: dict[str, Any]) -> str:
-    """Calibrate a fitted model at those of `DEFAULT_COVERAGES` that its rows allow.
-
-    Returns what `_fit_and_calibrate` does; ValueError if the method was chosen and does not work.
-    """
+    """Calibrate at the `DEFAULT_COVERAGES` that rows allow; returns as `_fit_and_calibrate`."""
     usual, method = [c for c in DEFAULT_COVERAGES if rows_needed(c) <= n_rows], how["method"]
     if isinstance(method, CVPlus):
         model.calibrate(coverage=usual, **how)

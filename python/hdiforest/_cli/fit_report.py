@@ -6,16 +6,17 @@ import base64
 import io
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hdicore import __version__
-from hdiforest._cli.console import aligned
+from hdiforest._cli.console import THIRDS, aligned, thirds
 from hdiforest._estimators.hdi_forest import HDIForestRegressor
 from hdiforest._model.predict import resolve_kind_and_levels
 from hdiforest._model.training_rows import WEIGHTINGS
@@ -26,48 +27,19 @@ from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
 from hdiforest.calibration._result import CalibrationResult
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
-from hdiforest.displays._common import out_of_bag_of, percent, plain
+from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
 from hdiforest.metrics import coverage_score, mean_width_score
 
 MAX_FEATURES = 30  # of which the page shows the importance
-
-
-class OutOfBagRecord(NamedTuple):
-    """Raw intervals of the training rows, each from the trees that did not draw the row."""
-
-    levels: list[float]  # k
-    y: Array  # (n,) of the training rows that have intervals
-    hdi: Array  # (n, 2, k)
-
-    def at(self, level: float) -> tuple[float, float]:
-        """Return the share of rows inside, and the mean width, at one of the levels."""
-        own = self.hdi[..., self.levels.index(level)]
-        return float(coverage_score(self.y, own)), float(mean_width_score(own))
-
-
-def out_of_bag_record(model: HDIForestRegressor, levels: list[float]) -> OutOfBagRecord | None:
-    """Return the intervals of the model's own training rows, None if no tree left a row out."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
-        try:
-            hdi = model.oob_interval(levels, kind="hdi")
-        except ValueError:  # the forest was fitted on all rows; no other error is possible here
-            return None
-    rows = np.flatnonzero(~np.isnan(hdi).any(axis=(1, 2)))
-    if len(rows) == 0:
-        return None
-    y = model.fitted_forest().require_training_rows().y
-    return OutOfBagRecord(levels, y[rows], hdi[rows])
 
 
 class Report:
     """Coverage and width of the intervals of a model that was just fitted.
 
     Of calibrated ones if the model has them, because these are what it predicts, and of raw ones of
-    its own training rows. A forest that was fitted on all rows in each tree has no record of these.
-
-    `not_calibrated` says why levels could not be calibrated. `levels` are the usual coverages and
-    those that were calibrated, ascending.
+    its own training rows, unless each tree was fitted on all of them. `not_calibrated` says why
+    levels could not be calibrated. `levels` are the usual coverages and those that were calibrated,
+    ascending.
     """
 
     def __init__(self, model: HDIForestRegressor, not_calibrated: str = "") -> None:
@@ -75,7 +47,10 @@ class Report:
         self.calibration: CalibrationResult | None = model.fitted_forest().calibration
         known = () if self.calibration is None else self.calibration.coverages
         self.levels = sorted({*DEFAULT_COVERAGES, *known})
-        self.record = out_of_bag_record(model, self.levels)
+        self.record: OutOfBag | None = None
+        with warnings.catch_warnings(), suppress(ValueError):  # of rows that no tree left out
+            warnings.filterwarnings("ignore", "(?s).*no out-of-bag interval", UserWarning)
+            self.record = out_of_bag_of(model, self.levels, "hdi", None)
 
     def title(self) -> str:
         """Say of which rows the numbers are."""
@@ -89,37 +64,29 @@ class Report:
         """Return cells by level, with a head; none if nothing is known."""
         if self.calibration is None and self.record is None:
             return []
-        rows = [["coverage"]]
+        shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
+        rows = [["coverage"], *([f"{level:g}"] for level in shown)]
         if self.calibration is not None:
             rows[0] += ["calibrated inside", "mean width"]
-        if self.record is not None:
-            rows[0] += ["raw HDI inside", "mean width"]
-        shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
-        for level in shown:
-            cells = [f"{level:g}"]
-            if self.calibration is not None:
-                found = self.calibration.level(level)
-                check = found.cross_check
-                share = "-"
+            for cells, found in zip(rows[1:], self.calibration.levels, strict=True):
+                check, share = found.cross_check, "-"
                 if check is not None:
                     share = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
                 cells += [share, significant(found.mean_width)]
-            if self.record is not None:
-                inside, width = self.record.at(level)
-                cells += [f"{inside:.3f}", significant(width)]
-            rows.append(cells)
+        if self.record is not None:
+            rows[0] += ["raw HDI inside", "mean width"]
+            for cells, level in zip(rows[1:], shown, strict=True):
+                ends = self.record.intervals[..., self.levels.index(level)]
+                width = significant(float(mean_width_score(ends)))
+                cells += [f"{coverage_score(self.record.y, ends):.3f}", width]
         return rows
 
     def rows_by_width(self) -> list[list[str]]:
         """Return the coverage of each third of the intervals by width, if it was cross-checked."""
-        checked = [] if self.calibration is None else self.calibration.levels
-        rows = [
-            [f"{level.coverage:g}"]
-            + ["-" if share is None else f"{share:.3f}" for share in level.cross_check.thirds]
-            for level in checked
-            if level.cross_check is not None
-        ]
-        return [["coverage", "narrow third", "middle third", "wide third"], *rows] if rows else []
+        levels = () if self.calibration is None else self.calibration.levels
+        checks = [(level.coverage, level.cross_check) for level in levels]
+        rows = [[f"{coverage:g}", *thirds(c.thirds)] for coverage, c in checks if c is not None]
+        return [["coverage", *THIRDS], *rows] if rows else []
 
     def text(self) -> str:
         """Return the title and the rows as aligned text."""
@@ -200,14 +167,13 @@ def _figures(report: Report, target: str) -> str:
             f"<figcaption>{_html(caption)}</figcaption></figure>"
             for caption, source in pictures(report, plain(printable(target)))
         ]
-    note = ""
-    if len(shown) == 1:
-        note = (
-            '<p class="note">Intervals of single training rows are not shown: those that '
-            "<code>hdiforest score</code> writes are not known out of bag with --mean boosting or "
-            "--calibrate cv+.</p>"
-        )
-    return f'<h2>Pictures</h2>{note}<div class="pictures">{"".join(shown)}</div>'
+    note = (
+        '<p class="note">Intervals of single training rows are not shown: those that <code>'
+        "hdiforest score</code> writes are not known out of bag with --mean boosting or "
+        "--calibrate cv+.</p>"
+    )
+    seen = note if len(shown) == 1 else ""
+    return f'<h2>Pictures</h2>{seen}<div class="pictures">{"".join(shown)}</div>'
 
 
 def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
@@ -218,12 +184,11 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     model = report.model
     kind, (level,) = resolve_kind_and_levels(model.fitted_forest(), None, None)
     after = "" if kind == "hdi" else ", before and after the calibration"
+    coverages = partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels)
     yield (
         f"Nominal and realised coverage{after}. In the grey range lie 95 % of the shares that "
         "exact intervals give by chance.",
-        _image(
-            partial(CalibrationDisplay.from_out_of_bag, model, coverages=report.levels), (5, 4.6)
-        ),
+        _image(coverages, (5, 4.6)),
     )
     try:
         found = out_of_bag_of(model, [level], kind, None)
@@ -233,17 +198,15 @@ def pictures(report: Report, target: str) -> Iterator[tuple[str, str]]:
     drawn: Any = (found.y, found.intervals[..., 0])
     options: dict[str, Any] = {"coverage": level, "target_name": target}
     rows = partial(IntervalDisplay.from_predictions, *drawn, prediction=found.prediction)
-    thirds = partial(WidthDisplay.from_predictions, *drawn, **options)
+    by_width = partial(WidthDisplay.from_predictions, *drawn, **options)
     yield (
         f"Training rows sorted by their prediction, with their {name} out of bag; 150 of them, "
         "chosen at random, if there are more.",
         _image(partial(rows, subsample=150, **options), (6, 4.6)),
     )
-    yield (
-        f"Widths of the {name} of the training rows.",
-        _image(partial(thirds, what="width"), (5, 3.6)),
-    )
-    yield f"Coverage of the {name} by its width.", _image(thirds, (5, 3.6))
+    widths = _image(partial(by_width, what="width"), (5, 3.6))
+    yield f"Widths of the {name} of the training rows.", widths
+    yield f"Coverage of the {name} by its width.", _image(by_width, (5, 3.6))
 
 
 def _image(draw: partial[Any], size: tuple[float, float]) -> str:

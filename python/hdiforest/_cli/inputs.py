@@ -41,22 +41,15 @@ def keys_of(folders: PurePath) -> dict[str, str | None]:
 
 def typed(keys: Sequence[Mapping[str, str | None]]) -> list[Keys]:
     """Return the keys of all tables, as whole numbers where all values of a key are such."""
-    names = {name for each in keys for name in each}
-    numbers = {
-        name
-        for name in names
-        if all(_is_whole(each[name]) for each in keys if each.get(name) is not None)
-    }
-    return [
-        {n: int(v) if n in numbers and v is not None else v for n, v in each.items()}
-        for each in keys
-    ]
+    pairs = [pair for each in keys for pair in each.items()]
+    texts = {name for name, value in pairs if value is not None and not _is_whole(value)}
+    return [{n: v if v is None or n in texts else int(v) for n, v in each.items()} for each in keys]
 
 
-def _is_whole(text: str | None) -> bool:
-    digits = (text or "").removeprefix("-")
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
     # With zeros in front it is a code, such as that of a town.
-    return digits.isdecimal() and len(digits) < 18 and str(int(text or "")) == text
+    return digits.isdecimal() and len(digits) < 18 and str(int(text)) == text
 
 
 _STARTS_OF_OTHERS = {b"PAR1": "Parquet", b"ARROW1": "an Arrow file"}
@@ -119,21 +112,11 @@ class Source:
 class Inputs:
     """What the arguments stand for, and how the text of a CSV is written.
 
-    Attributes
-    ----------
-    sources : list of Source
-        Sorted by name within each folder or pattern.
-    is_one_file : bool
-        Whether there is one argument and it names a file, not a folder or pattern.
-    folders : list of Path
-        Those of this machine that were named.
-
-    Raises
-    ------
-    TableError
-        If a folder has no tables, a pattern matches nothing, or an ending is unknown.
-    OSError, ValueError
-        If an address cannot be listed or is not understood; or arguments do not go together.
+    `sources` are sorted by name within each folder or pattern. `is_one_file` says whether there is
+    one argument that names a file, no folder or pattern; `folders` are those of this machine that
+    were named. TableError if a folder has no tables, a pattern matches nothing, or an ending is
+    unknown; OSError or ValueError if an address cannot be listed or is not understood, or arguments
+    do not go together.
     """
 
     def __init__(self, arguments: Sequence[str], form: TextForm | None = None) -> None:
@@ -144,8 +127,9 @@ class Inputs:
         every = [source for each in arguments for source in self._found(each)]
         # The same table may be given twice.
         found = list({(str(each.path), each.system is None): each for each in every}.values())
-        if len(found) > 1:
-            _refuse_pipes(found)
+        for each in found if len(found) > 1 else ():  # they are read twice
+            if each.system is None and each.path.exists() and not each.path.is_file():
+                raise ValueError(f"{each.path} is a pipe or a device, and must be the only input")
         keys = typed([each.keys for each in found])
         self.sources = [
             replace(each, keys=own, form=form or TextForm())
@@ -226,13 +210,6 @@ def _in_folder(folder: Path, files: Iterable[Path], what: str | None) -> list[So
     return sources
 
 
-def _refuse_pipes(sources: Sequence[Source]) -> None:
-    """Raise ValueError if one of several tables is no file: these are read twice."""
-    for source in sources:
-        if source.system is None and source.path.exists() and not source.path.is_file():
-            raise ValueError(f"{source.path} is a pipe or a device, and must be the only input")
-
-
 def _raise(error: OSError) -> None:
     raise error
 
@@ -245,21 +222,9 @@ def _fixed(parts: Sequence[str]) -> list[str]:
 class Features:
     """The columns of a table on disk that a model takes, and others to read with them.
 
-    Parameters
-    ----------
-    fitted : FittedForest
-    table : TableReader
-    more : sequence of str, default=()
-        Further columns of numbers.
-    kept : sequence of str, default=()
-        Columns to pass on as they are.
-    not_features : sequence of str, optional
-        Columns that a model without names does not take: by default those above.
-
-    Raises
-    ------
-    TableError
-        If a model without names takes another number of columns.
+    These are `more`, further ones of numbers, and those `kept`, which are passed on as they are. A
+    model without names takes all columns but `not_features`, by default these two; TableError if
+    they are of another number than it takes.
     """
 
     def __init__(
@@ -286,15 +251,17 @@ class Features:
         numeric = set(self._numbers)
         self._others = [name for name in self.encoder.columns if name not in numeric]
 
+    def _read(self) -> tuple[list[str], list[str]]:
+        """Return the names of the columns to read: of numbers, and others."""
+        return [*self._more, *self._numbers], [*self._others, *self.kept_names]
+
     def batches(self, batch_rows: int | None = None) -> Iterator[Any]:
         """Yield Tables as `TableReader.batches`, for the methods below."""
-        numbers = [*self._more, *self._numbers]
-        return self._table.batches(numbers, [*self._others, *self.kept_names], batch_rows)
+        return self._table.batches(*self._read(), batch_rows)
 
     def require(self) -> None:
         """Raise TableError if columns are missing, or known to be of other types."""
-        numbers = [*self._more, *self._numbers]
-        self._table.require(numbers, [*self._others, *self.kept_names])
+        self._table.require(*self._read())
         if not self._table.is_text:
             with self.naming_the_file():
                 pa = need("pyarrow")
@@ -345,15 +312,9 @@ def read_model(options: Any) -> HDIForestRegressor:
 def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, Array, RowCounts]:
     """Read what the methods of a model take as X and y (n,) from the table of the arguments.
 
-    X has raw columns if the model has an encoder, and no names if it was fitted without.
-
-    Raises
-    ------
-    UsageError
-        If the target is a feature.
-    TableError
-        If a column is missing, a feature cannot be read, the target is not finite, or there are no
-        rows.
+    X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
+    if the target is a feature; TableError if a column is missing, a feature cannot be read, the
+    target is not finite, or there are no rows.
     """
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):

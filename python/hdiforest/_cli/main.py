@@ -75,7 +75,9 @@ def _code_of(argv: Sequence[str] | None) -> int:
     except UsageError as error:
         return report_error(with_options(str(error)), 2)
     except OSError as error:
-        return report_error(_sentence(error), 1)
+        if error.strerror is None or error.filename is None:
+            return report_error(error.strerror or str(error), 1)
+        return report_error(f"{error.filename}: {error.strerror}", 1)
     except (ValueError, ImportError) as error:
         return report_error(with_options(str(error)), 1)
     except MemoryError:
@@ -83,26 +85,18 @@ def _code_of(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _sentence(error: OSError) -> str:
-    if error.strerror is None or error.filename is None:
-        return error.strerror or str(error)
-    return f"{error.filename}: {error.strerror}"
-
-
 def _subcommand(name: str) -> Callable[[Any], None]:
     """Return what runs a subcommand; modules of others are not imported."""
     if name == "score":
-        from hdiforest._cli.score import run_score
-
-        return run_score
-    if name == "demo":
-        from hdiforest._cli.demo import run_demo
-
-        return run_demo
-    if name in ("check", "inspect"):
-        from hdiforest._cli.report import run_check, run_inspect
-
-        return run_check if name == "check" else run_inspect
-    from hdiforest._cli.fit import run_calibrate, run_fit
-
-    return run_fit if name == "fit" else run_calibrate
+        from hdiforest._cli.score import run_score as run
+    elif name == "demo":
+        from hdiforest._cli.demo import run_demo as run
+    elif name == "check":
+        from hdiforest._cli.report import run_check as run
+    elif name == "inspect":
+        from hdiforest._cli.report import run_inspect as run
+    elif name == "calibrate":
+        from hdiforest._cli.fit import run_calibrate as run
+    else:
+        from hdiforest._cli.fit import run_fit as run
+    return run

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdiforest._cli.arguments import kind_and_levels
-from hdiforest._cli.console import aligned, say
+from hdiforest._cli.console import THIRDS, aligned, say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind
@@ -62,15 +62,12 @@ class Check:
     def text(self) -> str:
         """Return a table with a title."""
         head = ["nominal", "coverage", "mean width", "interval score"]
-        rows = [[*head, "narrow third", "middle third", "wide third"]]
+        rows = [[*head, *THIRDS]]
         for level in self.levels:
-            thirds = ["-" if share is None else f"{share:.3f}" for share in level.coverage_by_width]
-            width, score = (
-                "inf" if each is None else significant(each)
-                for each in (level.mean_width, level.interval_score)
-            )
+            numbers = level.mean_width, level.interval_score
+            cells = ["inf" if number is None else significant(number) for number in numbers]
             share = f"{level.coverage:.3f} ± {level.standard_error:.3f}"
-            rows.append([f"{level.nominal:g}", share, width, score, *thirds])
+            rows.append([f"{level.nominal:g}", share, *cells, *thirds(level.coverage_by_width)])
         left_out = ""
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
@@ -150,11 +147,8 @@ class Contents:
         encoder, calibration = fitted.encoder, fitted.calibration
         names, levels = fitted.feature_names, None
         if calibration is not None:
-            levels = {
-                "method": calibration.method,
-                "rows": calibration.n,
-                "coverages": list(calibration.coverages),
-            }
+            levels = {"method": calibration.method, "rows": calibration.n}
+            levels["coverages"] = list(calibration.coverages)
         found = {
             "file": str(self.path),
             "bytes": self.path.stat().st_size,
@@ -167,7 +161,7 @@ class Contents:
             "bytes_in_memory": {"forest": forest.nbytes, "leaf_index": index.nbytes},
             "targets": self._ranges(),
             "n_features": fitted.n_features,
-            "features": None if names is None else [str(name) for name in names],
+            "features": None if names is None else list(map(str, names)),
             "encoder": None if encoder is None else encoder.facts(),
             "calibration": levels,
         }
@@ -191,10 +185,13 @@ class Contents:
         for output, (low, high, n) in enumerate(each.values() for each in self._ranges()):
             name = "target" if fitted.n_outputs == 1 else f"target {output}"
             rows.append([name, f"{low:g} to {high:g}, {n:,} distinct values"])
-        levels = "none"
-        if calibration is not None:
-            levels = f"at {', '.join(f'{coverage:g}' for coverage in calibration.coverages)}"
-        rows += [["calibration", levels], ["features", f"{fitted.n_features}: {self._features()}"]]
+        known = () if calibration is None else calibration.coverages
+        levels = f"at {', '.join(f'{coverage:g}' for coverage in known)}" if known else "none"
+        names: Any = fitted.feature_names
+        features = "without names" if names is None else ", ".join(map(str, names))
+        if fitted.encoder is not None:
+            features = str(fitted.encoder)
+        rows += [["calibration", levels], ["features", f"{fitted.n_features}: {features}"]]
         if fitted.id_columns:
             rows.append(["columns that name rows", ", ".join(fitted.id_columns)])
         shown = aligned(rows, left=2)
@@ -202,32 +199,17 @@ class Contents:
 
     def _ranges(self) -> list[dict[str, Any]]:
         all_atoms = map(self.fitted.scorer.index.atoms, range(self.fitted.n_outputs))
-        return [
-            {"min": float(atoms[0]), "max": float(atoms[-1]), "n_distinct": len(atoms)}
-            for atoms in all_atoms
-        ]
-
-    def _features(self) -> str:
-        names, encoder = self.fitted.feature_names, self.fitted.encoder
-        if encoder is not None:
-            return str(encoder)
-        return "without names" if names is None else ", ".join(map(str, names))
+        return [{"min": float(a[0]), "max": float(a[-1]), "n_distinct": len(a)} for a in all_atoms]
 
 
 def run_inspect(options: Any) -> None:
-    """Print what a model file holds; OSError or ValueError as `contents`."""
+    """Print what a model file holds; raises as `contents`."""
     found = contents(options.model, options.trust)
     say(found.json() if options.json else found.text())
 
 
 def contents(path: Path, trusted: Sequence[str] = ()) -> Contents:
-    """Load a model file after checking everything in it.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `HDIForestRegressor.load`.
-    """
+    """Load a model file after checking all of it; raises as `HDIForestRegressor.load`."""
     loaded = model_file.load(path, verify=True, trusted=trusted)
     return Contents(path, loaded.content, loaded.facts)
 

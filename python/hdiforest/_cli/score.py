@@ -80,10 +80,7 @@ def keep_beside(origin: Origin, out: Path) -> None:
 
 
 def why_again(origin: Origin, out: Path) -> str | None:
-    """Say why an output must be made again: None if it is there and equal, empty if it is missing.
-
-    An output whose origin cannot be read is of another origin.
-    """
+    """Say why an output must be made again: None if it is there and equal, empty if missing."""
     if not out.exists():
         return ""
     found = _found(out)
@@ -98,8 +95,7 @@ def why_again(origin: Origin, out: Path) -> str | None:
 def _found(out: Path) -> Mapping[str, Any] | None:
     try:
         if _is_parquet(out):
-            content = need("pyarrow.parquet").read_schema(out).metadata[KEY]
-            found = json.loads(content)
+            found = json.loads(need("pyarrow.parquet").read_schema(out).metadata[KEY])
         else:
             record = json.loads(_beside(out).read_bytes())
             found = record["origin"] if record["output"] == _identity(out) else None
@@ -152,10 +148,7 @@ def require_folder(inputs: Inputs, folder: Path) -> None:
 
 
 def require_readable(sources: Sequence[Source], scorer: BatchScorer, keep: Columns) -> None:
-    """Raise one TableError for all tables that cannot be scored.
-
-    That is what their headers say, and the first rows of those without types.
-    """
+    """Raise one TableError for all tables whose header, or first rows of text, are refused."""
     faults = []
     for source in sources:
         try:
@@ -195,15 +188,10 @@ def score_dataset(
 ) -> Done:
     """Score each source to a table of its own name in a folder, which is made if need be.
 
-    `advance` is called with a number of rows, and the share of all bytes that is done.
-
-    Raises
-    ------
-    TableError
-        For all tables whose header or first rows say that they cannot be scored, before anything is
-        scored; or for the first one that turns out not to be readable.
-    OSError
-        If an output cannot be written. Outputs that are finished stay.
+    `advance` is called with a number of rows, and the share of all bytes that is done. TableError
+    for all tables whose header or first rows say that they cannot be scored, before anything is
+    scored; or for the first one that turns out not to be readable. OSError if an output cannot be
+    written. Outputs that are finished stay.
     """
     todo, again = [], []
     for source in sources:
@@ -286,7 +274,11 @@ def run_score(options: Any) -> None:
     """Score tables as the arguments say, and say how many."""
     n_threads = thread_count(options.jobs)
     inputs = _inputs(options)
-    scorer = _scorer(options)
+    # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
+    # It is held, so that the scorer gets the same.
+    model = open_model(str(options.model), mapped=False, trusted=options.trust)
+    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
+    scorer = BatchScorer(options.model, levels, kind=kind, mapped=False)
     keep = Columns(None if options.keep is None else tuple(options.keep), options.keep_all)
     settings = Settings(keep, n_threads, options.batch_rows, options.resume)
     for name in set(options.keep or ()).intersection(scorer.results):
@@ -300,7 +292,22 @@ def run_score(options: Any) -> None:
         else:
             sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
             done = score_dataset(scorer, sources, options.output, settings, advance)
-    _report(done, scorer, options.output, time.perf_counter() - start, inputs.is_one_file)
+    tables = "" if inputs.is_one_file else f" of {done.n_tables:,} tables"
+    lines = _lines(done, tables, time.perf_counter() - start, options.output)
+    if counts := str(scorer.counts):
+        lines.append(counts)
+    say("\n".join(lines), sys.stderr if is_standard_output(options.output) else None)
+
+
+def _lines(done: Done, tables: str, seconds: float, output: Path) -> list[str]:
+    """Say what was scored."""
+    rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
+    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
+    if done.n_there:
+        lines.append(f"{done.n_there:,} outputs were there and stay as they are")
+    if done.again:
+        lines.append(f"Scored again: {listed(done.again)}")
+    return lines
 
 
 def _inputs(options: Any) -> Inputs:
@@ -323,26 +330,3 @@ def _inputs(options: Any) -> Inputs:
         given = [s.path for s in inputs.sources if s.system is None and s.path != STANDARD_INPUT]
         require_writable(options.output, *given, options.model)
     return inputs
-
-
-def _scorer(options: Any) -> BatchScorer:
-    # One model for the whole run, whatever becomes of its file; all of it is read to be checked.
-    # It is held, so that the scorer gets the same.
-    model = open_model(str(options.model), mapped=False, trusted=options.trust)
-    kind, levels = kind_and_levels(model.fitted, options.kind, options.coverage)
-    return BatchScorer(options.model, levels, kind=kind, mapped=False)
-
-
-def _report(
-    done: Done, scorer: BatchScorer, output: Path, seconds: float, is_one_file: bool
-) -> None:
-    tables = "" if is_one_file else f" of {done.n_tables:,} tables"
-    rate = f" ({done.n_rows / seconds:,.0f} rows/s)" if done.n_rows >= _ROWS_FOR_A_RATE else ""
-    lines = [f"{done.n_rows:,} rows{tables} scored in {seconds:.1f} s{rate}, written to {output}"]
-    if done.n_there:
-        lines.append(f"{done.n_there:,} outputs were there and stay as they are")
-    if done.again:
-        lines.append(f"Scored again: {listed(done.again)}")
-    if counts := str(scorer.counts):
-        lines.append(counts)
-    say("\n".join(lines), sys.stderr if is_standard_output(output) else None)

@@ -29,10 +29,7 @@ _FIRST_ROWS = 256  # of the first slices, so that short tables are for all threa
 
 
 class Pipeline(Generic[Item, Result]):
-    """Results of a function for items that a thread reads, in the order of the items.
-
-    `n_workers` threads work, and `n_ahead` items may be read before their results are taken.
-    """
+    """Results of a function by `n_workers` threads for items that another one reads, in order."""
 
     def __init__(
         self, items: Iterable[Item], work: Callable[[Item], Result], n_workers: int, n_ahead: int
@@ -121,15 +118,7 @@ class _Slice(NamedTuple):
 
 
 def features_of(scorer: BatchScorer, table: TableReader, keep: Columns) -> Features:
-    """Return the columns to read from a table; its header has been checked then.
-
-    Raises
-    ------
-    TableError
-        If a column is missing or of another type.
-    ValueError
-        If two columns of the output would have one name.
-    """
+    """Return the columns to read from a table, or TableError; ValueError if two names are equal."""
     kept = keep.of(table, scorer)
     require_distinct([*kept, *scorer.results])
     others = [] if keep.all else kept
@@ -153,14 +142,9 @@ def score_table(
     Memory does not grow with the number of rows. Tables may be pipes, and the ending of `out` says
     its format. `metadata` is for the schema of `out`, `within` as `replacing` takes it, and
     `advance` is called with the number of rows that were written, and the share of the table.
-
-    Raises
-    ------
-    TableError
-        If the table lacks a column, or holds something that the model does not take.
-    OSError
-        If `out` cannot be written. Whatever is raised, no part of `out` is left behind, unless it
-        is a pipe or a device.
+    TableError if the table lacks a column, or holds something that the model does not take; OSError
+    if `out` cannot be written. Whatever is raised, no part of `out` is left, unless it is a pipe or
+    a device.
     """
     pa = need("pyarrow")
     n_threads, pipeline = settings.n_threads, None
@@ -208,10 +192,7 @@ def score_table(
 def _slices(
     first: list[Any], batches: Iterator[Any], most: int, n_threads: int
 ) -> Iterator[_Slice]:
-    """Cut Tables into slices: the first ones small, so that all threads have work soon.
-
-    `first` are Tables that were taken from `batches`.
-    """
+    """Cut Tables, the `first` and then the others, into slices that grow, for all threads."""
     n_done = 0
     with closing(batches):  # type: ignore[type-var]
         for batch in chain(first, batches):

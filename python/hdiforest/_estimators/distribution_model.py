@@ -79,7 +79,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
 
@@ -157,6 +157,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         coverage: float | ArrayLike = 0.9,
         *,
         kind: AnyKind | None = None,
+        by: ArrayLike | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Prediction intervals.
@@ -176,6 +177,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             mean of the shortest intervals from each atom that hold the coverage, weighted by
             exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
             do, and it may hold less.
+        by : (n,) array, optional
+            The groups of the rows, of calibrated intervals, if the calibration was made by groups
+            that no column of X holds. Rows of a group that it does not know take the quantile of
+            all rows.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`; tables have the mean of each row in front.
 
@@ -204,8 +209,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
+        if by is not None and self._kind(kind) != "calibrated":
+            raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
         ask = partial(self._query, X, hint=True)
-        calibrated = partial(self._predict_calibrated, X)
+        calibrated = partial(self._predict_calibrated, X, by=by)
         return self._format_intervals(X, coverage, kind, output, ask, calibrated)
 
     def _format_intervals(
@@ -244,9 +251,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        quantiles : float or list of k floats
+        X, quantiles : rows as in `predict`, and float or list of k floats
             Levels in [0, 1].
         interpolation : str, default="inverted_cdf"
             The name of any method of `numpy.quantile`. "inverted_cdf" is the smallest target with
@@ -273,9 +278,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        y : (n,) or (n, k) array
+        X, y : rows as in `predict`, and (n,) or (n, k) array
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).

@@ -52,10 +52,9 @@ def fit_table(
     categorical : "auto" or sequence of str, default="auto"
         Columns of categories besides those of text and of dictionaries (pandas' categorical), such
         as codes that are numbers.
-    drop : sequence of str, default=()
-        Columns that are no features.
-    id : sequence of str, default=()
-        Columns that name the rows: no features, and kept by ``hdiforest score``.
+    drop, id : sequence of str, default=()
+        Columns that are no features; those of `id` name the rows, and ``hdiforest score`` keeps
+        them.
     sample_weight : str or (n,) array, optional
         A column, or the weights themselves.
     weights, calibration, n_jobs, random_state : optional
@@ -68,10 +67,8 @@ def fit_table(
 
     Raises
     ------
-    ImportError
-        If pyarrow is not installed.
-    OSError
-        If the file cannot be read.
+    ImportError, OSError
+        If pyarrow is not installed; if the file cannot be read.
     ValueError
         If an argument is out of range, a column is missing or cannot be a feature, or the target or
         the weights are not finite numbers. All columns at fault stand in one message.
@@ -93,14 +90,10 @@ def fit_table(
             "estimator must be a forest, because fit_table encodes the table itself; fit "
             "HDIForestRegressor(pipeline) on the table, or give the forest alone"
         )
-    column = sample_weight if isinstance(sample_weight, str) else None
-    row_weights = None if isinstance(sample_weight, str) else sample_weight
-    roles: dict[str, Any] = {
-        "drop": _names("drop", drop),
-        "ids": _names("id", id),
-        "categorical": categorical if categorical == "auto" else _names("categorical", categorical),
-        "sample_weight": column,
-    }
+    is_column = isinstance(sample_weight, str)
+    roles: dict[str, Any] = {"drop": _names("drop", drop), "ids": _names("id", id)}
+    roles["categorical"] = "auto" if categorical == "auto" else _names("categorical", categorical)
+    roles["sample_weight"] = sample_weight if is_column else None
     if isinstance(table, str | os.PathLike):
         read = read_training_table(Path(table), target, **roles)
     else:
@@ -110,10 +103,9 @@ def fit_table(
         raw = frame.arrow([name for name in names if name not in column_roles.left_out])
         column_roles.require(names, "the table")
         read = training_table(raw, "the table", column_roles)
-    if row_weights is None:
-        row_weights = read.weights
-    else:
-        row_weights = checked_sample_weight(row_weights, len(read.y))
+    row_weights: Any = read.weights
+    if not (is_column or sample_weight is None):
+        row_weights = checked_sample_weight(sample_weight, len(read.y))
     options: dict[str, Any] = {"weights": weights, "calibration": calibration, "n_jobs": n_jobs}
     model = HDIForestRegressor(estimator, random_state=random_state, **options)
     model.fit(read.X, read.y, sample_weight=row_weights)

@@ -1,4 +1,4 @@
-"""Folds of CV+: a forest fitted without each, calibrated by the rows that it left out."""
+"""Which rows a calibration divides: folds of CV+, earlier and later ones, and groups."""
 
 from __future__ import annotations
 
@@ -13,13 +13,24 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing
 
 from hdiforest._estimators.input_rows import checked_rows
-from hdiforest._model.calibrate import Settings, calibrate_if_possible
-from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import predict_fold
+from hdiforest._model.calibrate import (
+    Settings,
+    calibrate_if_possible,
+    calibrate_out_of_bag,
+    ignore_infinite_intervals,
+)
+from hdiforest._model.fitted import FittedForest, GroupSource
+from hdiforest._model.predict import predict_calibrated, predict_fold
 from hdiforest._model.training_rows import TrainingRows
-from hdiforest.calibration import Calibration, CrossCalibration, CVPlus
-from hdiforest.calibration._calibrate import calibrate_cross
+from hdiforest._tables.frames import frame_of
+from hdiforest._utils.hints import callers_level
+from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
+from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
+from hdiforest.calibration._groups import is_missing
+from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
+
+_N_ERRORS = 4  # by which later rows may be covered less without a warning
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on and rows held out
 
@@ -33,17 +44,15 @@ def split_folds(rows: TrainingRows, how: CVPlus, random_state: int | None) -> It
     n, n_folds = len(weighted), how.n_folds
     if how.groups is None:
         if n < n_folds:
-            raise ValueError(
-                f"n_folds must be at most the number of training rows, {n}, got {n_folds}"
-            )
+            most = f"the number of training rows, {n}"
+            raise ValueError(f"n_folds must be at most {most}, got {n_folds}")
         splits = KFold(n_folds, shuffle=True, random_state=random_state).split(weighted)
     else:
         numbers = _group_numbers(how.groups, len(rows.y))[weighted]
         n_groups = len(np.unique(numbers))
         if n_groups < n_folds:
-            raise ValueError(
-                f"groups must be {n_folds} or more, as many as n_folds, got {n_groups}"
-            )
+            least = f"{n_folds} or more, as many as n_folds"
+            raise ValueError(f"groups must be {least}, got {n_groups}")
         splitter = GroupKFold(n_folds, shuffle=True, random_state=random_state)
         splits = splitter.split(weighted, groups=numbers)
     for fit, held_out in splits:
@@ -57,17 +66,10 @@ def _group_numbers(groups: ArrayLike, n: int) -> NDArray[np.intp]:
         raise ValueError(f"groups must have shape ({n},), got {names.shape}")
     numbers: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
-        if _is_missing(name):
+        if is_missing(name):
             raise ValueError(f"groups must name a group for every row, and row {row} has {name!r}")
         numbers.setdefault(name, len(numbers))
     return np.array([numbers[name] for name in names.tolist()], dtype=np.intp)
-
-
-def _is_missing(name: Any) -> bool:
-    try:
-        return name is None or bool(name != name)
-    except TypeError:  # pandas.NA
-        return True
 
 
 def fit_folds(
@@ -93,8 +95,7 @@ def fit_folds(
         model = new_model()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-            fit_weights = None if weights is None else weights[fit]
-            model.fit(_safe_indexing(X, fit), rows.y[fit], fit_weights)
+            model.fit(_safe_indexing(X, fit), rows.y[fit], _part(weights, fit))
         forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
@@ -113,6 +114,120 @@ def fit_folds(
         ends, targets, settings.coverages, postprocess, grouped=grouped, weights=row_weights or None
     )
     return calibration, tuple(forests)
+
+
+def check_later_rows(
+    model: Any,
+    X: Any,
+    rows: TrainingRows,
+    settings: Settings,
+    order: NDArray[np.intp],
+    n_threads: int,
+) -> tuple[CrossCheck | None, ...]:
+    """Fit an unfitted model to the first three quarters of the rows, by `order`; check the others.
+
+    It is calibrated out of bag by the settings. Rows without weight count for nothing.
+    """
+    order = order[rows.has_weight[order]]
+    first, last = np.split(order, [3 * len(order) // 4])
+    weights = rows.sample_weight
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
+        model.fit(_safe_indexing(X, first), rows.y[first], _part(weights, first))
+    by = settings.by
+    if by is not None and by.array is not None:
+        settings = replace(settings, by=replace(by, array=by.array[first]))
+    with ignore_infinite_intervals():
+        forest = calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
+    scored = checked_rows(model, _safe_indexing(X, last), model.fitted_forest())
+    labels = None if by is None or by.array is None else by.array[last]
+    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, labels=labels)
+    finite = ~np.isnan(ends).any(axis=(1, 2))
+    y, last_weights = rows.y[last[finite]], _part(weights, last[finite])
+    return tuple(
+        measure_cross_check(y, ends[finite, :, j], last_weights)
+        for j in range(len(settings.coverages))
+    )
+
+
+def warn_of_later_rows(calibration: Calibration) -> None:
+    """Warn if later rows are covered by more than four standard errors less than mixed ones."""
+    for level in calibration.levels:
+        mixed, later = level.cross_check, level.later
+        if mixed is None or later is None:
+            continue
+        error = max(later.standard_error, mixed.standard_error)
+        if later.coverage < mixed.coverage - _N_ERRORS * error:
+            warnings.warn(
+                f"intervals of coverage {level.coverage:g} covered {later.coverage:.2f} of the "
+                "last quarter of the rows in their order, by a forest of the others, and "
+                f"{mixed.coverage:.2f} of rows mixed with those of the fit; expect the former of "
+                "rows that come later",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+            return
+
+
+def _column_number(fitted: FittedForest, name: str, column: str | int) -> int:
+    """Return the number of a feature, by its name or number, or raise ValueError."""
+    names = fitted.columns or ()
+    if isinstance(column, str):
+        if column not in names or len(names) != fitted.n_features:
+            raise ValueError(
+                f"{name} must be the name of a column that is a feature of the forest, got "
+                f"{column!r}"
+            )
+        return names.index(column)
+    if not 0 <= column < fitted.n_features:
+        raise ValueError(f"{name} must be a column from 0 to {fitted.n_features - 1}, got {column}")
+    return int(column)
+
+
+def group_source(fitted: FittedForest, by: Any, how: Method) -> GroupSource:
+    """Return where groups come from, or raise ValueError."""
+    if not isinstance(how, OutOfBag | Split):
+        raise ValueError(f"by must be None with method={how.name!r}; 'oob' and 'split' take groups")
+    if isinstance(by, str | int):
+        return GroupSource(feature=_column_number(fitted, "by", by))
+    return GroupSource(function=by) if callable(by) else GroupSource(array=np.asarray(by))
+
+
+def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.intp]:
+    """Return the training rows in their order, those of equal rank as they are, or ValueError."""
+    if not isinstance(how, OutOfBag):
+        raise ValueError(f"order must be None with method={how.name!r}; 'oob' takes an order")
+    X = fitted.require_training_rows().X
+    if isinstance(order, str | int):
+        values = X[:, _column_number(fitted, "order", order)]
+    else:
+        values = np.asarray(order)
+    if values.shape != (len(X),):
+        raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
+    missing = [row for row, value in enumerate(values.tolist()) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"order must have a value for each row, and {len(missing)} of {len(X)} are missing, "
+            f"the first in row {missing[0]}"
+        )
+    try:
+        return np.argsort(values, kind="stable")
+    except TypeError:
+        raise ValueError("order must be numbers, dates or texts, not several of these") from None
+
+
+def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
+    """Return labels of the groups of the rows of X, or raise ValueError if they are not as many."""
+    if by is None:
+        return None
+    labels, n = np.asarray(by), frame_of(X).n_rows
+    if n is not None and labels.shape != (n,):
+        raise ValueError(f"by must give one group for each of {n} rows, got shape {labels.shape}")
+    return labels
+
+
+def _part(weights: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> Any:
+    return None if weights is None else weights[rows]
 
 
 def _has_infinite_intervals(forest: FittedForest) -> bool:

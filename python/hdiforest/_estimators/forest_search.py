@@ -19,7 +19,7 @@ from hdiforest._estimators.distribution_model import DistributionModel, Query
 from hdiforest._estimators.hdi_forest import (
     HDIForestRegressor,
     calibrate_with_cross_fit,
-    replace_cross_check,
+    replace_levels,
 )
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
 from hdiforest._model.predict import AnyKind
@@ -39,8 +39,6 @@ from hdiforest.calibration._calibrate import CrossFit, best_by_half
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
-
-_N_TREES = 300
 
 
 class ForestSearchOOB(DistributionModel):
@@ -87,10 +85,6 @@ class ForestSearchOOB(DistributionModel):
     calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
         The cross-check is of the choice among the forests, too: intervals of each half of the rows
         are those of the forest that was best on the other half.
-
-    See Also
-    --------
-    HDIForestRegressor : The model of one forest.
 
     Notes
     -----
@@ -149,10 +143,8 @@ class ForestSearchOOB(DistributionModel):
 
         Raises
         ------
-        ImportError
-            As `HDIForestRegressor.fit`.
-        ValueError
-            If an argument is out of range, or a forest cannot be calibrated out of bag.
+        ImportError, ValueError
+            As `HDIForestRegressor.fit`, or if a forest cannot be calibrated out of bag.
         """
         forests = self._candidates()
         _check_forests(forests)
@@ -181,9 +173,9 @@ class ForestSearchOOB(DistributionModel):
         rows = reduce(np.intersect1d, [own for own, _ in fits], fits[0][0])
         same_rows = [fit.of_rows(np.searchsorted(own, rows)) for own, fit in fits]
         if len(rows) > 0:
-            replace_cross_check(best, best_by_half(same_rows, self.objective))
-        self.best_estimator_, self.best_index_ = best, best_index
-        self.coverage_ = coverage
+            fit_of_best = best_by_half(same_rows, self.objective)
+            replace_levels(best, cross_check=fit_of_best.checks())
+        self.best_estimator_, self.best_index_, self.coverage_ = best, best_index, coverage
         self.results_ = {name: [entry[name] for entry in table] for name in table[0]}
         return self
 
@@ -193,13 +185,14 @@ class ForestSearchOOB(DistributionModel):
         coverage: float | ArrayLike | None = None,
         *,
         kind: AnyKind | None = None,
+        by: ArrayLike | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Calibrated prediction intervals.
 
         Parameters
         ----------
-        X, coverage, kind, output : rows and options
+        X, coverage, kind, by, output : rows and options
             As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
@@ -212,7 +205,7 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            return super().predict_interval(X, coverage, kind=kind, output=output)
+            return super().predict_interval(X, coverage, kind=kind, by=by, output=output)
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
@@ -220,9 +213,9 @@ class ForestSearchOOB(DistributionModel):
         return self._best()._query(X, function, values, hint=hint)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
-        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean)
+        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean, by=by)
 
     @property
     def calibration_(self) -> Calibration | CrossCalibration:
@@ -250,11 +243,8 @@ class ForestSearchOOB(DistributionModel):
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:
             return self.forests
-        return [
-            RandomForestRegressor(_N_TREES, max_features=1 / 3),
-            RandomForestRegressor(_N_TREES),
-            ExtraTreesRegressor(_N_TREES, bootstrap=True),
-        ]
+        forests = [RandomForestRegressor(300, max_features=1 / 3), RandomForestRegressor(300)]
+        return [*forests, ExtraTreesRegressor(300, bootstrap=True)]
 
     def _prepare(self, candidate: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""
@@ -263,26 +253,19 @@ class ForestSearchOOB(DistributionModel):
         if any(isinstance(part, FrozenEstimator) for part in parts):
             return forest
         params = parts[-1].get_params(deep=False)
-        defaults = {"random_state": seed, "n_jobs": self.n_jobs}
-        missing = [name for name in defaults if name in params and params[name] is None]
-        parts[-1].set_params(**{name: defaults[name] for name in missing})
+        for name, value in {"random_state": seed, "n_jobs": self.n_jobs}.items():
+            if name in params and params[name] is None:
+                parts[-1].set_params(**{name: value})
         return forest
 
     def _fit_candidate(
-        self,
-        index: int,
-        candidate: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        seed: int,
-        coverage: float,
+        self, index: int, candidate: Any, X: Any, y: Any, weight: Any, seed: int, coverage: float
     ) -> tuple[HDIForestRegressor, dict[str, Any], tuple[NDArray[np.intp], CrossFit]]:
         """Return the calibrated model of a forest, its entries in `results_`, and its cross-fit."""
         start = time.perf_counter()
         forest = self._prepare(candidate, seed)
         model = HDIForestRegressor(forest, calibration=False, n_jobs=self.n_jobs)
-        model.fit(X, y, sample_weight)
+        model.fit(X, y, weight)
         try:
             fit = calibrate_with_cross_fit(model, coverage, self.objective, seed)
         except ValueError as error:
@@ -301,10 +284,8 @@ class ForestSearchOOB(DistributionModel):
         return model, entry | {"seconds": time.perf_counter() - start}, fit
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = all(
-            get_tags(forest).input_tags.allow_nan for forest in self._candidates()
-        )
+        tags, forests = super().__sklearn_tags__(), map(get_tags, self._candidates())
+        tags.input_tags.allow_nan = all(forest.input_tags.allow_nan for forest in forests)
         return tags
 
 

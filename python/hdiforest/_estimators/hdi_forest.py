@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -23,7 +23,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
 from hdiforest._estimators.distribution_model import DistributionModel, Query
-from hdiforest._estimators.folds import fit_folds, split_folds
+from hdiforest._estimators.folds import (
+    check_labels,
+    check_later_rows,
+    fit_folds,
+    group_source,
+    order_of_rows,
+    split_folds,
+    warn_of_later_rows,
+)
 from hdiforest._estimators.input_rows import (
     Block,
     Rows,
@@ -74,6 +82,7 @@ from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import (
     Calibration,
     CrossCalibration,
+    CrossCheck,
     CVPlus,
     JackknifePlus,
     OutOfBag,
@@ -164,11 +173,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     predict_matches_forest_ : bool
         Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
         leaves predict means of y, and `weights` count rows as its trees drew them.
-    n_features_in_ : int
+    n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
-    n_outputs_ : int
-    n_training_rows_ : int
 
     See Also
     --------
@@ -285,10 +292,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            The training rows.
-        y : (n,) or (n, n_outputs) array
-            Their targets.
+        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
+            The training rows and their targets.
         sample_weight : (n,) array, optional
             Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
             their leaves; "inbag" uses what the trees themselves used.
@@ -486,9 +491,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
+        labels, n_before = check_labels(by, X), 0
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
@@ -496,7 +502,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             means.append(np.empty(len(block.rows) if with_mean else 0))
             mean = means[-1] if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            ends.append(predict_calibrated(fitted, block.rows, coverage, n_threads, mean, of_folds))
+            own = None if labels is None else labels[n_before : n_before + len(block.rows)]
+            ends.append(
+                predict_calibrated(fitted, block.rows, coverage, n_threads, mean, of_folds, own)
+            )
+            n_before += len(block.rows)
         return concatenated(means), concatenated(ends)
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
@@ -542,10 +552,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ----------
         X : (n, n_features) array or table
             As in `predict`.
-        n_samples : int, default=1
-            Draws per row.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
+        n_samples, random_state : int, default=1, and int, RandomState or None, default=None
+            Draws per row, and their seed.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
@@ -592,6 +600,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         adaptive: bool = True,
         min_samples_leaf: Sequence[int] = LEAF_SIZES,
         clip: bool = True,
+        by: Any = None,
+        order: Any = None,
         random_state: int | RandomState | None = None,
     ) -> Self:
         """Select and widen intervals so that they cover what they say.
@@ -632,6 +642,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             ``weights="monotonic"``, nor of "jackknife+".
         clip : bool, default=True
             Whether intervals end where the training targets do; never below 200 training rows.
+        by : str, int, (n_rows,) array or callable, optional
+            The groups of the calibration rows, for "oob" and "split": the name or number of a
+            column of X, one label a row, or a function of rows (n, n_features) that returns them.
+            Each group with enough rows for a coverage, 1 / (1 - coverage) - 1, has a conformal
+            quantile of its own; other rows take the common one. Missing labels are a group.
+            Files keep nothing but a column; otherwise `predict_interval` needs the labels.
+        order : str, int or (n_training_rows,) array, optional
+            What the training rows are ordered by, such as their time, for "oob": numbers, dates or
+            texts, or the name or number of a column. A forest is fitted on the first three quarters
+            of the rows, and `calibration_` shows the coverage of the others, the later ones.
         random_state : int, RandomState or None, default=None
             Seed of the choice of training rows, if there are more than the method takes, of folds,
             and of "boosting".
@@ -647,14 +667,21 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ValueError
             If the model has several outputs or no training rows, too few trees leave rows out, the
             rows for "split" are training rows, or a loaded model has no forest, or an unpickled one
-            no table, to fit for "cv+".
+            no table, to fit for "cv+" or `order`.
+
+        Warns
+        -----
+        UserWarning
+            If later rows are covered by more than four standard errors less than the cross-check
+            says; and of infinite intervals.
 
         Notes
         -----
         Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
         ``weights="all"``, of residuals around the mean of the leaves, each by trees of each leaf
         size. Each is widened by the conformal quantile of its scores, and the best is kept. From
-        2,000 calibration rows on they are compared on 2,000, and the best is widened by all.
+        4,000 calibration rows on they are compared on 2,000, and the best is widened by the others;
+        of fewer the quantiles are a little larger, for what is selected covers its own rows best.
         Below 500 rows nothing is compared, and the base is equal-tailed at 0.8. Weights of the
         training rows are weights of their scores. No training row takes part in its own interval,
         nor in the residuals of the others; but where another regressor is the `mean`, it takes part
@@ -673,8 +700,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             mean,
             how.max_rows if isinstance(how, OutOfBag | JackknifePlus) else OutOfBag.max_rows,
             checked_seed(random_state),
+            None if by is None else group_source(fitted, by, how),
         )
         check_calibration(fitted, settings)
+        if order is not None:
+            rank = order_of_rows(fitted, order, how)
         if isinstance(how, CVPlus):
             self._fitted = self._calibrate_by_folds(fitted, settings, how)
             return self
@@ -690,7 +720,17 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             self._fitted = calibrate_by_jackknife(fitted, settings, n_threads)
         else:
             self._fitted = calibrate_out_of_bag(fitted, settings, n_threads)
+            if order is not None:
+                self._measure_later_rows(settings, rank)
         return self
+
+    def _measure_later_rows(self, settings: Settings, order: NDArray[np.intp]) -> None:
+        """Show in the calibration what a forest of the first three quarters covers later."""
+        new_model, X = self._refit(self.fitted_forest(), "order")
+        rows = self.fitted_forest().require_training_rows()
+        checks = check_later_rows(new_model(), X, rows, settings, order, self._n_threads())
+        replace_levels(self, later=checks)
+        warn_of_later_rows(cast("Calibration", self.calibration_))
 
     def prune(self, min_samples_leaf: int) -> Self:
         """Return a smaller model, of the same trees with larger leaves.
@@ -709,11 +749,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted.
-        ValueError
-            If the number is no whole one from 1 on, the model has no training rows, or it has
-            ``weights="monotonic"``.
+        NotFittedError, ValueError
+            If the model is not fitted; if the number is no whole one from 1 on, or the model has no
+            training rows or ``weights="monotonic"``.
 
         Notes
         -----
@@ -729,30 +767,35 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _calibrate_by_folds(
         self, fitted: FittedForest, settings: Settings, how: CVPlus
     ) -> FittedForest:
+        rows = fitted.require_training_rows()
+        folds = list(split_folds(rows, how, settings.random_state))
+        new_model, X = self._refit(fitted, "method='cv+'")
+        calibration, forests = fit_folds(
+            new_model, X, rows, settings, folds, how.groups is not None, self._n_threads()
+        )
+        return fitted.uncalibrated(calibration=calibration, folds=forests)
+
+    def _refit(self, fitted: FittedForest, what: str) -> tuple[Callable[[], Any], Any]:
+        """Return what makes an unfitted model of the same forest, and the table to fit it on."""
         forest = getattr(self, "estimator_", None)
         if forest is None:
             raise ValueError(
-                "method='cv+' fits the forest again, and a model that was loaded from a file has "
-                "none to fit; calibrate before saving"
+                f"{what} fits the forest again, and a model that was loaded from a file has none "
+                "to fit; calibrate before saving"
             )
-        rows = fitted.require_training_rows()
-        folds = list(split_folds(rows, how, settings.random_state))
 
         def new_model() -> Any:
             kind: Any = type(self)
             options = {"weights": fitted.weights, "calibration": False, "n_jobs": self.n_jobs}
             return kind(clone(forest), **options)
 
-        X = rows.X if self._steps is None else self._training_table
+        X = fitted.require_training_rows().X if self._steps is None else self._training_table
         if X is None:
             raise ValueError(
-                "method='cv+' fits the steps before the forest again, to the table of the fit, "
-                "which pickles do not hold; calibrate before pickling"
+                f"{what} fits the steps before the forest again, to the table of the fit, which "
+                "pickles do not hold; calibrate before pickling"
             )
-        calibration, forests = fit_folds(
-            new_model, X, rows, settings, folds, how.groups is not None, self._n_threads()
-        )
-        return fitted.uncalibrated(calibration=calibration, folds=forests)
+        return new_model, X
 
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
@@ -769,10 +812,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        ImportError
-            If safetensors is not installed; or skops, and the model has steps before its forest.
-        OSError
-            If the file cannot be written.
+        ImportError, OSError
+            If safetensors is not installed; or skops, and the model has steps before its forest; if
+            the file cannot be written.
         ValueError
             If the model was itself loaded without training rows, or has steps before its forest
             that skops cannot store.
@@ -831,10 +873,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Raises
         ------
-        ImportError
-            If skops is not installed, and the model has steps before its forest.
-        OSError
-            If the file cannot be read.
+        ImportError, OSError
+            If skops is not installed, and the model has steps before its forest; if the file cannot
+            be read.
         ValueError
             If it is not a model, is damaged, comes from a newer version, or has steps of types that
             are not trusted.
@@ -924,13 +965,14 @@ def calibrate_with_cross_fit(
     return rows, fit
 
 
-def replace_cross_check(model: HDIForestRegressor, fit: CrossFit) -> None:
-    """Let the calibration of a model show what a cross-fit covers."""
+def replace_levels(model: HDIForestRegressor, **checks: Sequence[CrossCheck | None]) -> None:
+    """Replace `cross_check` or `later` of the levels of a calibration."""
     fitted = model.fitted_forest()
     calibration = cast("Calibration", fitted.calibration)
+    rows = zip(*checks.values(), strict=True)
     levels = tuple(
-        replace(level, cross_check=check)
-        for level, check in zip(calibration.levels, fit.checks(), strict=True)
+        replace(level, **dict(zip(checks, of_level, strict=True)))
+        for level, of_level in zip(calibration.levels, rows, strict=True)
     )
     model._fitted = replace(fitted, calibration=replace(calibration, levels=levels))
 

@@ -78,10 +78,7 @@ def checked_blocks(
 
 
 def _encoded_blocks(
-    frame: Frame,
-    encoder: TableEncoder | TableSteps,
-    fitted: FittedForest,
-    per_row: ArrayLike | None,
+    frame: Frame, encoder: TableEncoder | TableSteps, fitted: FittedForest, per_row: Any
 ) -> Iterator[Block]:
     n = frame.n_rows
     values = () if per_row is None else (np.asarray(per_row),)
@@ -100,13 +97,8 @@ def rows_for_sklearn(X: Any) -> Any:
 
     Tables of polars or pyarrow, other Arrow data (which is read to its end) and mappings from names
     to columns become a pyarrow Table of float columns. Anything else is returned as it is.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is needed and not installed.
-    ValueError
-        If X has no columns of equal length, or some that do not hold numbers.
+    ImportError if pyarrow is needed and not installed; ValueError if X has no columns of equal
+    length, or some that do not hold numbers.
     """
     frame = frame_of(X)
     try:

@@ -24,7 +24,7 @@ from hdiforest._estimators.distribution_model import (
 from hdiforest._estimators.input_rows import concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
@@ -73,11 +73,6 @@ class LeafModel(DistributionModel):
     calibration_ : hdiforest.calibration.Calibration
         What `calibrate` found; absent before.
 
-    See Also
-    --------
-    from_leaves : Makes a model of a function from rows to leaf ids.
-    HDIForestRegressor : Forests of scikit-learn, checked against their training rows.
-
     Notes
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
@@ -117,17 +112,16 @@ class LeafModel(DistributionModel):
             self._check_file()
         return self._index
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Index training rows by the leaves they lie in.
 
         Parameters
         ----------
         X : rows, as `apply` takes them
             Training rows of the forest, or any others whose targets are to be shown.
-        y : (n,) or (n, n_outputs) array
-            Their targets. Every row counts in each of its leaves (the paper's definition).
-        sample_weight : (n,) array, optional
-            What rows weigh in their leaves.
+        y, sample_weight : (n,) or (n, n_outputs) array, and (n,) array, optional
+            Their targets, and what rows weigh in their leaves. Every row counts in each of its
+            leaves (the paper's definition).
 
         Returns
         -------
@@ -184,14 +178,10 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        path : path
-            Of a file that `save` wrote. It is mapped as by `HDIForestRegressor.load`.
-        apply : callable
-            From rows to leaf ids, as at `fit`.
-        n_jobs : int, default=None
-            See the class.
-        verify, mapped : optional
-            As in `HDIForestRegressor.load`.
+        path, apply : path and callable
+            Of a file that `save` wrote, and from rows to leaf ids, as at `fit`.
+        n_jobs, verify, mapped : optional
+            See the class, and `HDIForestRegressor.load`: the file is mapped as there.
 
         Returns
         -------
@@ -211,9 +201,8 @@ class LeafModel(DistributionModel):
 
     def _leaves(self) -> IndexedLeaves:
         """Return what is kept, or raise OSError if its file was written to."""
-        calibration = getattr(self, "calibration_", None)
-        index = self._require_index()
-        return IndexedLeaves(index, self.n_training_rows_, calibration, self._target_names)
+        own = self.n_training_rows_, getattr(self, "calibration_", None), self._target_names
+        return IndexedLeaves(self._require_index(), *own)
 
     def _keep_leaves(self, leaves: IndexedLeaves) -> None:
         self._keep(leaves.index, leaves.n_training_rows)
@@ -229,13 +218,8 @@ class LeafModel(DistributionModel):
             del self.calibration_  # of other rows
 
     def _query(
-        self,
-        X: Any,
-        function: Query,
-        values: ArrayLike | None = None,
-        *,
-        hint: bool = False,  # noqa: ARG002 (no digest of the rows of the fit)
-    ) -> Array:
+        self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
+    ) -> Array:  # which is not given: there is no digest of the rows of the fit
         check_is_fitted(self)
         n = frame_of(X).n_rows
         points = None if values is None else np.asarray(values)
@@ -251,8 +235,10 @@ class LeafModel(DistributionModel):
         return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
     ) -> tuple[Array, Array]:
+        if by is not None:
+            raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
@@ -326,16 +312,10 @@ class LeafModel(DistributionModel):
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        self.calibration_ = calibrate_split(
-            ends,
-            targets,
-            self._require_index().atoms(0),
-            coverages,
-            selected=[Selected(interval)] * len(coverages),
-            bases=[interval],
-            confidence=how.confidence,
-            clip=clip,
-        )
+        options: dict[str, Any] = {"confidence": how.confidence, "clip": clip}
+        options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
+        atoms = self._require_index().atoms(0)
+        self.calibration_ = calibrate_split(ends, targets, atoms, coverages, **options)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -384,7 +364,7 @@ def from_leaves(
     X: Any,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     n_leaves: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LeafModel:
@@ -392,12 +372,8 @@ def from_leaves(
 
     Parameters
     ----------
-    apply : callable
-        As of `LeafModel`.
-    X, y, sample_weight : rows and arrays
-        As in `LeafModel.fit`.
-    n_leaves, n_jobs : optional
-        As of `LeafModel`.
+    apply, X, y, sample_weight, n_leaves, n_jobs : function, rows, arrays and options
+        As of `LeafModel` and in `LeafModel.fit`.
 
     Returns
     -------
@@ -411,9 +387,7 @@ def from_leaves(
 
     See Also
     --------
-    from_lightgbm : Takes a fitted model of LightGBM.
-    from_xgboost : Takes a fitted model of XGBoost.
-    from_catboost : Takes a fitted model of CatBoost.
+    from_lightgbm, from_xgboost, from_catboost : Take fitted models of these libraries.
     hdicore.LeafIndex.from_leaves : The same one step below, from leaf ids alone.
 
     Examples
@@ -439,14 +413,10 @@ def from_index(
 
     Parameters
     ----------
-    apply : callable
-        As of `LeafModel`.
-    index : hdicore.LeafIndex
-        Of the leaf ids that `apply` returns.
-    n_training_rows : int, optional
-        How many rows the index was made of.
-    n_jobs : int, default=None
-        As of `LeafModel`.
+    apply, index : callable and hdicore.LeafIndex
+        As of `LeafModel`, and an index of the leaf ids that it returns.
+    n_training_rows, n_jobs : int, optional
+        How many rows the index was made of, and as of `LeafModel`.
 
     Returns
     -------

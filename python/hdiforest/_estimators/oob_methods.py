@@ -13,11 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import (
-    DistributionModel,
-    Query,
-    query_of,
-)
+from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import AnyKind, predict_calibrated_out_of_bag
 from hdiforest._model.training_rows import IN_BAG, Bags, TrainingRows
@@ -70,18 +66,19 @@ class OutOfBagMixin(DistributionModel):
 
     def oob_interval(
         self,
-        coverage: float | ArrayLike = 0.9,
+        coverage: ArrayLike = 0.9,
         *,
         kind: AnyKind | None = None,
+        by: ArrayLike | None = None,
         output: Output = "numpy",
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        coverage, kind, output : optional
-            As in `predict_interval`. The kind "calibrated" needs a calibration by "oob" or "split",
-            without a regressor as `mean`.
+        coverage, kind, by, output : optional
+            As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated"
+            needs a calibration by "oob" or "split", without a regressor as `mean`.
 
         Returns
         -------
@@ -101,12 +98,15 @@ class OutOfBagMixin(DistributionModel):
         in the number of calibration rows: of these `calibration_` gives the cross-check.
         """
         ask = partial(self._query_numbers, "interval")
-        return self._format_intervals(None, coverage, kind, output, ask, self._oob_calibrated)
+        calibrated = partial(self._oob_calibrated, by=by)
+        return self._format_intervals(None, coverage, kind, output, ask, calibrated)
 
-    def _oob_calibrated(self, coverage: ArrayLike, *, with_mean: bool) -> tuple[Array, Array]:
+    def _oob_calibrated(
+        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None
+    ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
-        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads())
+        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads(), by)
         _warn_of_nan(ends, "interval")
         # The rows without a mean are those without an interval, of which a warning was given.
         mean = np.empty(0)
@@ -191,10 +191,7 @@ class OutOfBagMixin(DistributionModel):
     def _query_out_of_bag(
         self, result: str, function: Callable[..., Any], *values: Array, of: Array | None = None
     ) -> Any:
-        """Call a function of an index and leaves for all training rows; see `query`.
-
-        `of` (n,) are numbers in place of the targets of these rows.
-        """
+        """Call a function of leaves and of an index of the targets, or of numbers `of` rows."""
         fitted = self.fitted_forest()
         rows, bags = _require_bags(fitted, result)
         forest = fitted.scorer.forest

@@ -150,12 +150,7 @@ def fit_estimator(
 
 
 def _fit_on_table(
-    model: Any,
-    estimator: Any,
-    was_fitted: bool,
-    X: Any,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
+    model: Any, estimator: Any, was_fitted: bool, X: Any, y: Any, sample_weight: Any
 ) -> Training:
     frame = frame_of(X)
     table = frame.in_library(frame.library)
@@ -178,20 +173,13 @@ def _fit_on_table(
             "rows or leave some out are not understood"
         )
     names = getattr(model, "feature_names_in_", None)
-    steps = TableSteps(
-        pipeline,
-        frame.library,
-        rows.shape[1],
-        allow_nan,
-        None if names is None else tuple(map(str, names)),
-        number_columns_of(table),
-        texts_of(table),
-    )
+    of_table = None if names is None else tuple(map(str, names)), number_columns_of(table)
+    made = frame.library, rows.shape[1], allow_nan
+    steps = TableSteps(pipeline, *made, *of_table, texts_of(table))
     # Rows that do not change if the caller changes the given ones.
     copied = table.copy() if hasattr(table, "copy") else copy.copy(table)
-    return Training(
-        estimator, was_fitted, parts[-1], rows, targets, weights, allow_nan, steps, copied
-    )
+    fitted_on = rows, targets, weights
+    return Training(estimator, was_fitted, parts[-1], *fitted_on, allow_nan, steps, copied)
 
 
 def import_training_forest(

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest, Jackknife, base_intervals
+from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
@@ -61,6 +61,7 @@ class Settings:
     mean: Any = None
     max_rows: int = OutOfBag.max_rows
     random_state: int | None = 0
+    by: GroupSource | None = None
 
 
 def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
@@ -155,12 +156,20 @@ def _calibrate_on(
         ends = sources[bases[0].min_samples_leaf].intervals(rows, bases)
     rows, observed = _observed(source.rows, rows, ends)
     in_first = first_half(len(source.rows.y))[rows]
-    calibration, fit = calibrate_oob(**observed, **options, bases=bases, in_first=in_first)
+    labels = None
+    if settings.by is not None:
+        labels = settings.by.labels(source.rows.X)[rows]
+    calibration, fit = calibrate_oob(
+        **observed, **options, bases=bases, in_first=in_first, labels=labels
+    )
     best = sources[calibration.bases[0].min_samples_leaf]
     families = {base.family for base in calibration.bases} - {"raw"}
     centred = best.centred_forest(families.pop()) if families else None
     grown = None if best is source else source.fitted.uncalibrated()
-    forest = best.fitted.uncalibrated(calibration=calibration, centred=centred, grown=grown)
+    calibration = _with_feature(calibration, settings)
+    forest = best.fitted.uncalibrated(
+        calibration=calibration, centred=centred, grown=grown, by=settings.by
+    )
     return forest, rows, fit
 
 
@@ -229,7 +238,7 @@ def calibrate_by_split(
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
-    fitted = calibrate_if_possible(fitted, settings, n_threads)
+    fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
         selected = [Selected(FIXED_RAW)] * len(settings.coverages)
@@ -250,8 +259,17 @@ def calibrate_by_split(
         bases=bases,
         confidence=confidence,
         clip=settings.clip,
+        labels=None if settings.by is None else settings.by.labels(X),
     )
-    return replace(fitted, calibration=calibration)
+    return replace(fitted, calibration=_with_feature(calibration, settings), by=settings.by)
+
+
+def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
+    """Return the calibration with the feature that tells the groups of rows, if there is one."""
+    if settings.by is None or calibration.groups is None:
+        return calibration
+    groups = replace(calibration.groups, feature=settings.by.feature)
+    return replace(calibration, groups=groups)
 
 
 def calibrate_by_jackknife(

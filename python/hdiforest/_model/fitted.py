@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.residuals import CentredForest
@@ -60,6 +60,28 @@ class Jackknife:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupSource:
+    """Where the groups of rows come from: one of the three."""
+
+    feature: int | None = None
+    function: Callable[[NDArray[Any]], ArrayLike] | None = None  # of rows (n, n_features)
+    array: NDArray[Any] | None = None  # (n,), of the calibration rows, or of all training rows
+
+    def labels(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels of the rows of X, (n,), which an array are those of.
+
+        Raises ValueError if there are not as many.
+        """
+        if self.feature is not None:
+            return X[:, self.feature]
+        labels = self.array if self.function is None else np.asarray(self.function(X))
+        if labels is None or labels.shape != (len(X),):
+            shape = None if labels is None else labels.shape
+            raise ValueError(f"by must give one group for each of {len(X)} rows, got shape {shape}")
+        return labels
+
+
+@dataclass(frozen=True, eq=False)
 class FittedForest:
     """A forest that scores rows, and what is known of its fit."""
 
@@ -88,6 +110,8 @@ class FittedForest:
     check_rows: Callable[[], None] | None = field(default=None, repr=False)
     # Before its trees were pruned by a calibration, which another one starts from; not stored.
     grown: FittedForest | None = field(default=None, repr=False)
+    # Of the groups of a calibration; a file keeps none but a feature.
+    by: GroupSource | None = field(default=None, repr=False)
     # Filled by `row_scorer`.
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
@@ -98,6 +122,9 @@ class FittedForest:
         families = {base.family for base in bases} - {"raw"}
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
+        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
+        if groups is not None and (groups.feature or 0) >= self.n_features:
+            raise ValueError("the groups of the calibration must be those of a feature")
         self._check_folds()
         self._check_range()
         if isinstance(self.encoder, TableEncoder) and self.encoder.columns != tuple(
@@ -112,7 +139,7 @@ class FittedForest:
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
         none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
-        none["grown"] = None
+        none |= {"grown": None, "by": None}
         return replace(self, **(none | parts))
 
     def with_finite_coverages(self) -> FittedForest:
@@ -151,6 +178,28 @@ class FittedForest:
                 "feature_range must hold finite numbers, the least not above the greatest, or NaN "
                 "for both"
             )
+
+    def group_codes(
+        self, X: NDArray[Any], labels: ArrayLike | None = None
+    ) -> NDArray[np.intp] | None:
+        """Return the groups of rows X, (n,); None: the calibration knows no groups.
+
+        Raises ValueError if `labels` are missing, or not as many, or given and not asked for.
+        """
+        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
+        if groups is None:
+            if labels is not None:
+                raise ValueError("by must be None: the calibration was not made by groups")
+            return None
+        source = self.by if self.by is not None else GroupSource(groups.feature)
+        if labels is not None or (source.feature is None and source.function is None):
+            if labels is None:
+                raise ValueError(
+                    "by must be the groups of the rows, which the calibration was made by, and "
+                    "which are no column of X"
+                )
+            source = GroupSource(array=np.asarray(labels))
+        return groups.codes(source.labels(X))
 
     @property
     def usual_kind(self) -> Literal["calibrated", "hdi"]:

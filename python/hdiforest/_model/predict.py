@@ -75,30 +75,33 @@ def predict_calibrated(
     n_threads: int,
     mean: Array | None = None,
     of_folds: Sequence[Rows] = (),
+    labels: ArrayLike | None = None,
 ) -> Array:
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
     An array `mean` (n,) is filled with the means of the rows. `of_folds` are the same rows for the
-    forest of each fold, if they are not those of X. Raises ValueError if a coverage was not
-    calibrated.
+    forest of each fold, if they are not those of X; `labels` their groups, if X does not tell.
+    Raises ValueError if a coverage was not calibrated, or as `FittedForest.group_codes`.
     """
+    codes = fitted.group_codes(X, labels)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
         if mean is not None:
             fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         return _predict_by_folds(calibration, fitted, X, n_threads, of_folds)[..., at]
     ends = base_intervals(fitted, X, calibration.bases, n_threads, mean)
-    return calibration.intervals(ends)[..., at]
+    return calibration.intervals(ends, codes)[..., at]
 
 
 def predict_calibrated_out_of_bag(
-    fitted: FittedForest, coverage: ArrayLike, n_threads: int
+    fitted: FittedForest, coverage: ArrayLike, n_threads: int, labels: ArrayLike | None = None
 ) -> Array:
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
     From the base intervals of the trees that did not draw the row, widened and post-processed as
-    those of new rows. NaN for rows that no such tree has a base interval for. Raises ValueError if
-    a coverage was not calibrated, or the calibration does not say what these intervals are.
+    those of new rows. NaN for rows that no such tree has a base interval for. `labels` are as
+    `predict_calibrated` takes them. Raises ValueError if a coverage was not calibrated, or the
+    calibration does not say what these intervals are.
     """
     if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
@@ -110,7 +113,10 @@ def predict_calibrated_out_of_bag(
     mean = None if fitted.centred is None or fitted.centred.mean is None else "local_linear"
     source = OutOfBagIntervals(fitted, n_threads, mean)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
-    return calibration.intervals(ends)[..., at]
+    if labels is None and fitted.by is not None and calibration.method == "oob":
+        labels = fitted.by.array
+    codes = fitted.group_codes(source.rows.X, labels)
+    return cast("Calibration", calibration).intervals(ends, codes)[..., at]
 
 
 def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:

@@ -1,13 +1,20 @@
-"""Columns of numbers and booleans as features, and what columns of all kinds share."""
+"""Columns of numbers, booleans, categories, dates and durations as features.
+
+Known categories become their positions; unseen ones are missing and counted. Dates become numbers
+that float32 keeps as exactly as it can.
+"""
 
 from __future__ import annotations
 
+import math
 import reprlib
 import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -47,6 +54,11 @@ def decoded(array: Any) -> Any:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+def kind_of_cells(array: Any) -> Any:
+    """Return the type of the cells of an Array, of a dictionary those of its values."""
+    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+
+
 def present_text(text: Any) -> Any:
     """Return an Array of text with null in place of empty cells."""
     if pa.types.is_string_view(text.type):
@@ -69,10 +81,7 @@ MAX_EXACT = 2**24  # whole numbers up to here are float32
 
 
 class ColumnError(ValueError):
-    """A column that cannot be encoded, because of the cell in a `row` if there is one.
-
-    The `clause` follows the name of the column, as in "must hold dates, but is double".
-    """
+    """A column that cannot be encoded, for its cell in a `row`; `clause` follows its name."""
 
     def __init__(self, clause: str, row: int | None = None) -> None:
         super().__init__(clause)
@@ -132,9 +141,7 @@ class Column(ABC):
             raise ValueError(
                 f"it must have the entries {sorted(names)}, got {reprlib.repr(sorted(facts))}"
             )
-        own = {
-            each: tuple(fact) if isinstance(fact, list) else fact for each, fact in facts.items()
-        }
+        own = {each: tuple(f) if isinstance(f, list) else f for each, f in facts.items()}
         return cls(name, **own)
 
 
@@ -145,7 +152,6 @@ class NumberColumn(Column):
     kind = "number"
 
     def codes(self, array: Any) -> Codes:
-        """See `Column`."""
         array = decoded(array)
         if not is_number(array.type):
             raise ColumnError(f"must hold numbers, but is {array.type}")
@@ -154,9 +160,8 @@ class NumberColumn(Column):
         largest = np.fmax.reduce(magnitude, initial=0.0)
         if largest > FLOAT32_MAX:
             row = int(np.argmax(magnitude > FLOAT32_MAX))
-            raise ColumnError(
-                f"must hold numbers that fit into float32, but holds {values[row]:g}", row
-            )
+            what = f"must hold numbers that fit into float32, but holds {values[row]:g}"
+            raise ColumnError(what, row)
         return Codes(values, rounded=bool(largest > MAX_EXACT) and _are_rounded(values))
 
 
@@ -186,7 +191,6 @@ class BooleanColumn(Column):
     kind = "boolean"
 
     def codes(self, array: Any) -> Codes:
-        """See `Column`."""
         array = decoded(array)
         if is_text(array.type):
             array = as_booleans(array)
@@ -200,7 +204,6 @@ class BooleanColumn(Column):
         return Codes(values)
 
     def texts(self, cells: Sequence[float]) -> list[str]:
-        """See `Column`."""
         return ["true" if cell else "false" for cell in cells]
 
 
@@ -238,7 +241,289 @@ def shown(cell: str) -> str:
     return repr(cell if len(cell) <= 60 else f"{cell[:57]}...")
 
 
-def first_failure(fails: Callable[[Any], bool], cells: Any) -> int:
+def fails(convert: Callable[[Any], Any], cells: Any) -> bool:
+    """Whether pyarrow refuses a conversion."""
+    try:
+        convert(cells)
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
+def first_failure(failing: Callable[[Any], bool], cells: Any) -> int:
     """Return the first row at which a conversion of an Array fails, by bisection over its heads."""
     heads = range(1, len(cells) + 1)
-    return bisect_left(heads, True, key=lambda n: fails(cells.slice(0, n)))
+    return bisect_left(heads, True, key=lambda n: failing(cells.slice(0, n)))
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text with something in it that Arrow can hold."""
+    try:
+        return isinstance(value, str) and value.encode() != b""
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_finite_float(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class CategoryColumn(Column):
+    """Categories, which are texts or numbers."""
+
+    # Distinct; the code of each is its position, and every other value is missing.
+    values: tuple[str, ...] | tuple[float, ...]
+    kind = "category"
+    has_categories = True
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if not isinstance(values, tuple):
+            raise ValueError("values must be a list")
+        if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
+            raise ValueError("values must be texts that are not empty, or finite numbers")
+        if len(set(values)) != len(values):
+            raise ValueError("values must be distinct")
+        if len(values) > MAX_EXACT:
+            raise ValueError(f"values must be at most {MAX_EXACT} categories")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.values):,} categories)"
+
+    def codes(self, array: Any) -> Codes:
+        """See `Column`. Categories that are not among the values are counted as unseen."""
+        kinds = kind_of_cells(array)
+        if not (is_number(kinds) or is_text(kinds)):
+            raise ColumnError(f"must hold categories, but is {array.type}")
+        if pa.types.is_null(kinds):
+            return Codes(np.full(len(array), np.nan))
+        distinct, at = _distinct_cells(array, as_text=is_text(self._value_set.type))
+        codes = as_float64(pc.index_in(distinct, value_set=self._value_set))
+        unseen = distinct.is_valid().to_numpy(False) & np.isnan(codes)
+        n_unseen = int(np.append(unseen, False)[at].sum()) if unseen.any() else 0
+        return Codes(np.append(codes, np.nan)[at], n_unseen)
+
+    @cached_property
+    def _value_set(self) -> Any:
+        numbers = len(self.values) > 0 and isinstance(self.values[0], float)
+        return pa.array(self.values, pa.float64() if numbers else pa.large_string())
+
+
+def counted(array: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return the distinct cells of an Array of categories, without missing ones, and their counts.
+
+    Both are of shape (n_categories,): an Array of large_string or float64, and int64.
+    """
+    cells, at = _distinct_cells(array, as_text=is_text(kind_of_cells(array)))
+    n_cells = np.bincount(at, minlength=len(cells) + 1)[:-1]
+    distinct = pc.unique(cells.drop_null())  # cells that are written in two ways are one category
+    places = as_float64(pc.index_in(cells, value_set=distinct))
+    known = ~np.isnan(places)
+    counts = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(counts, places[known].astype(np.int64), n_cells[known])
+    return distinct, counts
+
+
+def _distinct_cells(array: Any, *, as_text: bool) -> tuple[Any, NDArray[np.int64]]:
+    """Return distinct cells as large_string or float64, and which each is; missing: beyond."""
+    encoded = dictionary_of(array)
+    distinct = encoded.dictionary
+    at: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(distinct)).to_numpy()
+    if as_text:
+        texts = present_text(distinct) if is_text(distinct.type) else distinct
+        return texts.cast(pa.large_string()), at
+    if is_text(distinct.type):
+        texts = present_text(distinct).to_pylist()
+        values = [None if text is None else _number(text) for text in texts]
+        return pa.array(values, pa.float64()), at
+    numbers = distinct.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return pa.array(numbers + 0.0, from_pandas=True), at  # minus zero is zero
+
+
+def _number(text: str) -> float:
+    """Return a text as a number; what is none stays unseen, as NaN."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+# How many make a day, by the name of the unit.
+UNITS = {
+    "day": 1,
+    "hour": 24,
+    "minute": 24 * 60,
+    "second": 24 * 3600,
+    "millisecond": 24 * 3600 * 10**3,
+    "microsecond": 24 * 3600 * 10**6,
+    "nanosecond": 24 * 3600 * 10**9,
+}
+_OF_ARROW = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+
+# Days since 1970-01-01 of 0001-01-01 and of 9999-12-31: what ISO 8601 writes with four digits.
+FIRST_DAY, LAST_DAY = -719162, 2932896
+
+_ZONED = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
+ISO_DATE = (
+    r"^\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$"
+)
+
+
+@dataclass(frozen=True)
+class DateColumn(Column):
+    """Dates or timestamps, as a number of units since a day of reference.
+
+    Whole numbers of the unit are exact in float32 up to 2^24 units from the reference.
+    """
+
+    unit: str  # one of `UNITS`
+    reference: int  # in days since 1970-01-01
+    zoned: bool  # whether the timestamps have a time zone; the number is then that of UTC
+    kind = "date"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {list(UNITS)}")
+        if type(self.reference) is not int or not FIRST_DAY <= self.reference <= LAST_DAY:
+            raise ValueError("reference must be a day of the years 1 to 9999")
+        if not isinstance(self.zoned, bool):
+            raise ValueError("zoned must be true or false")
+
+    def __str__(self) -> str:
+        return f"{self.name} (date, in {self.unit}s)"
+
+    def codes(self, array: Any) -> Codes:
+        array = decoded(array)
+        stamps = as_timestamps(array, self.zoned)
+        days, rest, per_day = whole_days(stamps)
+        n_units = UNITS[self.unit]
+        values = (days - self.reference) * float(n_units) + rest * (n_units / per_day)
+        values[is_null(stamps)] = np.nan
+        return Codes(values)
+
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        days = self.reference + np.array(cells) / UNITS[self.unit]
+        seconds = np.rint(np.clip(days, FIRST_DAY, LAST_DAY) * UNITS["second"])
+        width = {"day": 10, "hour": 16, "minute": 16}.get(self.unit, 19)
+        stamps = np.datetime_as_string(seconds.astype("datetime64[s]"))
+        return [stamp[:width].replace("T", " ") for stamp in stamps.tolist()]
+
+    @classmethod
+    def learned(cls, name: str, array: Any) -> Self:
+        """Return a column for the dates of an Array: whole numbers near the median, if possible."""
+        array = decoded(array)
+        zoned = has_zone(array)
+        stamps = as_timestamps(array, zoned)
+        present = ~is_null(stamps)
+        days, rest, per_day = whole_days(stamps)
+        days, rest = days[present], rest[present]
+        reference = int(np.median(days)) if len(days) else 0
+        unit = next(
+            name for name, n in UNITS.items() if n >= per_day or not (rest % (per_day // n)).any()
+        )
+        return cls(name, unit, reference, zoned)
+
+
+@dataclass(frozen=True)
+class DurationColumn(Column):
+    """Durations or times of a day, in seconds."""
+
+    kind = "duration"
+
+    def codes(self, array: Any) -> Codes:
+        array = decoded(array)
+        if pa.types.is_null(array.type):
+            return Codes(np.full(len(array), np.nan))
+        if not is_duration(array.type):
+            raise ColumnError(f"must hold durations or times, but is {array.type}")
+        values = _integers(array) / (UNITS[_OF_ARROW[array.type.unit]] // UNITS["second"])
+        values[is_null(array)] = np.nan
+        return Codes(values)
+
+    def texts(self, cells: Sequence[float]) -> list[str]:
+        return [f"{text} s" for text in super().texts(cells)]
+
+
+def as_timestamps(array: Any, zoned: bool) -> Any:
+    """Return an Array of dates of the years 1 to 9999, or raise ColumnError, as timestamps."""
+    zone = "UTC" if zoned else None
+    kind = array.type
+    if is_text(kind):
+        types = pa.timestamp("us", zone), pa.timestamp("ns", zone)
+        what = "dates without a time zone such as 2024-05-31 or 2024-05-31 12:00:00"
+        if zoned:
+            what = "timestamps with a time zone such as 2024-05-31T12:00:00Z"
+        text = present_text(array)
+        stamps = _parsed(text, types, what)
+        _require_in_range(stamps, text)
+        return stamps
+    if pa.types.is_null(kind):
+        return array.cast(pa.timestamp("s", zone))
+    if not is_date(kind):
+        raise ColumnError(f"must hold dates, but is {kind}")
+    if zoned != (getattr(kind, "tz", None) is not None):
+        wanted = "with" if zoned else "without"
+        raise ColumnError(f"must hold dates {wanted} a time zone, but is {kind}")
+    if pa.types.is_date32(kind):
+        array = array.cast(pa.timestamp("s"))
+    elif pa.types.is_date64(kind):
+        array = array.cast(pa.timestamp("ms"))
+    _require_in_range(array)
+    return array
+
+
+def has_zone(array: Any) -> bool:
+    """Whether the first date of an Array has a time zone."""
+    if not is_text(array.type):
+        return getattr(array.type, "tz", None) is not None
+    first = present_text(array).drop_null().slice(0, 1)
+    return bool(pc.any(pc.match_substring_regex(first, f"[T ].*{_ZONED}")).as_py())
+
+
+def whole_days(stamps: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return days since 1970-01-01, the ticks left over, and the ticks of a day."""
+    per_day = UNITS[_OF_ARROW[stamps.type.unit]]
+    ticks = _integers(stamps)
+    days = ticks // per_day
+    return days, ticks - days * per_day, per_day
+
+
+def is_null(array: Any) -> NDArray[np.bool_]:
+    """Return which cells of an Array are missing."""
+    missing: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    return missing
+
+
+def _integers(array: Any) -> NDArray[np.int64]:
+    """Return the ticks of an Array of times; those of missing cells are 0."""
+    width = pa.int32() if pa.types.is_time32(array.type) else pa.int64()
+    ticks: NDArray[np.int64] = array.cast(width).fill_null(0).to_numpy().astype(np.int64)
+    return ticks
+
+
+def _require_in_range(stamps: Any, text: Any = None) -> None:
+    """Raise ColumnError if a timestamp, that `text` was read as, is out of range."""
+    days, _, _ = whole_days(stamps)
+    bad = (days < FIRST_DAY) | (days > LAST_DAY)
+    if bad.any():
+        row = int(np.argmax(bad))
+        held = f"{_integers(stamps)[row]} {_OF_ARROW[stamps.type.unit]}s since 1970"
+        if text is not None:
+            held = shown(text[row].as_py())
+        raise ColumnError(f"must hold dates of the years 1 to 9999, but holds {held}", row)
+
+
+def _parsed(text: Any, types: tuple[Any, ...], expected: str) -> Any:
+    """Return text as the first of the types that all cells can be read as."""
+    for kind in types:
+        with suppress(pa.ArrowInvalid):
+            return text.cast(kind)
+    row = first_failure(lambda part: all(fails(part.cast, kind) for kind in types), text)
+    raise ColumnError(f"must hold {expected}, but holds {shown(text[row].as_py())}", row)
+
+
+KINDS: dict[str, type[Column]] = {
+    each.kind: each
+    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
+}

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from hdiforest._tables.columns import first_failure, shown
+from hdiforest._tables.columns import fails, first_failure, shown
 from hdiforest._tables.read import (
     Packing,
     TableError,
@@ -150,14 +150,13 @@ class CsvReader(TableReader):
             for cells in self._blocks(number_columns, others):
                 kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
                 numbers = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-                texts = {
-                    name: self.without_missing(cells[name])
-                    if name in kinds
-                    else pa.nulls(len(cells[name]))
-                    for name in columns
-                    if name not in numbers
-                }
-                yield pa.table({name: (numbers | texts)[name] for name in columns})
+                found = dict.fromkeys(columns) | numbers
+                for name in columns:
+                    if name in kinds and name not in numbers:
+                        found[name] = self.without_missing(cells[name])
+                    elif name not in kinds:  # all cells were missing so far
+                        found[name] = pa.nulls(len(cells[name]))
+                yield pa.table(found)
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
         """Return the kinds of those columns of text that have cells."""
@@ -213,22 +212,31 @@ class CsvReader(TableReader):
         self, number_columns: list[str], texts: list[str]
     ) -> tuple[dict[str, Any], int, bytes]:
         """Return columns, the number of their rows, and what is no whole row yet."""
-        is_utf_8 = _is_utf_8(self._block)
-        if not is_utf_8:
-            self._block = self._block.decode(errors="replace").encode()
+        is_utf_8 = True
+        try:
+            self._block.decode()
+        except UnicodeDecodeError:
+            is_utf_8, self._block = False, self._block.decode(errors="replace").encode()
         types = dict.fromkeys(number_columns, pa.float64())
         types |= dict.fromkeys([*self._worded.intersection(number_columns), *texts], pa.string())
         try:
             table, uneven = self._parse(types)
         except pa.ArrowInvalid:
             table, uneven = self._parse(dict.fromkeys(types, pa.string()))
-            self._worded |= {n for n in number_columns if _fails(self._plain_numbers, table[n])}
+            self._worded |= {n for n in number_columns if fails(self._plain_numbers, table[n])}
         rest = uneven.pop().text.removesuffix(self._guard)
         self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
-        self._require_even(uneven)
+        for row in uneven[:1]:
+            n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
+            raise RowError(
+                f"line {self._line(row.number - 1)} has {n_cells}, but the header has "
+                f"{len(self._header)}"
+            )
         columns = dict(zip(types, table.columns, strict=True))
-        if not is_utf_8:
-            self._require_utf_8({name: columns[name] for name in texts})
+        for name in () if is_utf_8 else texts:
+            row = pc.match_substring(columns[name], "\ufffd").index(True).as_py()
+            if row >= 0:
+                raise RowError(f"column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}")
         return columns, table.num_rows, rest.encode()
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -256,21 +264,11 @@ class CsvReader(TableReader):
         )
         return pa_csv.read_csv(pa.BufferReader(content), read, parse, convert), uneven
 
-    def _require_even(self, uneven: list[Any]) -> None:
-        """Raise RowError for a row with more or fewer cells than the header."""
-        for row in uneven[:1]:
-            raise RowError(
-                f"line {self._line(row.number - 1)} has {row.actual_columns} "
-                f"cell{'s' * (row.actual_columns != 1)}, but the header has {len(self._header)}"
-            )
-
     def _require_no_gap(self, n_rows: int) -> None:
-        """Raise RowError for an empty line in front of one of the rows of the block.
-
-        In a table of one column it is a row.
-        """
-        n_in_front = 0
-        if len(self._header) > 1 and self._empty_line is None and _may_have_empty_line(self._block):
+        """Raise RowError for an empty line before a row of the block, but in one column."""
+        n_in_front, block = 0, self._block
+        may_be = block[:1] in b"\r\n" or any(two in block for two in (b"\n\n", b"\n\r", b"\r\r"))
+        if len(self._header) > 1 and self._empty_line is None and may_be:
             rows = self._quoted.sub(b"x", self._block).splitlines()
             if b"" in rows:
                 n_in_front = rows.index(b"")
@@ -288,13 +286,6 @@ class CsvReader(TableReader):
         """Say which row of the table a row of the block is."""
         return f"row {self._n_rows + row + 1} (line {self._line(row)})"
 
-    def _require_utf_8(self, columns: Mapping[str, Any]) -> None:
-        """Raise RowError for a column with what replaces bytes that are not UTF-8."""
-        for name, cells in columns.items():
-            row = pc.match_substring(cells, "\ufffd").index(True).as_py()
-            if row >= 0:
-                raise RowError(f"column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}")
-
     def _numbers(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as float64, or raise one TableError for all that hold something else."""
         numbers, bad = {}, {}
@@ -303,7 +294,7 @@ class CsvReader(TableReader):
                 is_text = pa.types.is_string(cells.type)
                 numbers[name] = self._as_numbers(cells) if is_text else cells
             except pa.ArrowInvalid:
-                row = first_failure(lambda part: _fails(self._as_numbers, part), cells)
+                row = first_failure(lambda part: fails(self._as_numbers, part), cells)
                 bad[name] = f"holds {shown(cells[row].as_py())} in {self._place(row)}"
         if bad:
             raise TableError(f"{self.path}: {not_numbers(bad)}", bad)
@@ -350,7 +341,7 @@ def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind |
         return None
     if pc.all(pc.match_substring_regex(cells, r"^(?i:\s*(true|false)\s*)$")).as_py():
         return "text"
-    if not _fails(as_numbers, cells):
+    if not fails(as_numbers, cells):
         return "number"
     point = re.escape(decimal)
     number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
@@ -362,28 +353,8 @@ def _is_missing(text: Any) -> Any:
     return pc.is_in(text, value_set=pa.array(_MISSING))
 
 
-def _fails(convert: Callable[[Any], Any], text: Any) -> bool:
-    try:
-        convert(text)
-    except pa.ArrowInvalid:
-        return True
-    return False
-
-
-def _may_have_empty_line(block: bytes) -> bool:
-    return block[:1] in b"\r\n" or any(ends in block for ends in (b"\n\n", b"\n\r", b"\r\r"))
-
-
 def _n_lines(block: bytes) -> int:
     return block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
-
-
-def _is_utf_8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _holds(row: list[str]) -> bool:

@@ -14,32 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.categories import CategoryColumn, counted
-from hdiforest._tables.columns import (
-    BooleanColumn,
-    Codes,
-    Column,
-    ColumnError,
-    EncodingError,
-    Facts,
-    NumberColumn,
-    decoded,
-    is_date,
-    is_duration,
-    is_number,
-    is_text,
-    require_columns,
-    shown,
-    warn_of_rounded,
-)
-from hdiforest._tables.dates import ISO_DATE, DateColumn, DurationColumn
+from hdiforest._tables import columns as kinds
+from hdiforest._tables.columns import Codes, Column, ColumnError, EncodingError, Facts, NumberColumn
 from hdiforest._tables.row_counts import RowCounts, count_rows
 from hdiforest._utils.optional import pa, pc
-
-_KINDS: dict[str, type[Column]] = {
-    each.kind: each
-    for each in (NumberColumn, BooleanColumn, DateColumn, DurationColumn, CategoryColumn)
-}
 
 
 @dataclass(frozen=True)
@@ -74,31 +52,17 @@ class TableEncoder:
         return tuple(entry.name for entry in self.entries if isinstance(entry, NumberColumn))
 
     def encode(
-        self,
-        table: Any,
-        *,
-        first_row: int = 0,
-        feature_range: NDArray[np.float32] | None = None,
+        self, table: Any, *, first_row: int = 0, feature_range: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return features, (n, n_features) float32, C-ordered, and the counts of their rows.
 
-        O(n) for each column, and a hash of each cell of a category that has no dictionary. Warns of
-        whole numbers beyond 2^24, which float32 rounds.
+        O(n) for each column, and a hash of each cell of a category that has no dictionary. The
+        columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
+        `first_row` rows before it count in messages, and `feature_range` is that of `FittedForest`.
 
-        Parameters
-        ----------
-        table : pyarrow.Table or pyarrow.RecordBatch
-            Its columns are found by name; further ones do not matter.
-        first_row : int, default=0
-            Number of the rows before the table's own, for messages.
-        feature_range : (2, n_features) float32 array, optional
-            See `FittedForest.feature_range`.
-
-        Raises
-        ------
-        EncodingError
-            If columns are missing, repeated or of other types, dates are out of the years 1 to
-            9999, or numbers do not fit into float32: one message for all columns.
+        EncodingError, one message for all columns: if some are missing, repeated or of other types,
+        dates are out of the years 1 to 9999, or numbers do not fit into float32. Warns of whole
+        numbers beyond 2^24, which float32 rounds.
         """
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
@@ -118,25 +82,24 @@ class TableEncoder:
                 unseen[entry.name] = codes.n_unseen
         if faults:
             raise EncodingError("; ".join(faults.values()), faults)
-        warn_of_rounded(rounded)
+        kinds.warn_of_rounded(rounded)
         counts = count_rows(X, self.ordered, feature_range, empty)
         counts.unseen.update(unseen)
         return X, counts
 
     def require(self, names: Iterable[str]) -> None:
         """See `require_columns`."""
-        require_columns(self.columns, names)
+        kinds.require_columns(self.columns, names)
 
     def require_present(self, X: NDArray[np.floating[Any]], *, first_row: int = 0) -> None:
         """Raise EncodingError if features are missing, for a forest that does not take that."""
         missing = np.isnan(X)
         if missing.any():
             row, j = np.unravel_index(int(missing.argmax()), X.shape)
-            name = self.columns[j]
             raise EncodingError(
-                f"the forest takes no missing values, but column {name!r} has a missing cell or "
-                f"an unknown category in row {first_row + row + 1}",
-                [name],
+                f"the forest takes no missing values, but column {self.columns[j]!r} has a missing "
+                f"cell or an unknown category in row {first_row + row + 1}",
+                [self.columns[j]],
             )
 
     def __str__(self) -> str:
@@ -144,12 +107,8 @@ class TableEncoder:
 
     def facts(self) -> Facts:
         """Return the encoder as JSON's types; `from_facts` reads them."""
-        return {
-            "columns": [
-                {"name": entry.name, "kind": entry.kind, **entry.facts()} for entry in self.entries
-            ],
-            "ids": list(self.ids),
-        }
+        columns = [{"name": each.name, "kind": each.kind, **each.facts()} for each in self.entries]
+        return {"columns": columns, "ids": list(self.ids)}
 
     @classmethod
     def from_facts(cls, facts: Any) -> TableEncoder:
@@ -179,10 +138,10 @@ def _entry(facts: Any) -> Column:
     name, kind = rest.pop("name", None), rest.pop("kind", None)
     if not isinstance(name, str):
         raise ValueError(f"the name of a column must be a text, got {reprlib.repr(name)}")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"a column must be one of {list(_KINDS)}, got {reprlib.repr(kind)}")
+    if not isinstance(kind, str) or kind not in kinds.KINDS:
+        raise ValueError(f"a column must be one of {list(kinds.KINDS)}, got {reprlib.repr(kind)}")
     try:
-        return _KINDS[kind].from_facts(name, rest)
+        return kinds.KINDS[kind].from_facts(name, rest)
     except ValueError as error:
         raise ValueError(f"column {reprlib.repr(name)}: {error}") from None
 
@@ -213,30 +172,23 @@ _FEW = 20
 
 
 def learn(
-    table: Any,
-    *,
-    categorical: Categorical = "auto",
-    ids: Collection[str] = (),
+    table: Any, *, categorical: Categorical = "auto", ids: Collection[str] = ()
 ) -> TableEncoder:
-    """Choose how the columns of a training table become features.
+    """Choose how the columns of a training table, of pyarrow, become features, but for `ids`.
 
     The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
     tell the forest the target of each training row: with 2500 categories that have no effect,
     calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
-
-    Every column of the pyarrow Table becomes a feature, but for `ids`, which need not be there.
     `categorical` names columns of categories besides those of text and of dictionaries.
 
-    Raises
-    ------
-    EncodingError
-        If a column that is named is not there, no column is left, or columns hold neither numbers,
-        booleans, dates, durations nor categories: one message for all of them.
+    EncodingError, one message for all columns: if one that is named is not there, none is left, or
+    some hold neither numbers, booleans, dates, durations nor categories.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names = [name for name in table.schema.names if name not in ids]
     known = set(table.schema.names)
-    require_columns([*names, *(name for name in named if name not in known)], table.schema.names)
+    wanted = [*names, *(name for name in named if name not in known)]
+    kinds.require_columns(wanted, table.schema.names)
     if not names:
         raise EncodingError("the table has no column left to predict from")
     entries, faults = [], {}
@@ -254,46 +206,43 @@ def learn(
 
 def _learned(name: str, column: Any, is_categorical: bool) -> Column:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    kind = kinds.kind_of_cells(array)
     if pa.types.is_boolean(kind):
-        return BooleanColumn(name)
-    if is_number(kind) and not (is_categorical or pa.types.is_dictionary(array.type)):
+        return kinds.BooleanColumn(name)
+    if kinds.is_number(kind) and not (is_categorical or pa.types.is_dictionary(array.type)):
         return NumberColumn(name)
-    if is_date(kind):
-        return DateColumn.learned(name, array)
-    if is_duration(kind):
-        return DurationColumn(name)
-    if not (is_number(kind) or is_text(kind)):
+    if kinds.is_date(kind):
+        return kinds.DateColumn.learned(name, array)
+    if kinds.is_duration(kind):
+        return kinds.DurationColumn(name)
+    if not (kinds.is_number(kind) or kinds.is_text(kind)):
         raise ColumnError(f"must hold numbers, booleans, dates or categories, but is {kind}")
-    distinct, counts = counted(array)
-    if is_text(kind) and not is_categorical and len(distinct) > 0:
+    distinct, counts = kinds.counted(array)
+    if kinds.is_text(kind) and not is_categorical and len(distinct) > 0:
         other = _not_categories(name, array, distinct)
         if other is not None:
             return other
-        _require_few(len(distinct), counts.sum())
+        n, n_cells = len(distinct), counts.sum()
+        if n > _FEW and 2 * n > n_cells:
+            raise ColumnError(
+                f"has {n:,} categories in {n_cells:,} rows, and so says little about new rows: an "
+                "id, free text, or dates that are not written as 2024-05-31"
+            )
     order = np.argsort(-counts, kind="stable")  # the most frequent first
-    return CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
+    return kinds.CategoryColumn(name, tuple(distinct.take(pa.array(order)).to_pylist()))
 
 
 def _not_categories(name: str, array: Any, distinct: Any) -> Column | None:
     """Return a column of booleans or dates, if that is what the texts are."""
     words = pc.unique(pc.ascii_lower(pc.ascii_trim_whitespace(distinct)))
     if len(words) <= 2 and set(words.to_pylist()) <= {"true", "false"}:
-        return BooleanColumn(name)
-    are_dates = pc.match_substring_regex(distinct, ISO_DATE)
+        return kinds.BooleanColumn(name)
+    are_dates = pc.match_substring_regex(distinct, kinds.ISO_DATE)
     n_dates = pc.sum(are_dates).as_py() or 0
     if 2 * n_dates <= len(distinct):
         return None
     if n_dates < len(distinct):
         other = distinct[are_dates.index(False).as_py()].as_py()
-        row = decoded(array).cast(pa.large_string()).index(other).as_py()
-        raise ColumnError(f"holds dates, but {shown(other)}", row)
-    return DateColumn.learned(name, array)
-
-
-def _require_few(n_categories: int, n_cells: int) -> None:
-    if n_categories > _FEW and 2 * n_categories > n_cells:
-        raise ColumnError(
-            f"has {n_categories:,} categories in {n_cells:,} rows, and so says little about new "
-            "rows: an id, free text, or dates that are not written as 2024-05-31"
-        )
+        row = kinds.decoded(array).cast(pa.large_string()).index(other).as_py()
+        raise ColumnError(f"holds dates, but {kinds.shown(other)}", row)
+    return kinds.DateColumn.learned(name, array)

@@ -66,25 +66,19 @@ def write_arrow(file: IO[bytes], schema: Any, layers: list[Any]) -> Write:
 
 
 def write_json_lines(
-    file: IO[bytes],
-    schema: Any,  # noqa: ARG001 (lines have no header)
-    layers: list[Any],
-    *,
-    packing: Packing = "none",
+    file: IO[bytes], _schema: Any, layers: list[Any], *, packing: Packing = "none"
 ) -> Write:
     """Begin a file of JSON lines; see `StartWriting`. What JSON lacks is written as text."""
     stream = packed(file, packing, layers)
 
     def write(table: Any) -> None:
         for row in table.to_pylist():
-            finite = {name: _finite(value) for name, value in row.items()}
-            stream.write(json.dumps(finite, default=str, ensure_ascii=False).encode() + b"\n")
+            for name, value in row.items():
+                if isinstance(value, float) and not math.isfinite(value):
+                    row[name] = None
+            stream.write(json.dumps(row, default=str, ensure_ascii=False).encode() + b"\n")
 
     return write
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
@@ -92,30 +86,24 @@ def written(
     path: Path, schema: Any, start: StartWriting, within: Path | None = None
 ) -> Iterator[Write]:
     """Write a table in the format of `start`; see `write_table`."""
-    # Readers raise TableError, so any OSError in the block is the writer's.
-    with _naming_the_file(path), writing(path, within) as file:
-        layers: list[Any] = []
-        try:
-            yield start(file, schema, layers)
-            for layer in layers:
-                layer.close()
-        except BaseException:
-            # Rows that the layers still hold must neither go to a pipe, which may have no reader,
-            # nor be written when the layers are collected.
-            file.raw.close()
-            for layer in layers:
-                with suppress(Exception):
-                    layer.close()
-            raise
-
-
-@contextmanager
-def _naming_the_file(path: Path) -> Iterator[None]:
+    layers: list[Any] = []
     try:
-        yield
+        with writing(path, within) as file:
+            try:
+                yield start(file, schema, layers)
+                for layer in layers:
+                    layer.close()
+            except BaseException:
+                # Rows that the layers still hold must neither go to a pipe, which may have no
+                # reader, nor be written when the layers are collected.
+                file.raw.close()
+                for layer in layers:
+                    with suppress(Exception):
+                        layer.close()
+                raise
     except pa.ArrowException as error:
         raise TableError(f"cannot write {path}: {error}") from None
-    except OSError as error:
+    except OSError as error:  # the writer's: readers in the block raise TableError
         raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}") from None
 
 
@@ -144,12 +132,7 @@ class _RowGroups:
 
 
 def write_csv(
-    file: IO[bytes],
-    schema: Any,
-    layers: list[Any],
-    *,
-    packing: Packing = "none",
-    sep: str = ",",
+    file: IO[bytes], schema: Any, layers: list[Any], *, packing: Packing = "none", sep: str = ","
 ) -> Write:
     """Write the header of a CSV; see `StartWriting`."""
     pa_csv = need("pyarrow.csv")
@@ -172,9 +155,9 @@ class Format(NamedTuple):
     write: StartWriting
 
 
-def _packed(ending: str, read: Any, write: Any) -> dict[str, Format]:
-    """Return the compressed forms of a format."""
-    return {
+def _text(ending: str, read: Any, write: Any) -> dict[str, Format]:
+    """Return a format and its compressed forms."""
+    return {ending: Format(read, write)} | {
         f"{ending}{more}": Format(partial(read, packing=packing), partial(write, packing=packing))
         for more, packing in ((".gz", "gzip"), (".zst", "zstd"))
     }
@@ -182,20 +165,15 @@ def _packed(ending: str, read: Any, write: Any) -> dict[str, Format]:
 
 # By the ending of a file's name. A new format is one more line.
 FORMATS = {
-    ".csv": Format(CsvReader, write_csv),
-    **_packed(".csv", CsvReader, write_csv),
-    ".tsv": Format(partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
-    **_packed(".tsv", partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
+    **_text(".csv", CsvReader, write_csv),
+    **_text(".tsv", partial(CsvReader, sep="\t"), partial(write_csv, sep="\t")),
     ".parquet": Format(ParquetReader, write_parquet),
     ".feather": Format(ArrowReader, write_arrow),
     ".arrow": Format(ArrowReader, write_arrow),
-    ".jsonl": Format(JsonLinesReader, write_json_lines),
-    **_packed(".jsonl", JsonLinesReader, write_json_lines),
-    ".ndjson": Format(JsonLinesReader, write_json_lines),
-    **_packed(".ndjson", JsonLinesReader, write_json_lines),
+    **_text(".jsonl", JsonLinesReader, write_json_lines),
+    **_text(".ndjson", JsonLinesReader, write_json_lines),
 }
 ANY_ENDING = alternatives(FORMATS)
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 
 
 def ending(path: Path) -> str:
@@ -203,19 +181,16 @@ def ending(path: Path) -> str:
     for known in FORMATS:
         if path.name.lower().endswith(known):
             return known
-    hint = ""
-    if path.suffix.lower() in _SPREADSHEETS:
-        hint = "; save the sheet as CSV or Parquet"
+    is_spreadsheet = path.suffix.lower() in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+    hint = "; save the sheet as CSV or Parquet" if is_spreadsheet else ""
     raise TableError(f"{path}: a table's name must end in {ANY_ENDING}{hint}")
 
 
 def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> TableReader:
     """Open a table by the ending of its name and read its header; see `TableReader`.
 
-    Raises
-    ------
-    OSError, TableError
-        If the file cannot be opened; if its ending is unknown, or it is not what the ending says.
+    OSError if the file cannot be opened; TableError if its ending is unknown, or says something
+    else.
     """
     return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
@@ -226,13 +201,8 @@ def write_table(
     """Write a table batch by batch; it appears under its name when the block ends without error.
 
     The context manager gives a function that takes a pyarrow Table of the schema. A file is
-    replaced; a pipe or a device is written as the batches come. `within` is that of
-    `hdiforest._utils.files.replacing`.
-
-    Raises
-    ------
-    OSError, TableError
-        If the file cannot be written: then, and if the block raises, nothing is left behind; if the
-        ending of the name is unknown.
+    replaced; a pipe or a device is written as the batches come. `within` is that of `replacing`.
+    OSError or TableError if the file cannot be written: then, and if the block raises, nothing is
+    left behind; TableError if the ending of the name is unknown.
     """
     return written(path, schema, FORMATS[ending(path)].write, within)

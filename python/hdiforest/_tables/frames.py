@@ -28,10 +28,7 @@ BLOCK_CELLS = 2**22
 
 
 class Frame:
-    """Rows of any kind: those of an array, a list, a sparse matrix, or whatever a model reads.
-
-    They are the attribute `native`, as the caller has them, and messages call them `argument`.
-    """
+    """Rows of any kind: `native`, as the caller has them; messages call them `argument`."""
 
     # Whose tables steps get that are fitted on such rows; None: these are no table.
     library: Library | None = None
@@ -93,11 +90,8 @@ class Frame:
     def arrow(self, columns: Collection[str] | None = None) -> Any:  # noqa: ARG002
         """Return all columns, or those of some names that are there, as a pyarrow Table.
 
-        Raises
-        ------
-        ImportError, ValueError
-            If pyarrow is not installed; if this is no table, columns differ in length, two of
-            pandas have one name, or Arrow has no type for one of them.
+        ImportError if pyarrow is not installed. ValueError if this is no table, columns differ in
+        length, two of pandas have one name, or Arrow has no type for one of them.
         """
         raise ValueError(
             f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
@@ -128,34 +122,27 @@ class Table(Frame):
 
     @property
     def names(self) -> list[str]:
-        """See `Frame.names`."""
         return [str(name) for name in getattr(self.native, "columns", self.native)]
 
     def columns(self) -> Iterator[tuple[Any, Any]]:
-        """See `Frame.columns`."""
         yield from self.native.items() if hasattr(self.native, "items") else ()
 
     def numbers(self) -> Any:
-        """See `Frame.numbers`."""
         table = self._distinct()
         bad = [f"{each.name!r} ({each.type})" for each in table.schema if not is_number(each.type)]
         if bad:
             raise ValueError(
                 f"{self.argument} must hold numbers, but does not in the columns {', '.join(bad)}"
             )
-        fields = [
-            each if pa.types.is_floating(each.type) else pa.field(each.name, pa.float64())
-            for each in table.schema
-        ]
+        are_floats = pa.types.is_floating
+        fields = [f if are_floats(f.type) else f.with_type(pa.float64()) for f in table.schema]
         return table.cast(pa.schema(fields), safe=False)
 
     def in_library(self, library: Library | None) -> Any:
-        """See `Frame.in_library`."""
         if library is None:
             return self.native
         table = self._distinct()
-        is_pandas = library == "pandas"
-        return table.to_pandas() if is_pandas else import_module("polars").from_arrow(table)
+        return table.to_pandas() if library == "pandas" else _polars().from_arrow(table)
 
     def _distinct(self) -> Any:
         """Return a pyarrow Table, or raise EncodingError if two columns have one name."""
@@ -166,13 +153,16 @@ class Table(Frame):
     def with_results(
         self, results: Results, keep: Sequence[str] = (), types: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return kept columns, and behind them results, as a table of the same library.
-
-        `types` are those of pyarrow to which kept columns are cast; ValueError if one cannot be.
-        """
+        """Return kept columns, cast to some `types` of pyarrow, and results behind them."""
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
-            columns[name] = self._from_arrow(_cast(self._arrow_column(name), name, kind))
+            column = self._arrow_column(name)
+            try:
+                columns[name] = self._from_arrow(column.cast(kind))
+            except pa.ArrowException as error:
+                raise ValueError(
+                    f"column '{name}' must be kept as {kind}, but is {column.type}: {error}"
+                ) from None
         return self._table(columns, results)
 
     def _column(self, name: str) -> Any:
@@ -243,8 +233,7 @@ class _Pandas(_Series, Table):
     def in_library(self, library: Library | None) -> Any:
         if library is not None:
             require_columns(self.names, self.names)
-        table = self.native
-        return import_module("polars").from_pandas(table) if library == "polars" else table
+        return _polars().from_pandas(self.native) if library == "polars" else self.native
 
     def _from_arrow(self, column: Any) -> Any:
         return column.to_pandas().set_axis(self.index)
@@ -261,21 +250,19 @@ class _Polars(Table):
     library = "polars"
 
     def arrow(self, columns: Collection[str] | None = None) -> Any:
-        table = self.native
+        names, table = self.names, self.native
         if columns is not None:
-            wanted = set(columns)
-            table = table.select([name for name in self.names if name in wanted])
+            table = table.select([names[j] for j in _positions(names, columns)])
         return self._read(lambda: pa.table(table))
 
     def in_library(self, library: Library | None) -> Any:
-        table = self.native
-        return table.to_arrow().to_pandas() if library == "pandas" else table
+        return self.native.to_arrow().to_pandas() if library == "pandas" else self.native
 
     def _from_arrow(self, column: Any) -> Any:
-        return import_module("polars").from_arrow(column)
+        return _polars().from_arrow(column)
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
-        return import_module("polars").DataFrame(columns | results)
+        return _polars().DataFrame(columns | results)
 
 
 class _Arrow(Table):
@@ -338,16 +325,11 @@ class _Dict(Table):
         items = self.native.items()
         part = {name: cells for name, cells in items if columns is None or name in columns}
 
-        def read() -> Any:
-            # NaN in a list of texts is a missing cell.
-            return pa.table(
-                {
-                    name: pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
-                    for name, cells in part.items()
-                }
-            )
+        def column(cells: Any) -> Any:  # NaN in a list of texts is a missing cell
+            return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
 
-        return _Dict(part, self.argument)._read(read)
+        table = _Dict(part, self.argument)
+        return table._read(lambda: pa.table({name: column(part[name]) for name in part}))
 
     def _from_arrow(self, column: Any) -> Any:
         return column.to_numpy()
@@ -380,11 +362,13 @@ class _Record(_Records):
         return record
 
 
+def _polars() -> Any:
+    return import_module("polars")
+
+
 def frame_of(X: Any, argument: str = "X") -> Frame:
     """Return rows as a frame; one is returned as it is. Nothing is read or copied."""
-    if isinstance(X, Frame):
-        return X
-    return _kind(X)(X, argument)
+    return X if isinstance(X, Frame) else _kind(X)(X, argument)
 
 
 def _kind(X: Any) -> type[Frame]:
@@ -404,17 +388,13 @@ def _kind(X: Any) -> type[Frame]:
 
 
 def batch_of(rows: Any) -> Table:
-    """Return rows that results can be given back for: of a known library, or records.
-
-    ValueError says that they are of no such kind, or that columns differ in length.
-    """
-    name = "the batch"
+    """Return rows for which results can be made: of a known library, or records."""
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        return _Records(rows, name)
-    frame = frame_of(rows, name)
+        return _Records(rows, "the batch")
+    frame = frame_of(rows, "the batch")
     if isinstance(frame, _Dict):
         if any(map(_is_cell, rows.values())):
-            return _Record(rows, name)
+            return _Record(rows, "the batch")
         lengths = {name: len(cells) for name, cells in frame.columns()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the columns of a batch must be equally long, got {lengths}")
@@ -436,18 +416,6 @@ def _is_cell(value: Any) -> bool:
 def _positions(names: Sequence[str], columns: Collection[str]) -> list[int]:
     wanted = set(columns)
     return [j for j, name in enumerate(names) if name in wanted]
-
-
-def _cast(column: Any, name: str, kind: Any) -> Any:
-    """Return a pyarrow column of the type in which it is kept."""
-    if column.type == kind:
-        return column
-    try:
-        return column.cast(kind)
-    except pa.ArrowException as error:
-        raise ValueError(
-            f"column '{name}' must be kept as {kind}, but is {column.type}: {error}"
-        ) from None
 
 
 def two_kinds(cells: Iterable[Any]) -> str:

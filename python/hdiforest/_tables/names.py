@@ -54,17 +54,11 @@ def require_distinct(names: Sequence[str]) -> None:
 def column_faults(
     needed: Iterable[Any], names: Iterable[Any], who: str = "", *, there: Iterable[Any] = ()
 ) -> tuple[str, list[Any]]:
-    """Say which columns a table with these `names` lacks, or has more than once.
+    """Say which columns a table lacks, or has more than once, and return the names of the latter.
 
-    Those that are `needed` must be there once, and others that must be `there` perhaps more often.
-
-    Returns
-    -------
-    faults : str
-        Such as ``no columns 'a', 'b'; it has c, d``, with `who` before the semicolon, or ``2
-        columns 'c'``; empty without any.
-    repeated : list of str
-        Those that are there more than once.
+    Of its `names` those `needed` must be there once, and others that must be `there` perhaps more
+    often. The text is such as ``no columns 'a', 'b'; it has c, d``, with `who` before the
+    semicolon, or ``2 columns 'c'``; empty without any.
     """
     names, needed = list(names), list(dict.fromkeys(needed))
     counts = Counter(names)

@@ -88,10 +88,7 @@ class Regroup:
 
 
 class TableError(ValueError):
-    """A table that cannot be used; the message names the file and what is wrong with it.
-
-    `columns` are those at fault that are there, but cannot be read as numbers.
-    """
+    """A table that cannot be used; `columns` are those at fault, but for missing ones."""
 
     def __init__(self, message: str, columns: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -118,10 +115,7 @@ class TableReader(ABC):
         self._opened: list[Any] = []  # what `close` closes, the file itself first
 
     def add_columns(self, keys: Mapping[str, Any]) -> None:
-        """Add columns of one value, a whole number, text or None, behind those of the file.
-
-        A column that the file has too is refused by `require` if it is needed.
-        """
+        """Add columns of one value, a whole number, text or None, behind those of the file."""
         self._keys = {name: value for name, value in keys.items() if name not in self.names}
         self._doubled = keys.keys() - self._keys.keys()
         self.names = [*self.names, *self._keys]
@@ -241,25 +235,21 @@ class TableReader(ABC):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        own = iter(part.columns)
-        kinds = [*((name, pa.float64()) for name in number_columns),
-                 *((name, self._key_type(name)) for name in kept)]  # fmt: skip
-        columns = [
-            pa.repeat(self._key_scalar(name, kind), part.num_rows)
-            if name in self._keys
-            else next(own)
-            for name, kind in kinds
-        ]
-        return pa.Table.from_arrays(columns, [*number_columns, *kept])
+        own, columns, names = iter(part.columns), [], [*number_columns, *kept]
+        for j, name in enumerate(names):
+            if name not in self._keys:
+                columns.append(next(own))
+                continue
+            kind = pa.float64() if j < len(number_columns) else self._key_type(name)
+            value = self._keys[name]
+            is_text = value is not None and pa.types.is_string(kind)
+            scalar = pa.scalar(str(value) if is_text else value, kind)
+            columns.append(pa.repeat(scalar, part.num_rows))
+        return pa.Table.from_arrays(columns, names)
 
     def _key_type(self, name: str) -> Any:
         is_text = self.is_text or isinstance(self._keys.get(name), str)
         return pa.string() if is_text else pa.int64()
-
-    def _key_scalar(self, name: str, kind: Any) -> Any:
-        value = self._keys[name]
-        is_text = value is not None and pa.types.is_string(kind)
-        return pa.scalar(str(value) if is_text else value, kind)
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -336,7 +326,8 @@ class ArrowReader(TableReader):
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         with self._naming_the_file():
-            for batch in self._batches():
+            file, n = self._file, getattr(self._file, "num_record_batches", None)
+            for batch in file if n is None else map(file.get_batch, range(n)):
                 yield pa.Table.from_batches([batch]).select([*number_columns, *kept])
         if self._watched.is_at_end:
             # pyarrow takes the end of the bytes between two batches for the end of the stream.
@@ -344,11 +335,6 @@ class ArrowReader(TableReader):
                 f"{self.path} is cut: it ends without the marker that ends a stream of Arrow "
                 "(writers write it when they are closed)"
             )
-
-    def _batches(self) -> Iterator[Any]:
-        if hasattr(self._file, "num_record_batches"):
-            return map(self._file.get_batch, range(self._file.num_record_batches))
-        return iter(self._file)
 
 
 class _Watched:
@@ -378,12 +364,7 @@ class JsonLinesReader(TableReader):
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        packing: Packing = "none",
-        stream: Any = None,
-        form: Any = None,  # noqa: ARG002
+        self, path: Path, *, packing: Packing = "none", stream: Any = None, **_form: Any
     ) -> None:
         super().__init__(path)
         self._packing = packing
@@ -400,7 +381,6 @@ class JsonLinesReader(TableReader):
         self._has_last_types = not self._file.seekable()  # what is read once keeps the first ones
 
     def fields(self, kept: list[str]) -> list[Any]:
-        """See `TableReader`."""
         self._widen([name for name in kept if name not in self._keys])
         return super().fields(kept)
 
@@ -431,16 +411,13 @@ class JsonLinesReader(TableReader):
         self._widen(kept)
         fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
         numeric = set(number_columns) - set(kept)
+        asked = [f.with_type(pa.float64()) if f.name in numeric else f for f in fields]
         # What is whole in the first block may have decimals later.
-        as_read = pa.schema([
-            field.with_type(pa.float64())
-            if field.name in numeric and not pa.types.is_boolean(field.type)
-            else field
-            for field in fields
-        ])  # fmt: skip
-        as_asked = pa.schema(
-            [f.with_type(pa.float64()) if f.name in numeric else f for f in fields]
-        )
+        are_booleans = (pa.types.is_boolean(field.type) for field in fields)
+        read = [
+            own if is_b else a for own, a, is_b in zip(fields, asked, are_booleans, strict=True)
+        ]
+        as_read, as_asked = pa.schema(read), pa.schema(asked)
         with self._naming_the_file():
             for block, line in chain([self._first], self._blocks):
                 table = self._parsed(block, line, as_read).cast(as_asked)
@@ -459,9 +436,8 @@ class JsonLinesReader(TableReader):
             return pa_json.read_json(pa.BufferReader(block), read, parse)
         except pa.ArrowException as error:
             last = line + block.count(b"\n") - 1
-            raise TableError(
-                f"cannot read {self.path}: {error} (in lines {line} to {last})"
-            ) from None
+            what = f"{error} (in lines {line} to {last})"
+            raise TableError(f"cannot read {self.path}: {what}") from None
 
 
 def _blocks_of_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:

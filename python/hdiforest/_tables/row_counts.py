@@ -92,17 +92,15 @@ class RowCounts:
         columns: Mapping[int, Column],
         feature_range: NDArray[np.float32],
     ) -> None:
-        rows = np.zeros(len(block), dtype=bool)
-        for j, column in columns.items():
-            here, name = outside[:, j], column.name
-            cells = block[:, j][here]
-            if len(cells) > 0:
+        at = list(columns)
+        for j in np.flatnonzero(outside.any(axis=0)).tolist():
+            if j in columns:
+                cells, name = block[outside[:, j], j], columns[j].name
                 low, high = feature_range[:, j].tolist()
-                found = _Beyond(column, (low, high), float(cells.min()), float(cells.max()))
+                found = _Beyond(columns[j], (low, high), float(cells.min()), float(cells.max()))
                 self._beyond[name] = found.with_more(self._beyond.get(name))
                 self.out_of_range[name] += len(cells)
-                rows |= here
-        self.n_rows_out_of_range += int(np.count_nonzero(rows))
+        self.n_rows_out_of_range += int(np.count_nonzero(outside[:, at].any(axis=1)))
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:  # for pickles and copies, while other threads add
@@ -146,8 +144,7 @@ def count_rows(
 
     `columns` are those of `TableEncoder.ordered`, and `feature_range` that of `FittedForest`; None:
     nothing is out of range. `empty`, (n,), says of which rows no cell is known; by default those of
-    NaN alone. Limits are repeated for each row of a block, so that numpy compares all its cells in
-    one loop.
+    NaN alone. Limits are repeated for each row of a block, so that numpy compares them in one loop.
     """
     counts = RowCounts()
     counts.n_rows = len(X)

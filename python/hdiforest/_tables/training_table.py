@@ -33,9 +33,7 @@ class TrainingTable(NamedTuple):
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
         groups = None if self.groups is None else self.groups[chosen]
-        return self._replace(
-            X=self.X.take(chosen), y=self.y[chosen], weights=weights, groups=groups
-        )
+        return TrainingTable(self.X.take(chosen), self.y[chosen], weights, groups, self.encoder)
 
 
 @dataclass(frozen=True)
@@ -104,12 +102,9 @@ def read_training_table(
 
 def _read(table: TableReader, roles: Roles) -> Any:
     names = [name for name in table.names if name not in roles.left_out]
-    groups = [] if roles.groups is None else [roles.groups]
-    table.require(
-        roles.numbers, [*names, *groups, *roles.declared], left_out=[*roles.drop, *roles.ids]
-    )
+    texts = [*roles.declared, *([] if roles.groups is None else [roles.groups])]
+    table.require(roles.numbers, [*names, *texts], left_out=[*roles.drop, *roles.ids])
     roles.features(names, str(table.path))
-    texts = [*roles.declared, *groups]
     parts = list(table.typed_batches(names, roles.numbers, texts))
     if not parts:
         raise TableError(f"{table.path} has no rows")
@@ -174,14 +169,13 @@ def _hint(error: TableError, names: list[str], special: set[str]) -> str:
     bad = [name for name in dict.fromkeys(error.columns) if name not in special]
     if not bad:
         return ""
-    arguments = " ".join(map(quote, bad))
     it = "it" if sum(map(names.count, bad)) == 1 else "them"
-    if any(names.count(name) > 1 for name in bad):
-        return f" (--drop {arguments} leaves {it} out)"
-    return (
-        f" (--drop {arguments} leaves {it} out, --id does so and keeps {it} when scoring, "
-        f"--categorical takes {it} as categories)"
-    )
+    hint = f"--drop {' '.join(map(quote, bad))} leaves {it} out"
+    if all(names.count(name) == 1 for name in bad):
+        hint += (
+            f", --id does so and keeps {it} when scoring, --categorical takes {it} as categories"
+        )
+    return f" ({hint})"
 
 
 def with_names(X: NDArray[np.floating[Any]], names: Sequence[str]) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+Weights = ArrayLike | None  # of rows
 Kind = Literal["hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"]
 Interpolation = Literal[
     "inverted_cdf",

@@ -112,9 +112,7 @@ def count_rows(bad: Any) -> str:
 
 def printable(text: str) -> str:
     """Escape what a terminal would not print as it stands, such as control characters."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def alternatives(words: Iterable[str]) -> str:
@@ -152,10 +150,9 @@ def checked_random_state(random_state: Any) -> RandomState:
     """Return a RandomState for a seed, a RandomState or None; True and False are no seeds."""
     from sklearn.utils import check_random_state  # serving does without scikit-learn
 
+    seed = "" if isinstance(random_state, bool) else random_state
     try:
-        if isinstance(random_state, bool):
-            raise ValueError
-        random: RandomState = check_random_state(random_state)
+        random: RandomState = check_random_state(seed)
     except ValueError:
         raise ValueError(
             "random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None, got "

@@ -62,9 +62,7 @@ def _make_locked_folder(
 
 
 def _remove_abandoned(parent: Path, beginning: str) -> None:
-    with os.scandir(parent) as entries:
-        folders = [Path(e.path) for e in entries if e.name.startswith(beginning)]
-    for folder in folders:
+    for folder in [each for each in parent.iterdir() if each.name.startswith(beginning)]:
         with suppress(OSError):
             folder.rmdir()  # of a process that died before it made a file
         for name in (_UNLOCKED, _LOCKED):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdiforest._estimators.leaf_model import LeafModel
+from hdiforest._utils import Weights
 from hdiforest._utils.optional import need
 from hdiforest._utils.threads import thread_count
 
@@ -32,10 +33,10 @@ class LightGBMLeaves:
 
     def __init__(self, booster: Any) -> None:
         lightgbm = need("lightgbm", "hdiforest.from_lightgbm", extra=None)
-        self.n_threads: int | None = None
+        self.options: dict[str, int] = {}
         if isinstance(booster, lightgbm.LGBMModel):
             if booster.n_jobs is not None:
-                self.n_threads = thread_count(booster.n_jobs)
+                self.options["num_threads"] = thread_count(booster.n_jobs)
             booster = _fitted(booster, "booster_")
         if not isinstance(booster, lightgbm.Booster):
             raise ValueError(f"booster must be a lightgbm.Booster or LGBMModel, got {booster!r}")
@@ -44,8 +45,7 @@ class LightGBMLeaves:
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return leaf ids, (n, n_trees)."""
         self._check_names(X)
-        options = {} if self.n_threads is None else {"num_threads": self.n_threads}
-        leaves: NDArray[Any] = self.booster.predict(X, pred_leaf=True, **options)
+        leaves: NDArray[Any] = self.booster.predict(X, pred_leaf=True, **self.options)
         return leaves
 
     def __repr__(self) -> str:
@@ -89,10 +89,8 @@ class XGBoostLeaves:
             booster = _fitted(booster, "get_booster")()
         if not isinstance(booster, xgboost.Booster):
             raise ValueError(f"booster must be an xgboost.Booster or XGBModel, got {booster!r}")
-        if booster.attr("best_iteration") is None:
-            self.n_iterations = booster.num_boosted_rounds()
-        else:
-            self.n_iterations = int(booster.attr("best_iteration")) + 1
+        best = booster.attr("best_iteration")
+        self.n_iterations = booster.num_boosted_rounds() if best is None else int(best) + 1
         self.booster: Any = booster
 
     def __call__(self, X: Any) -> NDArray[np.int32]:
@@ -108,9 +106,8 @@ class XGBoostLeaves:
                 nthread=self.n_threads,
                 enable_categorical=True,
             )
-        leaves: NDArray[np.float32] = self.booster.predict(
-            X, pred_leaf=True, iteration_range=(0, self.n_iterations)
-        )
+        trees: dict[str, Any] = {"pred_leaf": True, "iteration_range": (0, self.n_iterations)}
+        leaves: NDArray[np.float32] = self.booster.predict(X, **trees)
         if leaves.size > 0 and leaves.max() >= 2**24:
             raise ValueError(
                 "XGBoost reports leaf ids as float32, which are exact below 2**24; this model has "
@@ -169,12 +166,7 @@ class CatBoostLeaves:
 
 
 def from_lightgbm(
-    booster: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
     """Use a fitted LightGBM model, without fitting anything.
 
@@ -196,14 +188,9 @@ def from_lightgbm(
 
     Raises
     ------
-    ImportError
-        If LightGBM is not installed.
-    ValueError
-        If the model is not one of LightGBM or not fitted, or as `LeafModel.fit`.
-
-    See Also
-    --------
-    from_leaves : Takes any function from rows to leaf ids.
+    ImportError, ValueError
+        If LightGBM is not installed; if the model is not one of LightGBM or not fitted, or as
+        `LeafModel.fit`.
     """
     return LeafModel(LightGBMLeaves(booster), n_jobs=n_jobs).fit(X, y, sample_weight)
 
@@ -213,7 +200,7 @@ def from_xgboost(
     X: Any,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
     n_jobs: int | None = None,
     missing: float = np.nan,
 ) -> LeafModel:
@@ -243,12 +230,7 @@ def from_xgboost(
 
 
 def from_catboost(
-    booster: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    booster: Any, X: Any, y: ArrayLike, *, sample_weight: Weights = None, n_jobs: int | None = None
 ) -> LeafModel:
     """Use a fitted CatBoost model, without fitting anything.
 

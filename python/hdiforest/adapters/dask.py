@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -54,10 +55,8 @@ def predict_interval(
 
     Raises
     ------
-    ImportError
-        If Dask is not installed.
-    OSError
-        If there is no such model file.
+    ImportError, OSError
+        If Dask is not installed; if there is no such model file.
     ValueError
         If X is something else or lacks columns, or an argument is out of range.
 
@@ -85,26 +84,18 @@ def predict_interval(
         raise ValueError(f"keep must be empty if X is an Array, got {keep!r}")
     if is_path:
         scorer = BatchScorer(model, coverage, kind=kind, n_jobs=n_jobs)
-        return _mapped(_array_of_file, X, scorer, scorer, coverage)
-    return _mapped(_array_of_model, X, model, _shared(model), coverage, kind)
+        return _mapped(partial(_array_of_file, coverage=coverage), X, scorer, scorer)
+    ask = partial(_array_of_model, coverage=coverage, kind=kind)
+    return _mapped(ask, X, model, _shared(model))
 
 
-def _mapped(
-    call: Callable[..., Array], X: Any, model: Any, shared: Any, coverage: Any, *arguments: Any
-) -> Any:
+def _mapped(call: Callable[..., Array], X: Any, model: Any, shared: Any) -> Any:
     """Return an Array of what a function of blocks and a model gives; `shared` is the model."""
     X = X.rechunk({1: -1})
-    none = call(np.empty((0, X.shape[1])), model, coverage, *arguments)
-    return X.map_blocks(
-        call,
-        shared,
-        coverage,
-        *arguments,
-        chunks=(X.chunks[0], *((size,) for size in none.shape[1:])),
-        new_axis=list(range(2, none.ndim)),
-        dtype=np.float64,
-        meta=none,
-    )
+    none = call(np.empty((0, X.shape[1])), model)
+    chunks = (X.chunks[0], *((size,) for size in none.shape[1:]))
+    new_axis = list(range(2, none.ndim))
+    return X.map_blocks(call, shared, chunks=chunks, new_axis=new_axis, dtype=np.float64, meta=none)
 
 
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:

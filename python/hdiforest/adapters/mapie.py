@@ -26,10 +26,7 @@ class _View(RegressorMixin, BaseEstimator):
     def __init__(
         self, model: Any, end: str, coverage: float, kind: str, hints: list[Instead]
     ) -> None:
-        self.model = model
-        self.end = end
-        self.coverage = coverage
-        self.kind = kind
+        self.model, self.end, self.coverage, self.kind = model, end, coverage, kind
         self.hints = hints  # that are left to the three views of a model
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002

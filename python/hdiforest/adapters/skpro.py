@@ -89,11 +89,8 @@ class HDIForestProba(_BaseProbaRegressor):
 
     def _unfitted(self) -> HDIForestRegressor:
         """Return the model to fit."""
-        model: HDIForestRegressor
-        if isinstance(self.estimator, HDIForestRegressor):
-            model = clone(self.estimator)
-        else:
-            model = HDIForestRegressor(self.estimator)
+        is_ours = isinstance(self.estimator, HDIForestRegressor)
+        model = clone(self.estimator) if is_ours else HDIForestRegressor(self.estimator)
         if self.calibration is not None:
             model.set_params(calibration=self.calibration)
         elif isinstance(model.calibration, str):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import checked_coverages, one_share
 from hdiforest.calibration._bases import Base, Candidates
+from hdiforest.calibration._groups import Groups, divide
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import conformal_quantile, warn_of_infinite
 from hdiforest.calibration._result import (
@@ -31,6 +32,7 @@ from hdiforest.calibration._selection import (
     first_half,
     fixed,
     loss,
+    quantiles_by_group,
     reselected,
     rule_for,
     widen_base,
@@ -78,13 +80,15 @@ def calibrate_oob(
     slopes: Sequence[float] = SLOPES,
     selected: Sequence[Selected] | None = None,
     in_first: NDArray[np.bool_] | None = None,
+    labels: ArrayLike | None = None,
 ) -> tuple[Calibration, CrossFit]:
     """Select and widen one of m bases for each coverage on training rows, each out of bag.
 
     The ends are (n, 2, m), and no row may have taken part in its own. The range and the lattice of
     all training targets, `y_train`, are those of the intervals. What was `selected` before, on
     other rows, is not selected again. `in_first` divides the rows of the cross-fit, by default in
-    random halves. Raises ValueError if shapes differ or a value is out of range; warns of infinite
+    random halves. `labels`, (n,), name the groups of the rows, which then have quantiles of their
+    own. Raises ValueError if shapes differ or a value is out of range; warns of infinite
     intervals.
 
     Notes
@@ -106,7 +110,7 @@ def calibrate_oob(
         rule = corrected(rule)
     shares = checked_coverages(coverages)
     fit = cross_fit(candidates, shares, postprocess, rule, in_first)
-    return _calibrate("oob", candidates, shares, postprocess, rule, fit), fit
+    return _calibrate("oob", candidates, shares, postprocess, rule, fit, labels=labels), fit
 
 
 def calibrate_split(
@@ -120,6 +124,7 @@ def calibrate_split(
     confidence: float | None = None,
     weights: ArrayLike | None = None,
     clip: bool = True,
+    labels: ArrayLike | None = None,
 ) -> Calibration:
     """Widen a base for each of k ascending coverages by rows that took no part in the fit.
 
@@ -150,7 +155,7 @@ def calibrate_split(
 
     postprocess = PostProcess.from_targets(y_train, clip=clip)
     fit = cross_fit(candidates, shares, postprocess, rule)
-    return _calibrate("split", candidates, shares, postprocess, rule, fit, confidence)
+    return _calibrate("split", candidates, shares, postprocess, rule, fit, confidence, labels)
 
 
 def calibrate_cross(
@@ -215,10 +220,19 @@ def _calibrate(
     rule: Rule,
     fit: CrossFit,
     confidence: float | None = None,
+    labels: ArrayLike | None = None,
 ) -> Calibration:
     selected = rule(candidates, coverages, postprocess)
+    q_hat, groups = None, None
+    if labels is not None:
+        distinct, codes = divide(labels)
+        of_groups = quantiles_by_group(
+            candidates, codes, selected, postprocess, hulls=method == "oob", confidence=confidence
+        )
+        groups = Groups(tuple(distinct), np.bincount(codes), of_groups)
+        q_hat = groups.quantiles(codes, np.array([each.q_hat for each in selected]))
     # Measured on the intervals as they are used, that is nested.
-    intervals = calibrated_intervals(candidates, selected, postprocess)
+    intervals = calibrated_intervals(candidates, selected, postprocess, q_hat)
     y, weights = candidates.y, candidates.weights
     columns = zip(
         coverages,
@@ -235,7 +249,8 @@ def _calibrate(
     levels = tuple(FixedLevel(*values) for values in columns)
     infinite = [level.coverage for level in levels if math.isinf(level.q_hat)]
     warn_of_infinite(infinite, len(y), confidence)
-    return Calibration(method, levels, postprocess, len(y), confidence, weights is not None)
+    weighted = weights is not None
+    return Calibration(method, levels, postprocess, len(y), confidence, weighted, groups)
 
 
 @dataclass(frozen=True, eq=False)

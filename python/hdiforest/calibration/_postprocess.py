@@ -190,13 +190,19 @@ class PostProcess:
         return np.stack(self.apply(lower, upper), axis=1)
 
     def intervals(
-        self, ends: Array, widenings: Sequence[Widening], widths: Array | None = None
+        self,
+        ends: Array,
+        widenings: Sequence[Widening],
+        widths: Array | None = None,
+        q_hat: Array | None = None,
     ) -> Array:
         """Widen base intervals (n, 2, k) for k ascending coverages, and nest them.
 
-        `widths` (n,) are what the quantiles of the rows depend on, if any slope is not 0.
+        `widths` (n,) are what the quantiles of the rows depend on, if any slope is not 0. `q_hat`
+        (n, k) are quantiles of the rows, if they are not those of the widenings.
         """
-        q_hat = np.array([each.q_hat for each in widenings])
+        if q_hat is None:
+            q_hat = np.array([each.q_hat for each in widenings])
         if widths is not None:
             q_hat = q_hat + np.array([each.slope for each in widenings]) * widths[:, np.newaxis]
         return nested(self.widen(ends, q_hat, np.array([each.unit for each in widenings])))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice, one_share, shares, significant
 from hdiforest.calibration._bases import Base, check_base
+from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import PostProcess, nested
 from hdiforest.calibration._quantiles import kth_shifted, rank, rows_needed, weight_needed
 
@@ -108,6 +109,8 @@ class FixedLevel(Level):
         A row's quantile q < 0 scales its base interval by ``1 + q / unit``.
     interval_score : float
         Mean over the calibration rows.
+    later : CrossCheck, optional
+        What intervals of a forest of the first rows in their order cover of the last quarter.
     """
 
     base: Base
@@ -115,6 +118,7 @@ class FixedLevel(Level):
     slope: float
     unit: float
     interval_score: float
+    later: CrossCheck | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -294,19 +298,27 @@ class CalibrationResult(ABC):
         )
 
     def _title(self) -> str:
-        return f"Calibration, method {self.method}, {self.n} rows"
+        groups = getattr(self, "groups", None)
+        by = "" if groups is None else f", {groups}"
+        return f"Calibration, method {self.method}, {self.n} rows{by}"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [_HEAD, *map(self._cells, self.levels)]
+        if all(getattr(level, "later", None) is None for level in self.levels):
+            return [_HEAD, *map(self._cells, self.levels)]
+        rows = [_HEAD, *map(self._cells, self.levels)]
+        column = ("later rows", *(_shown(level.later) for level in self.levels))
+        return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
     def _cells(self, level: Level) -> tuple[str, ...]:
-        checked, worst, check = "-", "-", level.cross_check
-        if check is not None:
-            checked = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
-            worst = f"{check.worst_of_five:.3f}"
+        check = level.cross_check
+        checked, worst = _shown(check), "-" if check is None else f"{check.worst_of_five:.3f}"
         width = significant(level.mean_width)
         nominal, realised = f"{level.coverage:g}", f"{level.realised:.3f}"
         return nominal, realised, checked, worst, width, self._describe(level)
+
+
+def _shown(check: CrossCheck | None) -> str:
+    return "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,6 +339,8 @@ class Calibration(CalibrationResult):
         The confidence in which the calibration rows give the coverage; only "split".
     weighted : bool, default=False
         Whether the calibration rows had weights.
+    groups : Groups, optional
+        The groups of rows that have conformal quantiles of their own.
     """
 
     method: str
@@ -335,6 +349,7 @@ class Calibration(CalibrationResult):
     n: int
     confidence: float | None = None
     weighted: bool = False
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -345,6 +360,8 @@ class Calibration(CalibrationResult):
             one_share("confidence", self.confidence)
             if self.method != "split" or self.weighted:
                 raise ValueError('confidence must be None unless method is "split" without weights')
+        if self.groups is not None and self.groups.q_hat.shape[1] != len(self.levels):
+            raise ValueError(f"the quantiles of groups must be of {len(self.levels)} coverages")
 
     @property
     def bases(self) -> tuple[Base, ...]:
@@ -367,7 +384,8 @@ class Calibration(CalibrationResult):
             return (
                 "No guarantee holds for every distribution: conformal quantiles come from the "
                 "training rows, each by trees that did not draw it; the cross-check shows what to "
-                "expect."
+                "expect of rows mixed with these, not of later ones, of new groups or of another "
+                "population."
             )
         if self.confidence is not None:
             return (
@@ -387,13 +405,19 @@ class Calibration(CalibrationResult):
             "tie, before intervals are nested."
         )
 
-    def intervals(self, ends: Array) -> Array:
+    def _of_first(self, k: int) -> dict[str, Any]:
+        groups = None if self.groups is None else self.groups.first(k)
+        return {"levels": self.levels[:k], "groups": groups}
+
+    def intervals(self, ends: Array, codes: NDArray[np.intp] | None = None) -> Array:
         """Return calibrated intervals of any rows.
 
         Parameters
         ----------
         ends : (n, 2, len(bases)) array
             Lower and upper ends by `bases`.
+        codes : (n,) intp array, optional
+            The groups of the rows, by `Groups.codes`. Without them all take the common quantile.
 
         Returns
         -------
@@ -402,7 +426,10 @@ class Calibration(CalibrationResult):
             end of this or of a lower coverage is.
         """
         widths = ends[:, 1, -1] - ends[:, 0, -1] if self.is_adaptive else None
-        return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths)
+        q_hat = None
+        if self.groups is not None and codes is not None:
+            q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
+        return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
 
     def _describe(self, level: FixedLevel) -> str:
         adaptive = f" + {level.slope:g} w" if level.slope else ""

@@ -54,6 +54,7 @@ class Selected(NamedTuple):
     slope: float = 0.0
     unit: float = math.nan  # see `PostProcess.widen`
     loss: float = math.nan  # the objective, where one was compared
+    coverage: float = math.nan  # that `q_hat` is the conformal quantile of
 
 
 # Selects and widens a base for each of the coverages, which ascend, on the rows of the candidates.
@@ -229,7 +230,7 @@ def best(
         losses = _losses(candidates, intervals, coverage, objective)
         j = min(range(len(bases)), key=lambda j: (losses[j], -bases[j].level))
         by_slope.append(
-            Selected(bases[j], float(q_hat[j]), slope, float(units[j]), float(losses[j]))
+            Selected(bases[j], float(q_hat[j]), slope, float(units[j]), float(losses[j]), coverage)
         )
     return min(by_slope, key=lambda selected: selected.loss)
 
@@ -290,14 +291,54 @@ def widen_base(
     scores = _shifted_scores(candidates, selected, postprocess)
     weights = candidates.weights
     q_hat = conformal_quantile(scores, coverage, weights=weights, confidence=confidence)
-    return selected._replace(q_hat=float(q_hat))
+    return selected._replace(q_hat=float(q_hat), coverage=coverage)
+
+
+def quantiles_by_group(
+    candidates: Candidates,
+    codes: NDArray[np.intp],
+    selected: Sequence[Selected],
+    postprocess: PostProcess,
+    *,
+    hulls: bool,
+    confidence: float | None = None,
+) -> Array:
+    """Return the conformal quantiles of each group by itself, (g, k); NaN if it has too few rows.
+
+    `codes` (n,) are the groups of the candidates' rows, from 0 on. With `hulls` targets that lower
+    coverages hold widen nothing, as where a base is selected.
+    """
+    q_hat = np.full((int(codes.max()) + 1, len(selected)), np.nan)
+    for code, own in enumerate(q_hat):
+        rows = candidates.rows(np.flatnonzero(codes == code))
+        of_group: list[Selected] = []
+        for j, each in enumerate(selected):
+            scores = _shifted_scores(rows, each, postprocess)
+            scores[np.isneginf(scores)] = scores[~np.isneginf(scores)].min(initial=each.q_hat)
+            q = float(
+                conformal_quantile(
+                    scores, each.coverage, weights=rows.weights, confidence=confidence
+                )
+            )
+            own[j] = q if np.isfinite(q) else np.nan
+            of_group.append(each._replace(q_hat=q) if np.isfinite(q) else each)
+            if hulls:
+                inner = calibrated_intervals(rows, of_group, postprocess)[..., -1]
+                rows = replace(rows, inner=inner)
+    return q_hat
 
 
 def calibrated_intervals(
-    candidates: Candidates, selected: Sequence[Selected], postprocess: PostProcess
+    candidates: Candidates,
+    selected: Sequence[Selected],
+    postprocess: PostProcess,
+    q_hat: Array | None = None,
 ) -> Array:
-    """Return the intervals (n, 2, k) of the candidates' rows for k ascending coverages."""
+    """Return the intervals (n, 2, k) of the candidates' rows for k ascending coverages.
+
+    `q_hat` (n, k) are the quantiles of the rows, if they are not those of what was selected.
+    """
     ends = np.stack([candidates.ends_of(each.base) for each in selected], axis=-1)
     is_adaptive = any(each.slope for each in selected)
     widths = candidates.widths_of(selected[0].base) if is_adaptive else None
-    return postprocess.intervals(ends, selected, widths)
+    return postprocess.intervals(ends, selected, widths, q_hat)

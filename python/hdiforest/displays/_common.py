@@ -24,7 +24,6 @@ PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 
-
 Style = Mapping[str, Any] | None
 Coverages = float | Sequence[float] | Array
 
@@ -55,10 +54,7 @@ def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, 
 
 def shades(k: int) -> list[tuple[float, float, float]]:
     """Return k blues, from dark to pale."""
-    pale, dark = (
-        np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        for colour in ("#d3e6f2", "#4f9bcb")
-    )
+    dark, pale = np.array([[79, 155, 203], [211, 230, 242]]) / 255
     shares = np.linspace(0, 1, k) if k > 1 else np.array([0.5])
     return [tuple(((1 - share) * dark + share * pale).tolist()) for share in shares]
 
@@ -73,10 +69,7 @@ def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
 
 
 def plain_numbers(axis: Any) -> None:
-    """Label the ticks of an axis in full, with thousands separated.
-
-    Axes with labels of their own stay, and those of numbers that float64 does not hold in full.
-    """
+    """Label the ticks of an axis in full, unless it has its own labels or is beyond 10^15."""
 
     def label(value: float, _: int) -> str:
         low, high = axis.get_view_interval()
@@ -224,10 +217,8 @@ def drawn_rows(
         return np.arange(n)
     is_share = isinstance(subsample, float)
     if isinstance(subsample, bool) or not (0 < subsample <= 1 if is_share else subsample >= 1):
-        raise ValueError(
-            f"subsample must be a share from 0 to 1, a whole number from 1 on, or None, got "
-            f"{subsample!r}"
-        )
+        allowed = "a share from 0 to 1, a whole number from 1 on, or None"
+        raise ValueError(f"subsample must be {allowed}, got {subsample!r}")
     size = max(1, int(subsample * n)) if is_share else int(subsample)
     if size >= n:
         return np.arange(n)
@@ -272,10 +263,8 @@ class RowsDisplay(Display):
         estimator : fitted estimator
             HDIForestRegressor, LeafModel or ForestSearchOOB, also as the last step of a Pipeline
             or the best of a search.
-        X : (n, n_features) array or table
-            Rows to draw.
-        y : (n,) or (n, n_outputs) array
-            Their targets. The name of a series is the label of the axis.
+        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
+            Rows to draw, and their targets. The name of a series is the label of the axis.
         coverage : float or list of floats, default=0.9
             What the intervals are meant to hold; several levels give a fan chart, which
             `IntervalDisplay` alone draws.
@@ -322,11 +311,9 @@ class RowsDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            HDIForestRegressor or ForestSearchOOB with its training rows, also as in
-            `from_estimator`.
-        coverage, kind, target : optional
-            As in `from_estimator`, of `HDIForestRegressor.oob_interval`.
+        estimator, coverage, kind, target : model and options
+            As in `from_estimator`, of an HDIForestRegressor or ForestSearchOOB with its training
+            rows; see `HDIForestRegressor.oob_interval`.
         **options
             As in `from_predictions`, with a value for each training row.
 

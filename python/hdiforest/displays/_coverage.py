@@ -63,14 +63,8 @@ class CalibrationDisplay(Display):
     Attributes
     ----------
     lines_ : dict of str to matplotlib Line2D
-    band_ : matplotlib collection
-    ideal_ : matplotlib Line2D
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
-    See Also
-    --------
-    WidthDisplay : Coverage by group, at one level.
+    band_, ideal_ : matplotlib collection, and Line2D
+    ax_, figure_ : matplotlib Axes and Figure
 
     Examples
     --------
@@ -114,10 +108,8 @@ class CalibrationDisplay(Display):
         kind : str or sequence of str, optional
             Kinds of intervals, each a curve; see `HDIForestRegressor.predict_interval`. By default
             "hdi", and "calibrated" too after a calibration.
-        band : float, default=0.95
-            See the class.
-        target, ax : optional
-            As in `IntervalDisplay.from_estimator`.
+        band, target, ax : optional
+            See the class, and `IntervalDisplay.from_estimator`.
         **options
             See `plot`.
 
@@ -151,10 +143,9 @@ class CalibrationDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, too.
-        coverages, band, target : optional
-            As in `from_estimator`.
+        estimator, coverages, band, target : model and options
+            As in `IntervalDisplay.from_out_of_bag`, which says what is raised and warned of, and in
+            `from_estimator`.
         **options
             See `plot`.
 
@@ -273,13 +264,11 @@ class CalibrationDisplay(Display):
         usual: dict[str, Any] = {"color": MIST, "linewidth": 0, "label": label}
         look = styled(usual, band_kwargs, "collections.PolyCollection")
         self.band_ = ax.fill_between(100 * places, low, high, **look)
-        (self.ideal_,) = ax.plot(
-            [0, 100], ideal, color=GREY, linewidth=1, linestyle="--", label="exact"
-        )
+        exact = {"color": GREY, "linewidth": 1, "linestyle": "--", "label": "exact"}
+        (self.ideal_,) = ax.plot([0, 100], ideal, **exact)
         self.lines_ = {}
-        for (name, realised), (colour, mark) in zip(
-            self.realised.items(), cycle(CURVES), strict=False
-        ):
+        curves = zip(self.realised.items(), cycle(CURVES), strict=False)
+        for (name, realised), (colour, mark) in curves:
             usual = {"color": colour, "marker": mark, "linewidth": 1.5, "markersize": 6}
             look = styled({**usual, "label": name}, line_kwargs, "lines.Line2D")
             known = np.isfinite(realised)
@@ -301,7 +290,6 @@ class CalibrationDisplay(Display):
 # What curves of `from_estimator` are called.
 _NAMES = {
     "hdi": "HDI",
-    "calibrated": "calibrated",
     "equal_tailed": "equal-tailed",
     "smoothed_hdi": "smoothed HDI",
     "lower": "lower bound",
@@ -368,12 +356,7 @@ class WidthDisplay(RowsDisplay):
         A mark for each group: of those within the range of chance, and of those beyond it.
     ranges_ : matplotlib artist
         A bar for each group: what chance gives, or the middle 80 % of widths.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
-    See Also
-    --------
-    CalibrationDisplay : Coverage of all rows, at several levels.
+    ax_, figure_ : matplotlib Axes and Figure
 
     Notes
     -----
@@ -417,21 +400,15 @@ class WidthDisplay(RowsDisplay):
 
         Parameters
         ----------
-        y_true : (n,) array
-            Observed targets.
-        interval : (n, 2) array
-            Lower and upper ends.
+        y_true, interval : (n,) and (n, 2) arrays
+            Observed targets, and lower and upper ends.
         coverage : float, default=0.9
             What the intervals were meant to hold, above 0 and below 1.
         groups : int or (n,) array, default=3
             A number of groups by width, equal in size up to ties; or the group of each row. Groups
             are drawn in ascending order, and categories of pandas in their own.
-        band : float, default=0.95
-            See the class.
-        target_name : str, optional
-            Name of the target in the label of widths, with the unit.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
+        band, target_name, ax : optional
+            See the class, and `plot`; the name is in the label of widths.
         **options
             See `plot`.
 
@@ -447,15 +424,13 @@ class WidthDisplay(RowsDisplay):
         widths, inside = upper - lower, (lower <= y) & (y <= upper)
         names, of_row = _grouped(groups, widths)
         members = [np.flatnonzero(of_row == g) for g in range(len(names))]
+        middles = [np.quantile(widths[m], [0.1, 0.9], method="inverted_cdf") for m in members]
         display = cls(
             groups=names,
             counts=np.array([len(rows) for rows in members]),
             realised=np.array([inside[rows].mean() for rows in members]),
             mean_width=np.array([widths[rows].mean() for rows in members]),
-            width_range=np.stack(
-                [np.quantile(widths[rows], [0.1, 0.9], method="inverted_cdf") for rows in members],
-                axis=1,
-            ),
+            width_range=np.stack(middles, axis=1),
             coverage=coverage,
             target_name=target_label(y_true, target_name),
             band=band,
@@ -542,21 +517,20 @@ def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:
             order = sorted(range(len(labels)), key=lambda i: ranks.get(str(labels[i]), len(ranks)))
             labels, of_row = labels[order], np.argsort(order)[of_row]
         return [plain(label) for label in labels], of_row
-    strata = strata_by_width(widths, groups, "groups")
-    names = ["width 0", *_width_names(int(groups))]
-    present, of_row = np.unique(strata, return_inverse=True)
-    return [names[stratum] for stratum in present], of_row
-
-
-def _width_names(n: int) -> list[str]:
+    present, of_row = np.unique(strata_by_width(widths, groups, "groups"), return_inverse=True)
+    n = int(groups)
     if n <= 3:
-        halves, thirds = (
-            ["narrow half", "wide half"],
-            ["narrow third", "middle third", "wide third"],
-        )
-        return [["all"], halves, thirds][n - 1]
-    names = [f"{i} of {n}" for i in range(1, n + 1)]
-    return [f"{names[0]}, narrow", *names[1:-1], f"{names[-1]}, wide"]
+        names = _WIDTHS[n]
+    else:
+        names = [f"1 of {n}, narrow", *(f"{i} of {n}" for i in range(2, n)), f"{n} of {n}, wide"]
+    return [["width 0", *names][stratum] for stratum in present], of_row
+
+
+_WIDTHS = {
+    1: ["all"],
+    2: ["narrow half", "wide half"],
+    3: ["narrow third", "middle third", "wide third"],
+}
 
 
 def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
@@ -564,7 +538,6 @@ def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> t
 
     They are ends of the central range of the binomial distribution, of probability `confidence`.
     """
-    tail = (1 - confidence) / 2
     n: Any = np.asarray(n_rows)
-    lower, upper = (binom.ppf(p, n, coverage) / n for p in (tail, 1 - tail))
-    return np.asarray(lower), np.asarray(upper)
+    lower, upper = (np.asarray(ends) / n for ends in binom.interval(confidence, n, coverage))
+    return lower, upper

@@ -66,14 +66,8 @@ class DistributionDisplay(Display):
         Of the mass function, inside and outside the interval.
     curve_ : matplotlib Line2D or None
         The distribution function.
-    interval_ : matplotlib artist or None
-    observed_ : matplotlib Line2D or None
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
-    See Also
-    --------
-    IntervalDisplay : Intervals of many rows.
+    interval_, observed_ : matplotlib artist and Line2D, or None
+    ax_, figure_ : matplotlib Axes and Figure
 
     Examples
     --------
@@ -113,10 +107,8 @@ class DistributionDisplay(Display):
             As in `IntervalDisplay.from_estimator`; y may be None.
         row : int, default=0
             Which row of X to draw.
-        coverage : float, default=0.9
-            What the intervals are meant to hold.
-        kind, target, target_name, ax : optional
-            As in `IntervalDisplay.from_estimator`.
+        coverage, kind, target, target_name, ax : optional
+            As in `IntervalDisplay.from_estimator` and `from_predictions`, of one level.
         **options
             See `plot`.
 
@@ -168,10 +160,8 @@ class DistributionDisplay(Display):
             The sample, and weights that are not negative; None means equal ones.
         interval : (2,) array, optional
             Lower and upper end; infinite ones are drawn to the border.
-        coverage : float, optional
-            What the interval was meant to hold; named in the legend.
-        target_name, ax : optional
-            As in `from_estimator`.
+        coverage, target_name, ax : optional
+            See the class, and `plot`; the coverage is named in the legend.
         **options
             See `plot`.
 
@@ -186,15 +176,10 @@ class DistributionDisplay(Display):
             raise ValueError(f"interval must be a lower and an upper end, got {interval!r}")
         if y_true is not None and not np.isfinite(y_true):
             raise ValueError(f"y_true must be finite, got {y_true}")
-        display = cls(
-            values=atoms,
-            masses=masses,
-            y_true=None if y_true is None else float(y_true),
-            interval=ends,
-            coverage=coverage,
-            target_name="target" if target_name is None else target_name,
-        )
-        return display.plot(ax, **options)
+        drawn: dict[str, Any] = {"values": atoms, "masses": masses, "interval": ends}
+        drawn["y_true"] = None if y_true is None else float(y_true)
+        drawn["target_name"] = "target" if target_name is None else target_name
+        return cls(**drawn, coverage=coverage).plot(ax, **options)
 
     def plot(
         self,
@@ -248,10 +233,8 @@ class DistributionDisplay(Display):
         else:
             self._draw_cdf(ax, low, high, line_kwargs)
         if self.y_true is not None:
-            self.observed_ = ax.axvline(
-                self.y_true, color=VERMILLION, linewidth=1.6, linestyle=(0, (4, 2)),
-                label="observed",
-            )  # fmt: skip
+            look = {"linewidth": 1.6, "linestyle": (0, (4, 2)), "label": "observed"}
+            self.observed_ = ax.axvline(self.y_true, color=VERMILLION, **look)
         set_limits(ax, "x", low, high)
         ax.set_xlabel(self.target_name)
         plain_numbers(ax.xaxis)
@@ -271,9 +254,8 @@ class DistributionDisplay(Display):
         if n_bins == 0:
             for part, colour in ((inside, BLUE), (~inside, GREY)):
                 rows = part & seen
-                look = styled(
-                    {"color": colour, "linewidth": 2}, keywords, "collections.LineCollection"
-                )
+                usual: dict[str, Any] = {"color": colour, "linewidth": 2}
+                look = styled(usual, keywords, "collections.LineCollection")
                 self.bars_.append(ax.vlines(self.values[rows], 0, 100 * self.masses[rows], **look))
             set_limits(ax, "y", 0, 118 * self.masses.max())  # room for the legend
             ax.set_ylabel("probability (%)")
@@ -284,9 +266,8 @@ class DistributionDisplay(Display):
         for part, colour in ((inside, BLUE), (~inside, "#aab3bb")):
             masses = np.histogram(self.values[part], edges, weights=100 * self.masses[part])[0]
             look = styled({"color": colour, "linewidth": 0}, keywords, "patches.Patch")
-            self.bars_.append(
-                ax.bar(edges[:-1], masses, 0.92 * width, bottom=below, align="edge", **look)
-            )
+            look |= {"bottom": below, "align": "edge"}
+            self.bars_.append(ax.bar(edges[:-1], masses, 0.92 * width, **look))
             below = masses
         highest = max(patch.get_y() + patch.get_height() for patch in self.bars_[1])
         set_limits(ax, "y", 0, 1.18 * highest)

@@ -67,12 +67,12 @@ class IntervalDisplay(RowsDisplay):
     inside_, outside_ : matplotlib PathCollection
         Targets inside and outside the interval of the highest coverage.
     prediction_ : matplotlib Line2D or None
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
 
     See Also
     --------
     WidthDisplay : Coverage and width by group.
+    CalibrationDisplay : Coverage of all rows, at several levels.
     DistributionDisplay : The distribution of one row.
 
     Examples
@@ -171,25 +171,19 @@ class IntervalDisplay(RowsDisplay):
             widths = ends[:, 1, widest] - ends[:, 0, widest]
             keys = {"prediction": means, "target": y, "width": widths}[order]
             rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
-            position: NDArray[Any] = np.arange(len(rows))
-            position_name = f"rows, sorted by {order}"
+            position, position_name = np.arange(len(rows)), f"rows, sorted by {order}"
         else:
-            position = _checked_feature(feature, n)[rows]
-            along = np.argsort(position, kind="stable")
-            rows, position = rows[along], position[along]
-            position_name = feature_name or "feature"
-        display = cls(
-            y_true=y[rows],
-            intervals=ends[rows],
-            coverages=levels,
-            realised=np.array(by_level),
-            n_rows=n,
-            prediction=None if means is None else means[rows],
-            position=position,
-            position_name=position_name,
-            target_name=label,
-        )
-        return display.plot(ax, **options)
+            values = np.asarray(feature)
+            require_shape("feature", values.shape, n)
+            if values.dtype.kind not in "iufbmM":
+                kind = values.dtype
+                raise ValueError(f"feature must hold numbers or dates, got values of type {kind}")
+            rows = rows[np.argsort(values[rows], kind="stable")]
+            position, position_name = values[rows], feature_name or "feature"
+        drawn: dict[str, Any] = {"position": position, "position_name": position_name}
+        drawn |= {"y_true": y[rows], "prediction": None if means is None else means[rows]}
+        drawn |= {"intervals": ends[rows], "coverages": levels, "realised": np.array(by_level)}
+        return cls(**drawn, n_rows=n, target_name=label).plot(ax, **options)
 
     def plot(
         self,
@@ -235,18 +229,13 @@ class IntervalDisplay(RowsDisplay):
                 looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
             for rows, colour, label in looks:
                 usual = {"color": colour, "label": label}
-                level_ends = ends[rows, :, level]
-                if as_bands:
-                    drawn = self._band(ax, level_ends, usual, interval_kwargs)
-                else:
-                    drawn = self._bars(
-                        ax, rows, level_ends, usual, (k - at) ** 0.5, interval_kwargs
-                    )
+                scale = None if as_bands else (k - at) ** 0.5
+                drawn = self._drawn(ax, rows, ends[..., level], usual, scale, interval_kwargs)
                 self.intervals_.append(drawn)
         self._draw_mean(ax, as_bands, line_kwargs)
-        wide = (
-            "" if k == 1 or self.coverages is None else f" {percent(self.coverages[self._widest])}"
-        )
+        wide = ""
+        if k > 1 and self.coverages is not None:
+            wide = f" {percent(self.coverages[self._widest])}"
         dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
@@ -299,25 +288,18 @@ class IntervalDisplay(RowsDisplay):
             return f"interval, {held}"
         return f"{percent(self.coverages[level])} interval, {held}"
 
-    def _band(self, ax: Any, ends: Array, base: dict[str, Any], keywords: Style) -> Any:
-        by_rank = np.array_equal(self.position, np.arange(len(self.position)))
-        usual = {"linewidth": 0, "step": "mid" if by_rank else None, **base}
-        look = styled(usual, keywords, "collections.PolyCollection")
-        return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
-
-    def _bars(
-        self,
-        ax: Any,
-        rows: NDArray[np.bool_],
-        ends: Array,
-        base: dict[str, Any],
-        scale: float,
-        keywords: Style,
+    def _drawn(
+        self, ax: Any, rows: Any, ends: Array, usual: dict[str, Any], scale: Any, keywords: Style
     ) -> Any:
+        """Draw the ends of rows, as bars whose width has a scale, or as a band if that is None."""
+        if scale is None:
+            by_rank = np.array_equal(self.position, np.arange(len(self.position)))
+            usual |= {"linewidth": 0, "step": "mid" if by_rank else None}
+            look = styled(usual, keywords, "collections.PolyCollection")
+            return ax.fill_between(self.position, ends[:, 0], ends[:, 1], **look)
         width = max(0.8, min(4.0, 250 / max(len(self.position), 1)))  # bars do not touch
-        usual = {"linewidth": scale * width, **base}
-        look = styled(usual, keywords, "collections.LineCollection")
-        return ax.vlines(self.position[rows], ends[:, 0], ends[:, 1], **look)
+        look = styled(usual | {"linewidth": scale * width}, keywords, "collections.LineCollection")
+        return ax.vlines(self.position[rows], *ends[rows].T, **look)
 
     def _draw_mean(self, ax: Any, as_bands: bool, keywords: Style) -> None:
         self.prediction_ = None
@@ -330,18 +312,9 @@ class IntervalDisplay(RowsDisplay):
         (self.prediction_,) = ax.plot(self.position, self.prediction, **look)
 
     def _dots(self, ax: Any, rows: NDArray[np.bool_], base: dict[str, Any], keywords: Style) -> Any:
-        look = styled(
-            {"linewidths": 0, "zorder": 3, **base}, keywords, "collections.PathCollection"
-        )
+        usual = {"linewidths": 0, "zorder": 3, **base}
+        look = styled(usual, keywords, "collections.PathCollection")
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
-
-
-def _checked_feature(feature: ArrayLike, n: int) -> NDArray[Any]:
-    values = np.asarray(feature)
-    require_shape("feature", values.shape, n)
-    if values.dtype.kind not in "iufbmM":
-        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
-    return values
 
 
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:

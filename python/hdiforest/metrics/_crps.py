@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_targets, count_rows, reals
 from hdiforest.metrics._intervals import weighted_mean
 
@@ -17,11 +17,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 def crps_score(
-    y_true: ArrayLike,
-    values: ArrayLike,
-    weights: Any = None,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, values: ArrayLike, weights: Any = None, *, sample_weight: Weights = None
 ) -> float:
     """Mean continuous ranked probability score of weighted samples; lower is better.
 
@@ -51,7 +47,6 @@ def crps_score(
     See Also
     --------
     make_crps_scorer : The same for `cross_val_score` and searches.
-    interval_score : A score of intervals.
 
     Notes
     -----
@@ -65,9 +60,8 @@ def crps_score(
     >>> crps_score([1.0], [[0.0, 2.0]])
     0.5
     """
-    return float(
-        weighted_mean(crps_of_rows(check_targets("y_true", y_true), values, weights), sample_weight)
-    )
+    scores = crps_of_rows(check_targets("y_true", y_true), values, weights)
+    return float(weighted_mean(scores, sample_weight))
 
 
 def crps_of_rows(y: Array, values: ArrayLike, weights: Any) -> Array:
@@ -134,9 +128,8 @@ def _crps_of_block(y: Array, values: Array, weights: Array, ends: NDArray[np.int
     row = np.repeat(np.arange(len(y)), counts)
     total = np.bincount(row, weights=weights, minlength=len(y))
     if not (total > 0).all():
-        raise ValueError(
-            f"weights must have a positive sum in every row, got {count_rows(total <= 0)}"
-        )
+        rows = count_rows(total <= 0)
+        raise ValueError(f"weights must have a positive sum in every row, got {rows}")
     order = np.lexsort((values, row))
     z, w = values[order], weights[order] / total[row]
     running = np.cumsum(w)

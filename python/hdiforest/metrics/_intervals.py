@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import (
     check_targets,
     check_weights,
@@ -42,7 +42,7 @@ class WidthStrata(NamedTuple):
 
 
 def coverage_score(
-    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: ArrayLike | None = None
+    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
     """Share of targets inside their interval, ends included (PICP).
 
@@ -67,7 +67,6 @@ def coverage_score(
 
     See Also
     --------
-    coverage_by_width : The same for narrow and for wide intervals.
     hdiforest.CalibrationDisplay : Draws realised against nominal coverage.
 
     Notes
@@ -82,10 +81,10 @@ def coverage_score(
     0.75
     """
     y, lower, upper = check_intervals(y_true, interval)
-    return _unwrapped(weighted_mean(_inside(y, lower, upper), sample_weight))
+    return _unwrapped(weighted_mean((lower <= y) & (y <= upper), sample_weight))
 
 
-def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Score:
+def mean_width_score(interval: ArrayLike, *, sample_weight: Weights = None) -> Score:
     """Mean width of the intervals (MPIW).
 
     Parameters
@@ -98,10 +97,6 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
     float, or (k,) array for k levels
         In the unit of the ends; infinite if an end is.
 
-    See Also
-    --------
-    interval_score : Width and misses in one number.
-
     Examples
     --------
     >>> mean_width_score([[0, 1], [2, 5]])
@@ -112,11 +107,7 @@ def mean_width_score(interval: ArrayLike, *, sample_weight: ArrayLike | None = N
 
 
 def interval_score(
-    y_true: ArrayLike,
-    interval: ArrayLike,
-    coverage: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, interval: ArrayLike, coverage: ArrayLike, *, sample_weight: Weights = None
 ) -> Score:
     """Mean interval score (Winkler score); lower is better.
 
@@ -142,7 +133,6 @@ def interval_score(
     See Also
     --------
     make_interval_scorer : The same for `cross_val_score` and searches.
-    crps_score : A score of the whole distribution.
 
     Notes
     -----
@@ -157,17 +147,17 @@ def interval_score(
     5.0
     """
     y, lower, upper = check_intervals(y_true, interval)
-    alpha = 1 - _checked_coverage(coverage, lower.shape[1:])
+    levels, shape = shares("coverage", coverage), lower.shape[1:]
+    if levels.shape != shape:
+        wanted = f"{shape[0]} values, one per level," if shape else "one number"
+        raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
+    alpha = 1 - levels
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
     return _unwrapped(weighted_mean(upper - lower + 2 / alpha * missed, sample_weight))
 
 
 def coverage_by_width(
-    y_true: ArrayLike,
-    interval: ArrayLike,
-    n_strata: int = 3,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, interval: ArrayLike, n_strata: int = 3, *, sample_weight: Weights = None
 ) -> WidthStrata:
     """Coverage of intervals by their width.
 
@@ -195,7 +185,6 @@ def coverage_by_width(
 
     See Also
     --------
-    coverage_score : Coverage of all rows.
     hdiforest.WidthDisplay : Draws coverage by group.
 
     Notes
@@ -206,8 +195,7 @@ def coverage_by_width(
     """
     check_whole_number("n_strata", n_strata)
     y, lower, upper = check_intervals(y_true, interval)
-    inside = _inside(y, lower, upper)
-    width = upper - lower
+    inside, width = (lower <= y) & (y <= upper), upper - lower
     weights = np.ones(len(y))
     if sample_weight is not None:
         weights = check_weights("sample_weight", sample_weight, len(y))
@@ -243,20 +231,8 @@ def _strata(width: Array, inside: NDArray[np.bool_], weights: Array, n_strata: i
     return WidthStrata(counts, mean(inside), mean(width))
 
 
-def _inside(y: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
-    return (lower <= y) & (y <= upper)
-
-
 def _unwrapped(score: Any) -> Score:
     return float(score) if np.ndim(score) == 0 else np.asarray(score)
-
-
-def _checked_coverage(coverage: ArrayLike, shape: tuple[int, ...]) -> Array:
-    levels = shares("coverage", coverage)
-    if levels.shape != shape:
-        wanted = f"{shape[0]} values, one per level," if shape else "one number"
-        raise ValueError(f"coverage must be {wanted} for this interval, got {coverage!r}")
-    return levels
 
 
 def check_intervals(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
@@ -274,16 +250,15 @@ def check_ends(interval: ArrayLike) -> tuple[Array, Array]:
     if ends.ndim not in (2, 3) or ends.shape[1] != 2 or ends.size == 0:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, k), got {ends.shape}")
     if (with_nan := np.isnan(ends).reshape(len(ends), -1).any(axis=1)).any():
-        raise ValueError(
-            f"interval must not hold NaN, got {count_rows(with_nan)} with it; leave them out"
-        )
+        rows = count_rows(with_nan)
+        raise ValueError(f"interval must not hold NaN, got {rows} with it; leave them out")
     lower, upper = ends[:, 0], ends[:, 1]
     if (crossed := (lower > upper).reshape(len(ends), -1).any(axis=1)).any():
         raise ValueError(f"interval must have lower <= upper, got {count_rows(crossed)} that cross")
     return lower, upper
 
 
-def weighted_mean(values: NDArray[Any], sample_weight: ArrayLike | None) -> Any:
+def weighted_mean(values: NDArray[Any], sample_weight: Weights) -> Any:
     """Mean over the rows, the first axis; those of weight 0 do not count, infinite or not."""
     if sample_weight is None:
         return values.mean(axis=0)

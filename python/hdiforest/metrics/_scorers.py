@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hdiforest._utils import Array
+from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, one_share, reals, shares
 from hdiforest.metrics._crps import crps_of_rows
 from hdiforest.metrics._intervals import coverage_score, interval_score, weighted_mean
@@ -16,7 +17,6 @@ from hdiforest.metrics._intervals import coverage_score, interval_score, weighte
 _KINDS = ("hdi", "equal_tailed", "lower", "upper", "smoothed_hdi", "calibrated", None)
 _TWO_SIDED = tuple(kind for kind in _KINDS if kind not in ("lower", "upper"))
 
-Weights = ArrayLike | None
 # Of a model, rows as it takes them, targets, weights and the options.
 _Score = Callable[..., float]
 
@@ -40,9 +40,8 @@ class _Scorer:
 
         targets = reals("y", y)
         if targets.ndim != 1:
-            raise ValueError(
-                f"{self._name} needs one target, y of shape (n,), got shape {targets.shape}"
-            )
+            got = f"y of shape (n,), got shape {targets.shape}"
+            raise ValueError(f"{self._name} needs one target, {got}")
         model, rows = model_and_rows(estimator, X, self._method)
         return float(self._score(model, rows, targets, sample_weight, **self._options))
 
@@ -92,7 +91,6 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     See Also
     --------
     interval_score : The score itself, and what it rewards.
-    make_coverage_scorer : Coverage alone.
 
     Examples
     --------
@@ -107,9 +105,7 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    check_choice("kind", kind, _TWO_SIDED)
-    options = {"coverage": one_share("coverage", coverage), "kind": kind}
-    return _Scorer("make_interval_scorer", "predict_interval", _interval, **options)
+    return _scorer_of_intervals("make_interval_scorer", _interval, coverage, kind, _TWO_SIDED)
 
 
 def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
@@ -125,10 +121,6 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     callable
         As of `make_interval_scorer`; from -1 to 0.
 
-    See Also
-    --------
-    coverage_score : The share of targets that intervals cover.
-
     Notes
     -----
     The greatest coverage is that of infinite intervals, so the scorer is not greatest there but
@@ -140,9 +132,7 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> make_coverage_scorer(0.8, kind="hdi")
     make_coverage_scorer(coverage=0.8, kind='hdi')
     """
-    check_choice("kind", kind, _KINDS)
-    options = {"coverage": one_share("coverage", coverage), "kind": kind}
-    return _Scorer("make_coverage_scorer", "predict_interval", _coverage, **options)
+    return _scorer_of_intervals("make_coverage_scorer", _coverage, coverage, kind, _KINDS)
 
 
 def make_crps_scorer() -> _Scorer:
@@ -179,11 +169,6 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     callable
         As of `make_interval_scorer`. The estimator has `predict_quantiles`.
 
-    See Also
-    --------
-    make_interval_scorer : Scores intervals.
-    make_crps_scorer : Scores whole distributions.
-
     Examples
     --------
     >>> make_pinball_scorer([0.1, 0.9])
@@ -196,17 +181,27 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     return _Scorer("make_pinball_scorer", "predict_quantiles", _pinball, quantiles=numbers)
 
 
-def _interval(
-    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
+def _scorer_of_intervals(
+    name: str, score: _Score, coverage: float, kind: str | None, kinds: Sequence[str | None]
+) -> _Scorer:
+    """Return a scorer by a function of targets, intervals, their coverage and weights."""
+    check_choice("kind", kind, kinds)
+    options = {"coverage": one_share("coverage", coverage), "kind": kind}
+    return _Scorer(name, "predict_interval", partial(_of_intervals, score), **options)
+
+
+def _of_intervals(
+    score: _Score, model: Any, rows: Any, y: Array, weights: Weights, **options: Any
 ) -> float:
-    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
+    ends = model.predict_interval(rows, **options, output="numpy")
+    return score(y, ends, options["coverage"], weights)
+
+
+def _interval(y: Array, ends: Array, coverage: float, weights: Weights) -> float:
     return -float(interval_score(y, ends, coverage, sample_weight=weights))
 
 
-def _coverage(
-    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
-) -> float:
-    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
+def _coverage(y: Array, ends: Array, coverage: float, weights: Weights) -> float:
     return -abs(float(coverage_score(y, ends, sample_weight=weights)) - coverage)
 
 

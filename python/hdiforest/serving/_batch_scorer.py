@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.frames import BLOCK_CELLS, Results, Table, batch_of
+from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
 from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import check_choice, check_flag, shares
@@ -27,19 +27,17 @@ if TYPE_CHECKING:
     from hdiforest.serving._model_file import OpenModel
 
 
-def _kind_and_levels(
-    fitted: FittedForest, kind: AnyKind | None, coverage: float | Sequence[float] | None
-) -> tuple[AnyKind, list[float]]:
+def _kind_and_levels(fitted: FittedForest, kind: Any, coverage: Any) -> tuple[AnyKind, list[float]]:
     """Return the kind of intervals and their levels, by default those that the model has."""
     from hdiforest._model.predict import resolve_kind_and_levels
 
     if fitted.n_outputs != 1:
         raise ValueError(f"the model has {fitted.n_outputs} targets; tables are scored for one")
-    levels = None
-    if coverage is not None:
-        levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
-        if not levels:
-            raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
+    if coverage is None:
+        return resolve_kind_and_levels(fitted, kind, None)
+    levels = shares("coverage", coverage, one=True).reshape(-1).tolist()
+    if not levels:
+        raise ValueError(f"coverage must be one or more numbers in (0, 1], got {coverage!r}")
     return resolve_kind_and_levels(fitted, kind, levels)
 
 
@@ -58,11 +56,11 @@ def _spark_type(field: Any) -> str:
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     if types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
-    if str(kind) not in _SPARK_TYPES:
-        raise ValueError(
-            f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
-        )
-    return _SPARK_TYPES[str(kind)]
+    if str(kind) in _SPARK_TYPES:
+        return _SPARK_TYPES[str(kind)]
+    raise ValueError(
+        f"Spark has no type for the column '{field.name}' ({kind}); keep it as another"
+    )
 
 
 class BatchScorer:
@@ -102,14 +100,9 @@ class BatchScorer:
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not a model of one target, or an argument is out of range.
-
-    See Also
-    --------
-    hdiforest.adapters.dask.predict_interval : Intervals of a Dask DataFrame or Array.
+    OSError, ValueError
+        If the file cannot be read; if it is not a model of one target, or an argument is out of
+        range.
 
     Notes
     -----
@@ -117,15 +110,12 @@ class BatchScorer:
     columns, a record (a dict of cells, such as ``{"a": 0.1}``) or a list of records, and the result
     is of the same kind: the kept columns, ``prediction``, and the ends of the intervals, such as
     ``lower_0.9, upper_0.9``. The index of pandas rows is kept. None and NaN are missing cells, and
-    so are those that some records of a list lack. Columns are
-    found by name, further ones do not matter; a model that was fitted without names takes all
-    columns that are not kept, in their order. Numbers are those of
-    `HDIForestRegressor.predict_interval`, bit for bit.
-
-    What `counts` counts gets ordinary intervals.
-
-    If a mapped file is replaced by another model, is damaged or gone, the next batch raises an
-    error that names the path and the host.
+    so are those that some records of a list lack. Columns are found by name, further ones do not
+    matter; a model that was fitted without names takes all columns that are not kept, in their
+    order. Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit; what `counts`
+    counts gets ordinary intervals. If a mapped file is replaced by another model, is damaged or
+    gone, the next batch raises an error that names the path and the host. For a Dask DataFrame or
+    Array there is `hdiforest.adapters.dask.predict_interval`.
 
     Examples
     --------
@@ -169,11 +159,10 @@ class BatchScorer:
         self.digest = model.digest
         self.keep = tuple(keep)
         self._types = dict(keep) if isinstance(keep, Mapping) else {}
-        for name, type_ in self._types.items():
-            if not isinstance(type_, pa.DataType):
-                raise ValueError(
-                    f"keep must map '{name}' to a type such as pyarrow.int64(), got {type_!r}"
-                )
+        for name, kept in self._types.items():
+            if not isinstance(kept, pa.DataType):
+                what = f"map '{name}' to a type such as pyarrow.int64()"
+                raise ValueError(f"keep must {what}, got {kept!r}")
         self.counts = RowCounts()
         if not mapped:
             self._copy = model
@@ -199,26 +188,15 @@ class BatchScorer:
     def __call__(self, batch: Any) -> Any:
         """Score the rows of a batch.
 
-        Parameters
-        ----------
-        batch : RecordBatch or Table of pyarrow, DataFrame of pandas or polars, dict or list of dict
-            Of any number of rows, 0 too.
-
-        Returns
-        -------
-        batch of the same kind
-            With as many rows in the same order.
-
-        Raises
-        ------
-        OSError, ValueError
-            As `model`; or if the batch lacks a column, or holds what the model does not take.
+        Of any number of rows, 0 too; the result has as many in the same order. OSError or
+        ValueError as from `model`; or if the batch lacks a column, or holds what the model does not
+        take.
         """
         if isinstance(batch, list) and not batch:  # of no columns
             return []
-        given = batch_of(batch)
-        self._require(given)
-        fitted = self.model.fitted
+        given, fitted = batch_of(batch), self.model.fitted
+        needed = [*(self.features or ()), *self.keep]
+        require_columns("the batch", given.names, needed, f", which {self} needs")
         try:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
@@ -266,15 +244,12 @@ class BatchScorer:
                     f"the type of the kept column '{name}' is not known before there is a batch; "
                     f"give it, as in keep={{{name!r}: pyarrow.int64()}}"
                 )
-        results = dict.fromkeys(self.results, pa.float64())
-        return pa.schema([(name, kind) for name, kind in (self._types | results).items()])
+        return pa.schema(list((self._types | dict.fromkeys(self.results, pa.float64())).items()))
 
     @property
     def ddl(self) -> str:
         """What comes out, as Spark writes it, such as ``prediction DOUBLE``; see `schema`."""
-        return ", ".join(
-            f"`{field.name.replace('`', '``')}` {_spark_type(field)}" for field in self.schema
-        )
+        return ", ".join(f"`{f.name.replace('`', '``')}` {_spark_type(f)}" for f in self.schema)
 
     @property
     def meta(self) -> Any:
@@ -309,10 +284,8 @@ class BatchScorer:
 
         Parameters
         ----------
-        table : pyarrow.Table
-            With the columns that the encoder reads.
-        encoder : TableEncoder or TableSteps
-            What `FittedForest.encoder_for` returned for the columns.
+        table, encoder : pyarrow.Table, and TableEncoder or TableSteps
+            What `FittedForest.encoder_for` returned for columns, and a table with these.
         first_row : int, default=0
             Number of the rows that came before, for messages.
 
@@ -340,20 +313,11 @@ class BatchScorer:
         """Return the columns of results of features, (n, n_features), and those of folds."""
         from hdiforest._model.predict import predict_mean_and_intervals
 
+        n_threads = 1 if self.n_jobs == 1 else thread_count(self.n_jobs)  # which loads joblib
         mean, intervals = predict_mean_and_intervals(
-            self.model.fitted, X, self.coverage, self.kind, self._n_threads(), of_folds
+            self.model.fitted, X, self.coverage, self.kind, n_threads, of_folds
         )
-        ends = [
-            intervals[:, end, j] for j in range(len(self.coverage)) for _, end in ENDS[self.kind]
-        ]
+        levels = range(len(self.coverage))
+        ends = [intervals[:, end, j] for j in levels for _, end in ENDS[self.kind]]
         columns = map(np.ascontiguousarray, (mean, *ends))
         return dict(zip(self.results, columns, strict=True))
-
-    def _n_threads(self) -> int:
-        if self.n_jobs == 1:
-            return 1  # without loading joblib
-        return thread_count(self.n_jobs)
-
-    def _require(self, batch: Table) -> None:
-        needed = [*(self.features or ()), *self.keep]
-        require_columns("the batch", batch.names, needed, f", which {self} needs")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -68,21 +68,21 @@ def load_leaves(path: Path, *, verify: bool = False, mapped: bool = True) -> Loa
 def _read_model(
     facts: Facts, arrays: Arrays, origin: Origin, trusted: Sequence[Any] = ()
 ) -> FittedForest:
-    own = {name: array for name, array in arrays.items() if name not in OBJECTS}
-    objects = {}
-    if len(own) < len(arrays):
-        stored = {name: arrays[name] for name in OBJECTS}
-        check_arrays(stored, OBJECTS, {})
-        objects = _opened(stored["objects"], trusted)
+    own, objects = dict(arrays), {}
+    if "objects" in own:
+        stored = own.pop("objects")
+        check_arrays({"objects": stored}, OBJECTS, {})
+        objects = _opened(stored, trusted)
     return from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 
-def _read_leaves(facts: Facts, arrays: Arrays, origin: Origin) -> IndexedLeaves:
-    return leaves_from_arrays(Parts(facts, arrays, {}), origin, copy=False)
-
-
 MODEL = Format("model file", "model", "hdicore_model", _read_model)
-LEAVES = Format("file of LeafModel.save", "index", "hdicore_leaf_index", _read_leaves)
+LEAVES: Format[IndexedLeaves] = Format(
+    "file of LeafModel.save",
+    "index",
+    "hdicore_leaf_index",
+    lambda facts, arrays, origin: leaves_from_arrays(Parts(facts, arrays, {}), origin, copy=False),
+)
 
 
 def _stored(objects: dict[str, Any]) -> NDArray[np.uint8]:
@@ -104,10 +104,8 @@ def _opened(stored: NDArray[np.uint8], trusted: Sequence[Any] = ()) -> dict[str,
     """Return the objects of a file; ValueError if they are of types that are not trusted."""
     io = need("skops.io", _WHO, "io")
     data, known = stored.tobytes(), [*HARMLESS, *trusted]
-    names = {
-        each if isinstance(each, str) else f"{each.__module__}.{each.__qualname__}"
-        for each in known
-    }
+    types = [each for each in known if not isinstance(each, str)]
+    names = {*known, *(f"{each.__module__}.{each.__qualname__}" for each in types)}
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             # What is packed might fill the memory.
@@ -135,22 +133,13 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
 
 
-class _Identity(NamedTuple):
-    """What changes when a file is replaced or written to."""
-
-    n_bytes: int
-    changed: int  # in nanoseconds
-    device: int
-    inode: int
-
-
 @dataclass(frozen=True, eq=False)
 class OpenModel:
     """A model, the digest of its file, and what the file was like when it was read."""
 
     fitted: FittedForest
     digest: str  # SHA-256 that stands for everything in the file
-    identity: _Identity
+    identity: tuple[int, ...]
 
 
 # By absolute path. A copy is freed with the last scorer that holds it.
@@ -188,9 +177,10 @@ def open_model(
         return model
 
 
-def _identity(path: str) -> _Identity:
+def _identity(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is replaced or written to."""
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"there is no model file {path}") from None
-    return _Identity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

@@ -52,10 +52,6 @@ def _has(**entries: Test) -> Test:
     )
 
 
-def _is_lattice(value: Any) -> bool:
-    return _are(_is_number)(value) and len(value) == 3
-
-
 class Fact(NamedTuple):
     """One of the facts."""
 
@@ -75,11 +71,8 @@ def _floats(*shape: int | str, required: bool = True) -> Array:
     return Array(("float64",), shape, required)
 
 
-def _in_group(group: str, table: Mapping[str, Array], *, required: bool) -> dict[str, Array]:
-    return {
-        f"{group}.{name}": entry if required else entry._replace(required=False)
-        for name, entry in table.items()
-    }
+def _in_group(group: str, table: Mapping[str, Array], required: bool = False) -> dict[str, Array]:
+    return {f"{group}.{n}": e._replace(required=e.required and required) for n, e in table.items()}
 
 
 class Origin(NamedTuple):
@@ -145,10 +138,19 @@ LEAF_FACTS = {
     "calibration": _CALIBRATION_FACTS,
 }
 
+
+def _is_label(value: Any) -> bool:
+    return value is None or isinstance(value, str) or _is_number(value)
+
+
+_GROUPS = _has(labels=_are(_is_label), feature=_or_null(_is_whole(0, 2**31 - 1)))
+
 _POSTPROCESS = {
     "low": _NUMBER,
     "high": _NUMBER,
-    "lattice": Fact("null or three numbers", _or_null(_is_lattice)),
+    "lattice": Fact(
+        "null or three numbers", _or_null(lambda v: _are(_is_number)(v) and len(v) == 3)
+    ),
     "clip": _FLAG,
 }
 
@@ -161,6 +163,7 @@ FIXED_FACTS = _POSTPROCESS | {
     "families": _NAMES,
     "kinds": _NAMES,
     "min_samples_leaf": _ROWS,
+    "groups": Fact("null, or the labels and the feature of groups", _or_null(_GROUPS)),
 }
 CROSS_FACTS = _POSTPROCESS | {
     "method": Fact("'cv+' or 'jackknife+'", _is_a(str)),
@@ -194,7 +197,15 @@ _ANY_CALIBRATION = {
     "cross_check": _floats("n_levels", 7),
     "targets": _floats("n_targets", required=False),
 }
-FIXED_ARRAYS = _ANY_CALIBRATION | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+FIXED_ARRAYS = (
+    _ANY_CALIBRATION
+    | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
+    | {
+        "later": _floats("n_levels", 7, required=False),
+        "group_q_hat": _floats("n_groups", "n_levels", required=False),
+        "group_counts": Array(("int64",), ("n_groups",), required=False),
+    }
+)
 CROSS_ARRAYS = _ANY_CALIBRATION | {
     "scores": _floats("n_rows", "n_levels"),
     "weights": _floats("n_rows", "n_levels", required=False),
@@ -216,20 +227,20 @@ LOCAL = {
     "targets": _floats("n_training_rows"),
 }
 
-_CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS, required=False)
+_CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
 
 # Those of a fold's forest have a name such as fold0 in front.
 ARRAYS = {
     **ARRAY_FIELDS,
     **_in_group("forest", _FOREST, required=True),
     **_in_group("index", _INDEX, required=True),
-    **_in_group("training", _TRAINING, required=False),
+    **_in_group("training", _TRAINING),
     **_CALIBRATION,
-    **_in_group("residuals", _INDEX, required=False),
-    **_in_group("inbag", _INDEX, required=False),
-    **_in_group("mean_forest", _FOREST, required=False),
-    **_in_group("drawn", _INDEX, required=False),
-    **_in_group("local", LOCAL, required=False),
+    **_in_group("residuals", _INDEX),
+    **_in_group("inbag", _INDEX),
+    **_in_group("mean_forest", _FOREST),
+    **_in_group("drawn", _INDEX),
+    **_in_group("local", LOCAL),
     "centred.leaf_means": _floats("n_leaves", required=False),
     "centred.mean_values": _floats("n_leaves of the mean", required=False),
     "jackknife.drawn": Array(("uint8",), ("n_left_out", "n_trees"), required=False),
@@ -252,9 +263,7 @@ def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:
 
 
 def check_arrays(
-    arrays: Mapping[str, NDArray[Any]],
-    table: Mapping[str, Array],
-    sizes: Mapping[str, int | None],
+    arrays: Mapping[str, NDArray[Any]], table: Mapping[str, Array], sizes: Mapping[str, int | None]
 ) -> None:
     """Raise ValueError if an array is missing, not known, or not of the type and shape in a table.
 
@@ -279,11 +288,7 @@ def check_arrays(
 
 
 def check_training_values(
-    arrays: Mapping[str, NDArray[Any]],
-    atoms: list[NDArray[np.float64]],
-    *,
-    allow_nan: bool,
-    moved: bool,
+    arrays: Arrays, atoms: list[NDArray[np.float64]], *, allow_nan: bool, moved: bool
 ) -> None:
     """Raise ValueError if the values of training rows do not fit the index.
 
@@ -317,7 +322,5 @@ def _check_names(
             raise ValueError(f"the {kind} {name} is missing")
     for name in names:
         if name not in known:
-            raise ValueError(
-                f"it has the {kind} {reprlib.repr(name)}, which this version does not know; "
-                "upgrade hdicore"
-            )
+            own = f"the {kind} {reprlib.repr(name)}"
+            raise ValueError(f"it has {own}, which this version does not know; upgrade hdicore")

@@ -28,6 +28,7 @@ from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
+from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
     CROSS_METHODS,
@@ -53,11 +54,8 @@ class Parts(NamedTuple):
 
     def state(self) -> dict[str, Any]:
         """Return the parts for a pickle: copies of a model do not look at a file."""
-        arrays = {
-            name: np.array(array) if isinstance(array, np.memmap) else array
-            for name, array in self.arrays.items()
-        }
-        return self._replace(arrays=arrays)._asdict()
+        mapped = {n: np.array(a) for n, a in self.arrays.items() if isinstance(a, np.memmap)}
+        return self._replace(arrays=self.arrays | mapped)._asdict()
 
 
 def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
@@ -127,7 +125,11 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     schema.check_facts(facts, schema.FACTS)
     own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
     schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
-    _check_objects(facts, objects)
+    mean = facts["mean"]
+    is_object = mean and mean["baseline"] is None and mean["penalty"] is None
+    named = {"steps": facts["steps"] is not None, "mean": is_object}
+    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
+        raise ValueError("its objects are not those that its facts name")
     names = _names(facts, "feature", facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
@@ -171,12 +173,9 @@ class IndexedLeaves:
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
-    facts: Facts = {
-        "scalar_output": leaves.index.scalar_output,
-        "n_training_rows": leaves.n_training_rows,
-        "target_names": _texts(leaves.target_names),
-        "calibration": None,
-    }
+    facts: Facts = {"n_training_rows": leaves.n_training_rows, "calibration": None}
+    facts["scalar_output"] = leaves.index.scalar_output
+    facts["target_names"] = _texts(leaves.target_names)
     arrays = _named("index", leaves.index.arrays())
     if leaves.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(leaves.calibration)
@@ -219,15 +218,6 @@ def _grouped(arrays: Arrays) -> dict[str, Any]:
         group, _, rest = name.partition(".")
         groups[group][rest] = array
     return groups
-
-
-def _check_objects(facts: Facts, objects: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the objects, those of folds apart, are what the facts name."""
-    mean = facts["mean"]
-    is_object = mean and mean["baseline"] is None and mean["penalty"] is None
-    named = {"steps": facts["steps"] is not None, "mean": is_object}
-    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
-        raise ValueError("its objects are not those that its facts name")
 
 
 def _sizes(facts: Facts, arrays: Arrays) -> dict[str, int | None]:
@@ -312,13 +302,12 @@ def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration 
 
 
 def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
-    if facts["steps"] is None:
-        return None if facts["encoder"] is None else TableEncoder.from_facts(facts["encoder"])
-    if facts["encoder"] is not None:
+    steps, encoder = facts["steps"], facts["encoder"]
+    if steps is None:
+        return None if encoder is None else TableEncoder.from_facts(encoder)
+    if encoder is not None:
         raise ValueError("it has an encoder of tables and steps, but a model has one of them")
-    return TableSteps.from_facts(
-        facts["steps"], objects["steps"], facts["n_features"], facts["allow_nan"]
-    )
+    return TableSteps.from_facts(steps, objects["steps"], facts["n_features"], facts["allow_nan"])
 
 
 def _centred(
@@ -394,19 +383,16 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
 
     Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
     their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
-    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each; of a `CrossCalibration` of n rows
+    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, perhaps later, as cross_check, and
+    of g groups group_q_hat, (g, k), and group_counts, (g,); of a `CrossCalibration` of n rows
     scores, and weights if rows have any, (n, k), fold after fold.
     """
     postprocess = calibration.postprocess
-    facts: Facts = {
-        "method": calibration.method,
-        "low": postprocess.low,
-        "high": postprocess.high,
-        "lattice": None if postprocess.lattice is None else list(postprocess.lattice),
-        "clip": postprocess.clip,
-    }
+    lattice = None if postprocess.lattice is None else list(postprocess.lattice)
+    facts: Facts = {name: getattr(postprocess, name) for name in ("low", "high", "clip")}
+    facts |= {"method": calibration.method, "lattice": lattice}
     checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
-    arrays = {"cross_check": np.array(checks, dtype=np.float64)}
+    arrays: Arrays = {"cross_check": np.array(checks, dtype=np.float64)}
     if postprocess.targets is not None:
         arrays["targets"] = postprocess.targets
     if isinstance(calibration, CrossCalibration):
@@ -418,19 +404,22 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
             arrays["weights"] = np.concatenate(calibration.weights)
         return facts, arrays
     bases = [level.base for level in calibration.levels]
+    facts |= {name: getattr(calibration, name) for name in ("confidence", "weighted", "n")}
     facts |= {
-        "confidence": calibration.confidence,
-        "weighted": calibration.weighted,
-        "n": calibration.n,
         "families": [base.family for base in bases],
         "kinds": [base.kind for base in bases],
         "min_samples_leaf": bases[0].min_samples_leaf,
+        "groups": None,
     }
+    if (groups := calibration.groups) is not None:
+        facts["groups"] = {"labels": list(groups.labels), "feature": groups.feature}
+        arrays |= {"group_q_hat": groups.q_hat, "group_counts": groups.counts}
+    if any(level.later is not None for level in calibration.levels):
+        later = [_cross_check_row(level.later) for level in calibration.levels]
+        arrays["later"] = np.array(later, dtype=np.float64)
     arrays["level"] = np.array([base.level for base in bases])
-    arrays |= {
-        name: np.array([getattr(level, name) for level in calibration.levels])
-        for name in schema.LEVEL_FIELDS
-    }
+    for name in schema.LEVEL_FIELDS:
+        arrays[name] = np.array([getattr(level, name) for level in calibration.levels])
     return facts, arrays
 
 
@@ -444,23 +433,19 @@ def calibration_from_arrays(
     sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
     if is_cross:
         sizes["n_rows"] = sum(facts["fold_sizes"])
+    elif facts["groups"] is not None:
+        sizes["n_groups"] = len(facts["groups"]["labels"])
     schema.check_arrays(arrays, schema.CROSS_ARRAYS if is_cross else schema.FIXED_ARRAYS, sizes)
     # Calibrations are given to callers, so they must not depend on a file that arrays map.
     arrays = {name: np.array(array) for name, array in arrays.items()}
     checks = [_cross_check_of(row) for row in arrays["cross_check"].tolist()]
-    values = facts["lattice"]
-    postprocess = PostProcess(
-        float(facts["low"]),
-        float(facts["high"]),
-        None if values is None else Lattice(*map(float, values)),
-        facts["clip"],
-        arrays.get("targets"),
-    )
-    if postprocess.lattice is not None and postprocess.targets is None:
+    low, high, values = float(facts["low"]), float(facts["high"]), facts["lattice"]
+    lattice = None if values is None else Lattice(*map(float, values))
+    postprocess = PostProcess(low, high, lattice, facts["clip"], arrays.get("targets"))
+    if lattice is not None and postprocess.targets is None:
         raise ValueError("the tensor targets is missing")
-    if is_cross:
-        return _cross_calibration(facts, arrays, checks, postprocess)
-    return _fixed_calibration(facts, arrays, checks, postprocess)
+    make = _cross_calibration if is_cross else _fixed_calibration
+    return make(facts, arrays, checks, postprocess)
 
 
 def _cross_calibration(
@@ -488,23 +473,29 @@ def _fixed_calibration(
             raise ValueError(
                 f"{name} must be a list of {len(checks)} names, got {reprlib.repr(facts[name])}"
             )
-    confidence = facts["confidence"]
+    confidence = None if facts["confidence"] is None else float(facts["confidence"])
     leaf_sizes = repeat(facts["min_samples_leaf"])
     bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist(), leaf_sizes)
-    rows = zip(*(arrays[name].tolist() for name in schema.LEVEL_FIELDS), strict=True)
-    return Calibration(
-        facts["method"],
-        tuple(
-            FixedLevel(
-                **dict(zip(schema.LEVEL_FIELDS, row, strict=True)), base=base, cross_check=check
-            )
-            for row, base, check in zip(rows, bases, checks, strict=True)
-        ),
-        postprocess,
-        facts["n"],
-        None if confidence is None else float(confidence),
-        facts["weighted"],
-    )
+    later: Checks = [None] * len(checks)
+    if "later" in arrays:
+        later = [_cross_check_of(row) for row in arrays["later"].tolist()]
+    levels = []
+    for j, (base, check) in enumerate(zip(bases, checks, strict=True)):
+        numbers: dict[str, Any] = {name: arrays[name].item(j) for name in schema.LEVEL_FIELDS}
+        levels.append(FixedLevel(**numbers, base=base, cross_check=check, later=later[j]))
+    own = facts["n"], confidence, facts["weighted"], _groups_of(facts["groups"], arrays)
+    return Calibration(facts["method"], tuple(levels), postprocess, *own)
+
+
+def _groups_of(facts: Mapping[str, Any] | None, arrays: Arrays) -> Groups | None:
+    """Return the groups that have quantiles of their own, or raise ValueError."""
+    has = {"group_q_hat", "group_counts"} & arrays.keys()
+    if len(has) != (0 if facts is None else 2):
+        raise ValueError("the quantiles of groups do not fit their labels")
+    if facts is None:
+        return None
+    labels = (float(each) if isinstance(each, int) else each for each in facts["labels"])
+    return Groups(tuple(labels), arrays["group_counts"], arrays["group_q_hat"], facts["feature"])
 
 
 def _cross_check_row(check: CrossCheck | None) -> list[float | None]:

@@ -146,7 +146,13 @@ def load(
 def _checked(
     path: Path, form: Format[Content], header: _Header, tensors: Arrays, verify: bool
 ) -> Content:
-    _check_digests(path, header, tensors, verify)
+    """Return what a file holds, if its checksums fit; large arrays are read to `verify` only."""
+    if header.sha256 != _digest(header.facts, tensors, header.arrays):
+        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
+    for name, sha256 in header.arrays.items():
+        array = tensors[name]
+        if (verify or array.nbytes <= _SMALL) and sha256 != _array_digest(array):
+            raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
     origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
         versions = {name: header.facts[name] for name in VERSIONS if name in header.facts}
@@ -174,23 +180,12 @@ def _content(facts: Facts, tensors: Arrays) -> dict[str, Any]:
     return _Header(facts, _digest(facts, tensors, arrays), arrays)._asdict()
 
 
-def _check_digests(path: Path, header: _Header, tensors: Arrays, verify: bool) -> None:
-    """Raise ValueError unless the checksums fit; large arrays are read to `verify` only."""
-    if header.sha256 != _digest(header.facts, tensors, header.arrays):
-        raise ValueError(f"{path} is damaged: its checksum does not match its contents")
-    for name, sha256 in header.arrays.items():
-        array = tensors[name]
-        if (verify or array.nbytes <= _SMALL) and sha256 != _array_digest(array):
-            raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
-
-
 def _read(path: Path, form: Format[Any], file: OpenFile, mapped: bool) -> tuple[_Header, Arrays]:
     """Return the header, and read-only views of the arrays."""
     try:
         metadata, tensors = _metadata_and_tensors(file.content(mapped=mapped))
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-        other = _other_content(path)
-        if other is not None:
+        if (other := _other_content(path)) is not None:
             raise ValueError(f"{path} is not a {form.noun}: it looks like {other}") from None
         reason = printable(str(error))[:200]
         raise ValueError(f"{path} is not a {form.noun}, or is damaged: {reason}") from None
@@ -216,8 +211,7 @@ def _metadata_and_tensors(content: NDArray[np.uint8]) -> tuple[Any, Arrays]:
     """Return the metadata, and views of the tensors, of the bytes of a file of safetensors.
 
     That package is not asked: it opens a file by its name, which may mean another one by then, and
-    maps it. Errors of many kinds mean that a header is not well-formed, or does not tile the
-    file.
+    maps it. Errors of many kinds mean that a header is not well-formed, or does not tile the file.
     """
     n_header = int.from_bytes(content[:8].tobytes(), "little")
     start = 8 + n_header
@@ -256,15 +250,14 @@ def _header(path: Path, form: Format[Any], metadata: dict[str, str]) -> _Header:
     try:
         content = json.loads(metadata[form.key])
         header = _Header(dict(content["facts"]), str(content["sha256"]), dict(content["arrays"]))
-        facts = header.facts
-        format_version = facts["format_version"]
+        format_version = header.facts["format_version"]
     except (KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"{path} is not a {form.noun}: it holds other tensors") from None
     if format_version != FORMAT_VERSION:
+        writer = printable(str(header.facts.get("hdicore"))[:100])
         raise ValueError(
-            f"{path} has format {reprlib.repr(format_version)}, written by hdicore "
-            f"{printable(str(facts.get('hdicore'))[:100])}; this version reads format "
-            f"{FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
+            f"{path} has format {reprlib.repr(format_version)}, written by hdicore {writer}; this "
+            f"version reads format {FORMAT_VERSION} of a {form.noun}: upgrade hdicore"
         )
     return header
 

@@ -4,9 +4,537 @@
 its import; quantile-forest itself need not be installed. Answers come from hdicore.
 """
 
-from hdiforest.adapters.quantile_forest._quantile_forest import (
-    ExtraTreesQuantileRegressor,
-    RandomForestQuantileRegressor,
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from inspect import Signature, signature
+from itertools import chain
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble._forest import ForestRegressor
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from hdicore import LeafIndex, Scorer
+from hdiforest._estimators.input_rows import concatenated
+from hdiforest._model.leaf_blocks import BLOCK_IDS
+from hdiforest._model.sklearn_forest import forest_and_bags
+from hdiforest._model.training_rows import TrainingRows, leaf_bounds
+from hdiforest._tables.frames import frame_of
+from hdiforest._utils import Array, Interpolation, Kind, Weights
+from hdiforest._utils.checks import check_choice, check_whole_number
+from hdiforest._utils.threads import thread_count
+from hdiforest.adapters.quantile_forest._leaf_samples import (
+    NUMBERS,
+    RANK_KINDS,
+    Duplicates,
+    LeafSamples,
+    RankKind,
+    Source,
+    Weighing,
+    leaf_limit,
+    mean_over_trees,
+    mean_rank_over_trees,
+    pairs,
+    ranks,
+    tree_mask,
+)
+from hdiforest.serving._serialization import (
+    IndexedLeaves,
+    Parts,
+    leaves_from_arrays,
+    leaves_to_arrays,
 )
 
 __all__ = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
+
+Quantiles = float | Sequence[float] | Literal["mean"] | None
+
+
+class QuantileForest(ForestRegressor):
+    """A forest that answers from the samples of training targets that its leaves keep."""
+
+    sample_weight_: Array | None
+    _samples: LeafSamples
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: Weights = None,
+        sparse_pickle: bool = False,  # noqa: ARG002
+    ) -> Self:
+        """Fit the forest and index the targets in its leaves.
+
+        Parameters
+        ----------
+        X, y : (n, n_features) array, table or sparse matrix, and (n,) or (n, n_outputs) array
+            The training rows, of which a dense float32 copy is kept, and their targets.
+        sample_weight : (n,) array, optional
+            Passed to the forest. Rows without a positive weight are in no leaf, the others count
+            alike in their leaves.
+        sparse_pickle : bool, default=False
+            Changes nothing: pickles hold no padded arrays.
+
+        Returns
+        -------
+        estimator
+            The forest itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument or parameter is out of range, or ``monotonic_cst`` is given and leaves
+            may keep more than one sample.
+        """
+        quantile_levels(self.default_quantiles, "default_quantiles")
+        limit = leaf_limit(self.max_samples_leaf, _num_samples(X))
+        if self.monotonic_cst is not None and limit != 1:
+            raise ValueError(
+                "monotonic_cst needs leaves of one sample, so max_samples_leaf=1, got "
+                f"{self.max_samples_leaf!r}"
+            )
+        self.__dict__.pop("_samples", None)  # of an earlier fit
+        super().fit(X, y, sample_weight)
+        rows = self._validate_X_predict(X)
+        rows = rows.toarray() if issparse(rows) else np.array(rows, order="C")
+        targets = np.array(y, dtype=np.float64)
+        if targets.ndim == 2 and targets.shape[1] == 1:
+            targets = targets[:, 0]
+        self.sample_weight_ = None
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+            self.sample_weight_ = np.array(np.broadcast_to(weights, len(rows)))
+        samples = self._leaf_samples(rows, targets, limit)
+        samples.index("samples", self._n_threads)
+        self._samples = samples
+        return self
+
+    @property
+    def _n_threads(self) -> int:
+        return thread_count(self.n_jobs)
+
+    def _index(self, weighing: Weighing) -> LeafIndex:
+        """Return the index of a fitted forest that weighs samples in a certain way."""
+        check_is_fitted(self, "_samples")
+        return self._samples.index(weighing, self._n_threads)
+
+    def predict(
+        self,
+        X: Any,
+        quantiles: Quantiles = None,
+        interpolation: Interpolation = "linear",
+        weighted_quantile: bool = True,
+        weighted_leaves: bool = False,
+        aggregate_leaves_first: bool = True,
+        oob_score: bool = False,
+        indices: ArrayLike | None = None,
+        duplicates: Duplicates = None,
+    ) -> Array:
+        """Predict quantiles or means.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, table or sparse matrix
+            The rows to predict.
+        quantiles : float, list of k floats, "mean" or None, default=None
+            Levels in [0, 1]; None means the parameter `default_quantiles`.
+        interpolation : str, default="linear"
+            Any method of `numpy.quantile`: where a level lies between two samples.
+        weighted_quantile : bool, default=True
+            False leaves `weighted_leaves` aside; else quantiles are the same either way.
+        weighted_leaves : bool, default=False
+            Whether all leaves of a row weigh alike, whatever their size. By default all samples do.
+        aggregate_leaves_first : bool, default=True
+            Whether the samples of all leaves are pooled. False gives the mean over trees of what
+            each leaf says alone; quantiles of leaves with one sample are pooled all the same.
+        oob_score : bool, default=False
+            Whether a row is answered only by trees that did not draw it. NaN where all did.
+        indices : (n,) int array, optional
+            With `oob_score`: which training row each row of X is, or -1 for none. By default X are
+            all rows of the fit, in order.
+        duplicates : list of lists of int, optional
+            With `oob_score`: groups of training rows that are the same. A tree that drew one of
+            them answers for none.
+
+        Returns
+        -------
+        (n,), (n, k), (n, n_outputs) or (n, n_outputs, k) float64
+            Without the axis of k for one level or the mean.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            If the forest is not fitted, or an argument is out of range or of the wrong shape, as
+            from all queries.
+        """
+        check_is_fitted(self, "_samples")
+        levels = quantile_levels(self.default_quantiles if quantiles is None else quantiles)
+        method, n_threads = interpolation_name(interpolation), self._n_threads
+        index = self._index("leaves" if weighted_leaves and weighted_quantile else "samples")
+        alone = not aggregate_leaves_first and (levels is None or self._samples.limit != 1)
+
+        def ask(source: Source, rows: NDArray[Any]) -> Array:
+            if levels is None:
+                return source.mean(rows, n_threads=n_threads)
+            wanted = levels if len(levels) > 1 else levels[0]
+            return source.quantiles(rows, wanted, method, n_threads=n_threads)
+
+        blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=alone)
+        if not alone:
+            return concatenated(ask(source, rows) for _, source, rows in blocks)
+        by_tree = partial(mean_over_trees, partial(ask, index), n_leaves=index.n_leaves)
+        return concatenated(by_tree(leaves) for *_, leaves in blocks)
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float | ArrayLike = 0.9,
+        *,
+        kind: Kind = "hdi",
+        weighted_leaves: bool = False,
+        oob_score: bool = False,
+        indices: ArrayLike | None = None,
+        duplicates: Duplicates = None,
+    ) -> Array:
+        """Return prediction intervals, the shortest ones by default. Not in quantile-forest.
+
+        Parameters
+        ----------
+        X, coverage, kind : rows, float or list of k floats, str
+            As in `hdiforest.HDIForestRegressor.predict_interval`, but for "calibrated".
+        weighted_leaves, oob_score, indices, duplicates : optional
+            As in `predict`.
+
+        Returns
+        -------
+        (n, [n_outputs,] 2) or (n, [n_outputs,] 2, k) float64
+            Lower and upper ends.
+
+        Notes
+        -----
+        With the default ``max_samples_leaf=1`` a row has as many samples as there are trees: few
+        for an interval. ``max_samples_leaf=None`` uses all.
+        """
+        index = self._index("leaves" if weighted_leaves else "samples")
+        ask: dict[str, Any] = {"coverage": coverage, "kind": kind, "n_threads": self._n_threads}
+        # Refused before any work is done.
+        index.intervals(np.empty((0, index.n_trees), dtype=np.int32), **ask)
+        blocks = self._blocks(X, index, oob_score, indices, duplicates)
+        return concatenated(source.intervals(rows, **ask) for _, source, rows in blocks)
+
+    def quantile_ranks(
+        self,
+        X: Any,
+        y: ArrayLike,
+        kind: RankKind = "rank",
+        aggregate_leaves_first: bool = True,
+        oob_score: bool = False,
+        indices: ArrayLike | None = None,
+        duplicates: Duplicates = None,
+    ) -> Array:
+        """Return the share of a row's distribution that lies below a target.
+
+        Parameters
+        ----------
+        X, y : rows and (n,) or (n, n_outputs) array
+            The rows, and a target for each.
+        kind : {"rank", "weak", "strict", "mean"}, default="rank"
+            What counts of samples equal to the target: "weak" all, "strict" none, "mean" half of
+            them, "rank" their mean rank; as in `scipy.stats.percentileofscore`.
+        aggregate_leaves_first : bool, default=True
+            Whether the samples of all leaves are pooled. False gives the mean over trees of the
+            ranks in each leaf.
+        oob_score, indices, duplicates : optional
+            As in `predict`.
+
+        Returns
+        -------
+        (n,) or (n, n_outputs) float64
+            Between 0 and 1.
+        """
+        check_is_fitted(self, "_samples")
+        check_choice("kind", kind, RANK_KINDS)
+        points = checked_points(y, _num_samples(X), self.n_outputs_)
+        index, n_threads = self._index("samples"), self._n_threads
+
+        def of_block(part: slice, source: Source, rows: NDArray[Any]) -> Array:
+            targets = points[part]
+            if aggregate_leaves_first:
+                return ranks(source, rows, targets, kind, n_threads)
+            ask = partial(ranks, index, y=targets, kind=kind, n_threads=n_threads)
+            return mean_rank_over_trees(ask, rows, targets)
+
+        by_leaf = not aggregate_leaves_first
+        blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=by_leaf)
+        return concatenated(of_block(*block) for block in blocks)
+
+    def proximity_counts(
+        self,
+        X: Any,
+        max_proximities: int | None = None,
+        return_sorted: bool = True,
+        oob_score: bool = False,
+        indices: ArrayLike | None = None,
+        duplicates: Duplicates = None,
+    ) -> list[list[tuple[int, int]]]:
+        """Return which training rows share leaves with a row; the first call indexes them.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, table or sparse matrix
+            The rows.
+        max_proximities : int, optional
+            How many training rows to return for each row, those of the highest counts; by default
+            all.
+        return_sorted : bool, default=True
+            Whether those of a row stand by count, the highest first; else by their number.
+        oob_score, indices, duplicates : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of n lists of (int, int)
+            Number of a training row, and how many samples of it lie in the leaves of the row.
+        """
+        check_is_fitted(self, "_samples")
+        if max_proximities is not None:
+            check_whole_number("max_proximities", max_proximities)
+        blocks = self._blocks(X, self._index("rows"), oob_score, indices, duplicates)
+        counts = (source.proximities(rows, n_threads=self._n_threads) for _, source, rows in blocks)
+        found = (pairs(csr, max_proximities, return_sorted) for csr in counts)
+        return list(chain.from_iterable(found))
+
+    def score(
+        self, X: Any, y: ArrayLike, quantiles: Quantiles = 0.5, sample_weight: Weights = None
+    ) -> float:
+        """Return the coefficient of determination of a predicted quantile.
+
+        Parameters
+        ----------
+        X, y, quantiles, sample_weight : rows, (n,) or (n, n_outputs) array, level, (n,) array
+            The rows, their targets, one level (or "mean"), and what rows count.
+
+        Returns
+        -------
+        float
+            At most 1; several outputs count by their variance.
+        """
+        levels = quantile_levels(quantiles)
+        if levels is not None and len(levels) != 1:
+            raise ValueError(f"quantiles must be one level for a score, got {quantiles!r}")
+        predicted = self.predict(X, "mean" if levels is None else levels)
+        options = {"sample_weight": sample_weight, "multioutput": "variance_weighted"}
+        return float(r2_score(y, predicted, **options))
+
+    def _leaf_samples(self, X: NDArray[np.float32], y: Array, limit: int | None) -> LeafSamples:
+        """Compile the forest that was fitted on these rows."""
+        forest, bags = forest_and_bags(self, len(X), self._n_threads)
+        bounds = None
+        if self.monotonic_cst is not None:
+            nodes = np.split(forest.leaf_nodes, np.cumsum(forest.n_leaves)[:-1])
+            bounds = [
+                leaf_bounds(tree.tree_, self.monotonic_cst, leaves)
+                for tree, leaves in zip(self.estimators_, nodes, strict=True)
+            ]
+        seeds = [tree.random_state for tree in self.estimators_]
+        rows = TrainingRows(X, y, self.sample_weight_, bags, counts_are_weighted=False)
+        return LeafSamples(forest, rows, limit, seeds, bounds)
+
+    def _blocks(
+        self,
+        X: Any,
+        index: LeafIndex,
+        oob_score: bool,
+        indices: ArrayLike | None,
+        duplicates: Duplicates,
+        *,
+        by_leaf: bool = False,
+    ) -> Iterator[tuple[slice, Source, NDArray[Any]]]:
+        """Return some rows at a time, with what answers queries about them.
+
+        Either a scorer and the rows, or the index and their leaves: always that if `by_leaf`, and
+        where some trees must not be asked.
+        """
+        samples, n_threads = self._samples, self._n_threads
+        rows = self._validate_X_predict(X)
+        mask = tree_mask(samples.rows, rows.shape[0], indices, duplicates) if oob_score else None
+        scorer = Scorer(samples.forest, index)
+
+        def blocks() -> Iterator[tuple[slice, Source, NDArray[Any]]]:
+            widest = max(samples.forest.n_trees, samples.forest.n_features)
+            for part, block in frame_of(rows).blocks(max(1, BLOCK_IDS // widest)):
+                dense = block.native.toarray() if issparse(rows) else block.native
+                if mask is None and not by_leaf:
+                    yield part, scorer, dense
+                    continue
+                leaves = samples.forest.leaves(dense, n_threads=n_threads)
+                yield part, index, leaves if mask is None else np.where(mask[part], leaves, -1)
+
+        return blocks()
+
+    def __copy__(self) -> Self:
+        # By pickling, which is the default, a copy would get arrays of its own.
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_samples" in state:
+            samples, index = self._samples, IndexedLeaves(self._index("samples"))
+            own = {"X": samples.rows.X, "y": samples.rows.y, "limit": samples.limit}
+            state["_samples"] = own | {"index": leaves_to_arrays(index).state()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        stored = state.pop("_samples", None)
+        super().__setstate__(state)
+        if stored is not None:
+            self._samples = self._leaf_samples(stored["X"], stored["y"], stored["limit"])
+            leaves = leaves_from_arrays(Parts(**stored["index"]))
+            self._samples.indexes["samples"] = leaves.index
+
+
+def quantile_levels(quantiles: Any, name: str = "quantiles") -> list[float] | None:
+    """Return levels in [0, 1], None for the mean, or raise ValueError."""
+    several = isinstance(quantiles, list | tuple | np.ndarray)
+    levels: list[Any] = list(np.atleast_1d(quantiles)) if several else [quantiles]
+    if len(levels) == 1 and (levels[0] is None or str(levels[0]) == "mean"):
+        return None
+    if levels and all(isinstance(level, NUMBERS) and 0 <= level <= 1 for level in levels):
+        return [float(level) for level in levels]
+    raise ValueError(f'{name} must be levels in [0, 1] or "mean", got {quantiles!r}')
+
+
+def interpolation_name(interpolation: Any) -> Any:
+    """Return the name of an interpolation, which may come as bytes, or raise ValueError."""
+    name = interpolation.decode() if isinstance(interpolation, bytes) else interpolation
+    check_choice("interpolation", name, get_args(Interpolation))
+    return name
+
+
+def checked_points(y: ArrayLike, n: int, n_outputs: int) -> NDArray[np.float64]:
+    """Return a target for each of n rows, (n,) or (n, n_outputs), or raise ValueError."""
+    points = np.asarray(y, dtype=np.float64)
+    wanted = (n,) if n_outputs == 1 else (n, n_outputs)
+    if points.shape != wanted and not (n_outputs == 1 and points.shape == (n, 1)):
+        raise ValueError(f"y must have the shape {wanted}, got {points.shape}")
+    return points.reshape(wanted)
+
+
+def constructor(forest: type) -> Callable[..., None]:
+    """Return a constructor with the parameters of a forest of scikit-learn, and two more."""
+
+    def __init__(  # noqa: N807
+        self: Any,
+        n_estimators: int = 100,
+        *,
+        default_quantiles: Quantiles = 0.5,
+        max_samples_leaf: float | None = 1,
+        **options: Any,
+    ) -> None:
+        forest.__init__(self, n_estimators, **options)  # type: ignore[misc]
+        self.default_quantiles = default_quantiles
+        self.max_samples_leaf = max_samples_leaf
+
+    # Where scikit-learn reads the parameters of an estimator.
+    *own, _options = signature(__init__).parameters.values()
+    names = [parameter.name for parameter in own]
+    given = signature(forest.__init__).parameters.values()  # type: ignore[misc]
+    shared = [parameter for parameter in given if parameter.name not in names]
+    __init__.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    return __init__
+
+
+class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
+    """Random forest that predicts quantiles and shortest intervals.
+
+    The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
+    `predict_interval` besides. Quantiles are read from the training targets in the leaves of a row
+    (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    default_quantiles : float, list of floats or "mean", default=0.5
+        What `predict` returns if it is not told.
+    max_samples_leaf : int, float or None, default=1
+        How many samples of a leaf are kept, chosen at random: a number, a share of the training
+        rows, or None for all. A sample is a draw of a row by a tree.
+    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
+        As in `sklearn.ensemble.RandomForestRegressor`.
+    max_features, max_leaf_nodes, min_impurity_decrease : optional
+        As in `sklearn.ensemble.RandomForestRegressor`.
+    bootstrap : bool, default=True
+        Whether trees draw their rows. Out-of-bag answers need it.
+    oob_score, n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples : optional
+        As in `sklearn.ensemble.RandomForestRegressor`. Answers use `n_jobs` threads, and do not
+        depend on it.
+    monotonic_cst : (n_features,) array of -1, 0 and 1, default=None
+        As in `sklearn.ensemble.RandomForestRegressor`; needs ``max_samples_leaf=1``.
+
+    Attributes
+    ----------
+    sample_weight_ : (n,) ndarray or None
+        What `fit` was given. All others are those of `sklearn.ensemble.RandomForestRegressor`.
+
+    See Also
+    --------
+    hdiforest.HDIForestRegressor : Calibrated intervals, files, pipelines and other forests.
+
+    Notes
+    -----
+    The forest grown is scikit-learn's with the same parameters, and quantile-forest's. With
+    ``max_samples_leaf=None`` its answers are quantile-forest's too; otherwise other samples of a
+    leaf may be kept, as they are drawn by other random numbers. Missing values are accepted where
+    scikit-learn's forest accepts them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hdiforest.adapters.quantile_forest import RandomForestQuantileRegressor
+    >>> X, y = make_regression(n_samples=500, n_features=4, noise=10, random_state=0)
+    >>> forest = RandomForestQuantileRegressor(max_samples_leaf=None, random_state=0).fit(X, y)
+    >>> forest.predict(X[:3], quantiles=[0.1, 0.5, 0.9]).shape
+    (3, 3)
+    >>> forest.predict_interval(X[:3], coverage=0.8).shape
+    (3, 2)
+    """
+
+    __init__ = constructor(RandomForestRegressor)
+
+
+class ExtraTreesQuantileRegressor(QuantileForest, ExtraTreesRegressor):
+    """Extremely randomised trees that predict quantiles and shortest intervals.
+
+    As `RandomForestQuantileRegressor`, of ``sklearn.ensemble.ExtraTreesRegressor``.
+
+    Parameters
+    ----------
+    n_estimators, default_quantiles, max_samples_leaf, criterion, max_depth : optional
+        As of `RandomForestQuantileRegressor`, like all but `bootstrap`.
+    min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features : optional
+        As in `sklearn.ensemble.ExtraTreesRegressor`, like those that follow.
+    max_leaf_nodes, min_impurity_decrease : optional
+        See above.
+    bootstrap : bool, default=False
+        Whether trees draw their rows. Out-of-bag answers need it.
+    oob_score, n_jobs, random_state, verbose, warm_start, ccp_alpha, max_samples : optional
+        See above.
+    monotonic_cst : (n_features,) array of -1, 0 and 1, default=None
+        Needs ``max_samples_leaf=1``.
+
+    Attributes
+    ----------
+    sample_weight_ : as of `RandomForestQuantileRegressor`
+    """
+
+    __init__ = constructor(ExtraTreesRegressor)

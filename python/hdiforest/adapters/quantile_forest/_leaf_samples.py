@@ -23,6 +23,7 @@ from hdiforest._utils.hints import callers_level
 
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
+Duplicates = Iterable[Sequence[int]] | None  # rows that are the same, group by group
 Counts = NDArray[np.unsignedinteger]
 Source = LeafIndex | Scorer  # whose methods take leaves, or rows
 Leaves = NDArray[np.int32]  # (n, n_trees), -1 for a tree that is not asked
@@ -85,10 +86,7 @@ class LeafSamples:
         )
 
     def limited_counts(self, n_threads: int) -> Iterator[tuple[TreeBlock, Counts]]:
-        """Yield some trees at a time, and how often their leaves keep each row, (n, k).
-
-        The same at every call.
-        """
+        """Yield some trees at a time, and how often their leaves keep each row, (n, k)."""
         for block in self.rows.blocks(self.forest, n_threads=n_threads):
             counts = self.rows.drawn(block)
             if self.limit is not None:
@@ -116,10 +114,7 @@ def _limit_counts(
 
 
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
-    """Quantile ranks of y in the distributions of rows, as `scipy.stats.percentileofscore`.
-
-    `rows` are leaves if `source` is an index.
-    """
+    """Quantile ranks as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
 
     def share(inclusive: bool) -> Array:
         return source.cdf(rows, y, inclusive=inclusive, n_threads=n_threads)
@@ -152,11 +147,12 @@ def mean_over_trees(
     place = np.cumsum(wanted) - 1  # of a leaf among the wanted ones
     leaf = np.flatnonzero(wanted)
     tree = np.searchsorted(first, leaf, side="right") - 1
-    step = max(1, BLOCK_IDS // n_trees)
-    parts = [
-        ask(_alone(tree[part], leaf[part] - first[tree[part]], n_trees))
-        for part in (slice(begin, begin + step) for begin in range(0, max(1, len(leaf)), step))
-    ]
+    step, parts = max(1, BLOCK_IDS // n_trees), []
+    for begin in range(0, max(1, len(leaf)), step):
+        part = slice(begin, begin + step)
+        alone = np.full((len(tree[part]), n_trees), -1, dtype=np.int32)
+        alone[np.arange(len(alone)), tree[part]] = leaf[part] - first[tree[part]]
+        parts.append(ask(alone))
     answers = np.concatenate(parts)
     total, count = np.zeros((n, *answers.shape[1:])), np.zeros((n, *answers.shape[1:]))
     for t in range(n_trees):
@@ -168,10 +164,7 @@ def mean_over_trees(
 
 
 def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: Array) -> Array:
-    """Return the mean over trees of the ranks by each alone, of the shape of `like`.
-
-    `ask` answers from the leaves of all rows at once.
-    """
+    """Return the mean over trees of the ranks that `ask` gives for the leaves of each alone."""
     total, count = np.zeros_like(like), np.zeros_like(like)
     for t in range(leaves.shape[1]):
         answer = ask(np.where(np.arange(leaves.shape[1]) == t, leaves, np.int32(-1)))
@@ -181,14 +174,9 @@ def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: A
 
 
 def pairs(
-    csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
-    most: int | None,
-    by_count: bool,
+    csr: tuple[NDArray[Any], ...], most: int | None, by_count: bool
 ) -> list[list[tuple[int, int]]]:
-    """Return for each row of a CSR matrix its (column, count), by count or by column.
-
-    `most` is how many a row may have; it then keeps those of the highest counts.
-    """
+    """Return (column, count) of each row of a CSR matrix, at `most` those of highest counts."""
     indptr, columns, counts = csr
     entries = list(zip(columns.tolist(), counts.tolist(), strict=True))
     found = [entries[begin:end] for begin, end in pairwise(indptr.tolist())]
@@ -197,21 +185,12 @@ def pairs(
     return found if by_count else [sorted(row) for row in found]
 
 
-def _alone(tree: NDArray[np.intp], leaf: NDArray[np.intp], n_trees: int) -> Leaves:
-    """Leaves of queries that ask one tree each, (m, n_trees)."""
-    leaves = np.full((len(tree), n_trees), -1, dtype=np.int32)
-    leaves[np.arange(len(tree)), tree] = leaf
-    return leaves
-
-
 def _divided(total: Array, count: Array) -> Array:
     result: Array = np.full(total.shape, np.nan)
     return np.divide(total, count, where=count > 0, out=result)
 
 
-def out_of_bag_mask(
-    rows: TrainingRows, duplicates: Iterable[Sequence[int]] | None
-) -> NDArray[np.bool_]:
+def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
     """Say for each training row and tree whether the tree did not see the row, (n, n_trees).
 
     A tree that saw one of the rows that `duplicates` groups saw all of them.
@@ -230,23 +209,19 @@ def out_of_bag_mask(
 
 
 def tree_mask(
-    rows: TrainingRows,
-    n: int,
-    indices: ArrayLike | None,
-    duplicates: Iterable[Sequence[int]] | None,
+    rows: TrainingRows, n: int, indices: ArrayLike | None, duplicates: Duplicates
 ) -> NDArray[np.bool_]:
     """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
 
     `indices` says which training rows they are, -1 for none; by default they are all in order.
     """
     mask = out_of_bag_mask(rows, duplicates)
-    if indices is None:
-        if n != len(mask):
-            raise ValueError(
-                f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
-                f"indices, got {n} rows"
-            )
-    else:
+    if indices is None and n != len(mask):
+        raise ValueError(
+            f"X must have the {len(mask)} rows of the fit if oob_score=True comes without "
+            f"indices, got {n} rows"
+        )
+    if indices is not None:
         position = _positions(indices, "indices", -1, len(mask))
         if position.shape != (n,):
             raise ValueError(

@@ -1,0 +1,96 @@
+"""Groups of rows, each widened by conformal quantiles of its own (Mondrian prediction)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hdiforest._utils import Array
+
+Label = float | str | None  # None: the group of rows whose group is missing
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of the calibration rows, and the conformal quantiles of each.
+
+    A group with too few rows for a coverage takes the quantile of all rows, and so do rows of a
+    group that no calibration row was of.
+
+    Parameters
+    ----------
+    labels : tuple of g float, str or None
+        None is the group of rows without one.
+    counts : (g,) int64 array
+        Calibration rows of each.
+    q_hat : (g, k) float64 array
+        Conformal quantiles for k coverages. NaN: too few rows.
+    feature : int, optional
+        The feature that holds the labels. None: they are given with the rows.
+    """
+
+    labels: tuple[Label, ...]
+    counts: NDArray[np.int64]
+    q_hat: Array
+    feature: int | None = None
+
+    def __post_init__(self) -> None:
+        g = len(self.labels)
+        if len(set(self.labels)) < g or not all(
+            label is None or isinstance(label, str | float) for label in self.labels
+        ):
+            raise ValueError("the labels of groups must be distinct numbers, texts or null")
+        if self.counts.shape != (g,) or (self.counts < 1).any():
+            raise ValueError(f"the counts of groups must be {g} positive numbers")
+        if self.q_hat.ndim != 2 or len(self.q_hat) != g or np.isinf(self.q_hat).any():
+            raise ValueError(f"the quantiles of groups must be finite or NaN, for {g} groups")
+
+    def codes(self, labels: ArrayLike) -> NDArray[np.intp]:
+        """Return the positions (n,) of the groups of n rows; -1 where there is none."""
+        distinct, own = divide(labels)
+        known = {label: code for code, label in enumerate(self.labels)}
+        codes: NDArray[np.intp] = np.array([known.get(label, -1) for label in distinct], np.intp)
+        return codes[own]
+
+    def quantiles(self, codes: NDArray[np.intp], common: Array) -> Array:
+        """Return the quantiles (n, k) of rows with given codes, some of them the common ones."""
+        own = np.vstack([self.q_hat, np.full(self.q_hat.shape[1], np.nan)])[codes]
+        return np.where(np.isnan(own), common, own)
+
+    def first(self, k: int) -> Groups:
+        """Return the groups with the quantiles of the lowest coverages."""
+        return Groups(self.labels, self.counts, self.q_hat[:, :k], self.feature)
+
+    def __str__(self) -> str:
+        n_small = np.isnan(self.q_hat).any(axis=1).sum()
+        small = f", of which {n_small} have too few rows for some coverages" if n_small else ""
+        return f"{len(self.labels)} groups with quantiles of their own{small}"
+
+
+def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
+    """Return the distinct labels of n rows, and for each row, (n,), which of them it has."""
+    values = np.asarray(labels)
+    if values.dtype.kind in "fiub":
+        numbers, own = np.unique(values, return_inverse=True)
+        return [_label(number) for number in numbers.tolist()], own.reshape(-1)
+    numbers_of: dict[Hashable, int] = {}
+    of_rows = [numbers_of.setdefault(_label(each), len(numbers_of)) for each in values.tolist()]
+    return list(numbers_of), np.array(of_rows, dtype=np.intp)  # type: ignore[arg-type]
+
+
+def _label(value: Any) -> Label:
+    if is_missing(value):
+        return None
+    return float(value) if isinstance(value, int | float) else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas.NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
