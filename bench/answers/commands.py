@@ -84,7 +84,7 @@ FITS = {
     "oob": ("--training-rows",),
     "cv+": ("--calibrate", "cv+", "--folds", "3", "--groups", "group"),
     "split": ("--calibrate", "split", "--coverage", "0.7", "0.9"),
-    "boost": ("--boost", "--objective", "interval_score", "--extra-trees"),
+    "boost": ("--mean", "boosting", "--objective", "interval_score", "--extra-trees"),
     "weights": ("--sample-weight", "weight", "--categorical", "group", "--min-samples-leaf", "2"),
 }
 

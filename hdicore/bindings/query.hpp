@@ -10,6 +10,7 @@
 
 #include "arrays.hpp"
 #include "bound_classes.hpp"
+#include "scoring/local_linear.hpp"
 #include "scoring/row_weights.hpp"
 #include "scoring/scorer.hpp"
 
@@ -88,6 +89,9 @@ class Query {
         return {array.shape() + shape({}).size(), array.shape() + array.ndim()};
     }
 
+    std::size_t n_rows() const noexcept { return source_->n_rows(); }
+    std::size_t n_atoms() const noexcept { return index_->max_atoms(); }
+
     // Points given for each row (and output), one or several.
     py::array_t<double> points(const py::object& object, const char* name,
                                std::size_t& n_points) const {
@@ -127,6 +131,11 @@ class Query {
     CsrMatrix<double> weights() {
         const py::gil_scoped_release no_gil;
         return atom_weights(*index_, *source_, left_out(), execution());
+    }
+
+    void local_linear(const LocalLinearRequest& request) {
+        const py::gil_scoped_release no_gil;
+        hdicore::local_linear(*index_, *source_, request, execution());
     }
 
     CsrMatrix<std::int64_t> proximities() {

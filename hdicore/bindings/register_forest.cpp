@@ -4,6 +4,7 @@
 #include "bound_classes.hpp"
 #include "forest/forest.hpp"
 #include "forest/prune.hpp"
+#include "forest/split_gains.hpp"
 #include "query.hpp"
 #include "registration.hpp"
 #include "scoring/route.hpp"
@@ -234,6 +235,21 @@ py::tuple pruned(const BoundForest& self, const py::object& leaf_sizes,
     return py::make_tuple(BoundForest{engine_of(std::move(found.forest))}, new_leaves);
 }
 
+py::array_t<double> gains_of_splits(const BoundForest& self, const py::object& leaf_weights,
+                                    const py::object& leaf_means) {
+    const auto weights = reals(leaf_weights, "leaf_weights");
+    const auto means = reals(leaf_means, "leaf_means");
+    const Forest& forest = validated(self.engine);
+    check_shape(weights, "leaf_weights", {static_cast<py::ssize_t>(forest.n_leaves())});
+    check_shape(means, "leaf_means", {static_cast<py::ssize_t>(forest.n_leaves())});
+    Interruption interruption(pending_signals());
+    const auto gains = [&] {
+        const py::gil_scoped_release no_gil;
+        return split_gains(forest, span_of(weights), span_of(means), interruption);
+    }();
+    return py::array_t<double>(static_cast<py::ssize_t>(gains.size()), gains.data());
+}
+
 py::array_t<std::int64_t> leaves_per_tree(const BoundForest& self) {
     const Forest& forest = self.current();
     py::array_t<std::int64_t> result(static_cast<py::ssize_t>(forest.n_trees()));
@@ -259,6 +275,7 @@ void register_forest(py::module_& module) {
     Stub::leaves_of_trees(cls, &leaves_of_trees);
     Stub::sums_below_parents(cls, &sums_below_parents);
     Stub::prune(cls, &pruned);
+    Stub::split_gains(cls, &gains_of_splits);
     Stub::n_trees(cls, [](const BoundForest& f) { return f.current().n_trees(); });
     Stub::n_features(cls, [](const BoundForest& f) { return f.current().n_features(); });
     Stub::n_leaves(cls, &leaves_per_tree);

@@ -16,6 +16,7 @@
 #include "kernels/kernels.hpp"
 #include "merge/accumulator.hpp"
 #include "merge/leave_one_out.hpp"
+#include "scoring/local_linear.hpp"
 
 namespace hdicore {
 namespace {
@@ -89,6 +90,10 @@ class AtomSort {
     std::vector<Weighted> sorted_;
 };
 
+// As min_rest for regressions. Larger, because a row that decides a regression leaves a gap behind
+// that the trees, had they not seen it, would have closed: residuals of new rows are smaller.
+constexpr double min_local_rest = 0.7;
+
 // Scratch memory of one thread.
 class CentredWorker {
   public:
@@ -133,7 +138,7 @@ class CentredWorker {
             } else {
                 std::visit([&](const auto& ranks) { find_own_weight(ranks); },
                            rows_.index.arrays().ranks);
-                centre(others, own.y);
+                centre(others, row);
             }
             const Pmf pmf(values_, cumulative_, others.n_trees, others.shift);
             read(pmf, is_raw ? 0 : stacked(own.centre, own.offset), request, f, at);
@@ -246,16 +251,28 @@ class CentredWorker {
         }
     }
 
+    // The share of the regression around the row of an atom, without a row that has this weight in it.
+    double offset_without(std::uint32_t row, double weight, rank_t atom) const noexcept {
+        const CentredFits& local = *rows_.local;
+        const std::uint32_t other = rows_.rows_of_atoms[atom];
+        const LocalFit fit = LocalFit::read(local.fits.row(other), local.features.cols());
+        const double value = fit.without(local.features.row(other), weight, local.features.row(row),
+                                         rows_.y[row], min_local_rest);
+        return local.share * std::clamp(value, local.low, local.high);
+    }
+
     // Fills them with the residuals of the other rows.
-    void centre(const Pmf& others, double own_y) noexcept {
+    void centre(const Pmf& others, std::uint32_t row) noexcept {
         atoms_.clear();
         const std::span<const rank_t> ranks = accumulator_.ranks();
         for (std::size_t k = 0; k < ranks.size(); ++k) {
             const Atom& j = all_.facts[ranks[k]];
             const double own = own_weight_[ranks[k]] / j.n_oob;
-            const double centre = (j.centre - own * own_y) / std::max(1 - own, min_rest);
+            const double centre = (j.centre - own * rows_.y[row]) / std::max(1 - own, min_rest);
+            const double offset =
+                rows_.local && own > 0 ? offset_without(row, own, ranks[k]) : j.offset;
             // + 0.0 makes one value of -0.0 and 0.0.
-            atoms_.emplace_back(j.y - stacked(centre, j.offset) + 0.0,
+            atoms_.emplace_back(j.y - stacked(centre, offset) + 0.0,
                                 others.cumulative[k + 1] - others.cumulative[k]);
         }
         std::visit([&](const auto& of_entries) { forget_own_weight(of_entries); },

@@ -415,7 +415,7 @@ FIT = ["fit", "--target", "target", "--trees", 40]
 
 
 def test_fit_boosts(tmp_path, folder, capsys):
-    fit(folder / "train.csv", tmp_path / "m", "--boost", "--training-rows")
+    fit(folder / "train.csv", tmp_path / "m", "--mean", "boosting", "--training-rows")
     expected = HDIForestRegressor.load(folder / "model")
     expected.calibrate(coverage=LEVELS, mean="boosting", random_state=0)
     model = HDIForestRegressor.load(tmp_path / "m")
@@ -424,8 +424,17 @@ def test_fit_boosts(tmp_path, folder, capsys):
     NEW.to_csv(tmp_path / "new.csv", index=False)
     call = ["calibrate", tmp_path / "m", tmp_path / "new.csv", "--target", "target"]
     levels = ["--coverage", 0.5, 0.8]
-    assert run([*call, "--boost", "-o", tmp_path / "m2", *levels, "--confidence", 0.9]) == 0
+    assert (
+        run([*call, "--mean", "boosting", "-o", tmp_path / "m2", *levels, "--confidence", 0.9]) == 0
+    )
     assert HDIForestRegressor.load(tmp_path / "m2").calibration_.method == "split"
+
+
+def test_fit_centres_on_local_regressions(tmp_path, folder):
+    fit(folder / "train.csv", tmp_path / "m", "--mean", "local_linear", "--training-rows")
+    expected = HDIForestRegressor.load(folder / "model")
+    expected.calibrate(coverage=LEVELS, mean="local_linear", random_state=0)
+    assert HDIForestRegressor.load(tmp_path / "m").calibration_ == expected.calibration_
 
 
 def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
@@ -443,8 +452,14 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
             "--objective must not be given with --calibrate none",
         ),
         (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
-        (["--boost", "--weights", "inbag"], "--boost needs --weights all, got --weights inbag"),
-        (["--boost", "--calibrate", "none"], "--boost must not be given with --calibrate none"),
+        (
+            ["--mean", "boosting", "--weights", "inbag"],
+            "--mean needs --weights all, got --weights inbag",
+        ),
+        (
+            ["--mean", "boosting", "--calibrate", "none"],
+            "--mean must not be given with --calibrate none",
+        ),
         (["--calibrate", "cv+", "--folds", "1"], "a whole number from 2 on"),
         (["--folds", 3], r"--folds needs --calibrate cv\+, got --calibrate oob"),
         (

@@ -234,7 +234,7 @@ def test_what_has_no_calibrated_intervals_out_of_bag_says_what_to_use():
     model = imported(forest=forest)
     with pytest.raises(AttributeError, match="this model has no calibration_; call calibrate"):
         model.oob_interval(kind="calibrated")
-    instead = r"; use kind='hdi', .*, or calibrate by method='oob' or 'split' without a mean$"
+    instead = r"; use kind='hdi', .* or 'split' without a regressor as mean$"
     for options, reason in [
         ({"method": CVPlus(2)}, "the model was calibrated by 'cv.'"),
         ({"method": "jackknife+"}, "the model was calibrated by 'jackknife.'"),

@@ -96,7 +96,7 @@ def test_weights_take_part_in_the_share():
 @pytest.mark.parametrize("mean", ["boosting", LinearRegression()])
 def test_intervals_are_those_of_residuals_around_stacked_centres(mean):
     source = stacked_source(mean)
-    stacking, centred = source.stacking, source.centred_forest()
+    stacking, centred = source.stacking, source.centred_forest("stacked")
     a = stacking.share
     assert centred.family == "stacked"
     levels = [0.5123, 0.8871]  # no sums of weights, up to rounding
@@ -169,10 +169,11 @@ class Broken(RegressorMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("mean", "options", "message"),
     [
-        ("boost", {}, "mean must be None, 'boosting' or a regressor, got 'boost'"),
-        (LinearRegression, {}, "mean must be None, 'boosting' or a regressor"),
+        ("boost", {}, "mean must be None, 'boosting', 'local_linear' or a regressor, got 'boost'"),
+        (LinearRegression, {}, "mean must be None, 'boosting', 'local_linear' or a regressor"),
         (3, {}, "mean must be"),
         ("boosting", {"weights": "inbag"}, "mean must be None with weights='inbag'"),
+        ("local_linear", {"weights": "oob"}, "mean must be None with weights='oob'"),
         (Broken(), {}, "must predict one finite number for each row"),
         (KNeighborsRegressor(0), {}, "the regressor given as mean cannot be fitted: .*n_neighbors"),
     ],
@@ -216,8 +217,12 @@ def test_a_given_regressor_is_not_changed():
 @pytest.mark.parametrize(
     ("facts", "arrays", "message"),
     [
-        ({"mean": {"share": 0.5, "baseline": np.inf}}, {}, "baseline must be finite"),
-        ({"mean": {"share": 2.0, "baseline": 1.0}}, {}, "share must be in"),
+        (
+            {"mean": {"share": 0.5, "baseline": np.inf, "penalty": None}},
+            {},
+            "baseline must be finite",
+        ),
+        ({"mean": {"share": 2.0, "baseline": 1.0, "penalty": None}}, {}, "share must be in"),
         ({}, {"centred.mean_values": np.zeros(3)}, "leaf_values must be"),
     ],
 )

@@ -360,6 +360,67 @@ def test_a_hostile_mean(tmp_path, stacked, change_facts, change_tensors, message
         HDIForestRegressor.load(path)
 
 
+@pytest.fixture(scope="module")
+def local():
+    rng = np.random.default_rng(0)
+    rows = rng.random((520, 2))
+    forest = RandomForestRegressor(70, min_samples_leaf=3, random_state=0)
+    model = HDIForestRegressor(forest, calibration=False).fit(
+        rows, 9 * rows[:, 0] + rng.normal(size=520)
+    )
+    model.calibrate(coverage=0.8, mean="local_linear", random_state=0)
+    assert model.calibration_.levels[0].base.family == "stacked"
+    return model
+
+
+def changed(name, change):
+    """Change one tensor of a file."""
+    return lambda tensors: tensors.update({name: change(tensors[name].copy())})
+
+
+def first(value):
+    """Put a value into the first place."""
+
+    def put(array):
+        array.flat[0] = value
+        return array
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["mean"].update(penalty=None), None, "objects are not those"),
+        (lambda facts: facts["mean"].update(penalty=0.0), None, "penalty must be positive"),
+        (lambda facts: facts["mean"].update(penalty=1), None, "mean must be null, or a share"),
+        (lambda facts: facts["mean"].update(baseline=1.0), None, "but no facts of one"),
+        (lambda facts: facts.update(mean=None), None, "but no facts of one"),
+        *(
+            (None, lambda tensors, name=name: tensors.pop(f"local.{name}"), f"{name} is missing")
+            for name in ("columns", "centre", "scale", "features", "targets")
+        ),
+        (None, lambda tensors: tensors.pop("drawn.ranks"), "ranks"),
+        (None, changed("local.columns", first(2)), "must be features below 2"),
+        (None, changed("local.columns", first(-1)), "must be features below 2"),
+        (None, changed("local.columns", lambda a: a[:0]), "shape"),
+        (None, changed("local.scale", first(0.0)), "must be positive"),
+        (None, changed("local.centre", first(np.nan)), "finite numbers"),
+        (None, changed("local.features", first(np.inf)), "finite numbers"),
+        (None, changed("local.targets", first(np.nan)), "finite numbers"),
+        (None, changed("local.targets", lambda a: a[1:]), "local.targets must be"),
+        (None, changed("local.features", lambda a: a[:, :1].copy()), "local.features must be"),
+        (None, changed("drawn.atoms", first(-1.0)), "must be of 520 positions"),
+    ],
+)
+def test_a_hostile_local_mean(tmp_path, local, change_facts, change_tensors, message):
+    path = tmp_path / "local.hdi"
+    local.save(path)
+    rewritten(path, change_facts, change_tensors)
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -102,6 +102,8 @@ SYSTEMS = tuple(
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
         ("HDI, tuned", 2, lambda t: calibrated(searched(t), t)),
         ("HDI, extra trees, boosted", 2, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
+        ("HDI, extra trees, local linear", 1,
+         lambda t: calibrated(extra_trees(t), t, mean="local_linear")),
         ("HDI, tuned, boosted", 2, lambda t: calibrated(searched(t), t, mean="boosting")),
         ("HDI, extra trees, split", 2, by_split),
         ("HDI, extra trees, CV+", 2,

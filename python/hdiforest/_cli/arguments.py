@@ -226,7 +226,7 @@ _OPTIONS: dict[str, Any] = {
     r"kind='(\w+)'": r"--kind \1",
     r"method='(\w+)' or '(cv\+)'": r"--calibrate \1 or \2",
     r"method='(\w+)'": r"--calibrate \1",
-    r"^mean must be None": "--boost must not be given",
+    r"^mean must be None": "--mean must not be given",
     r"^(?=coverage |kind )": "--",
 }
 
@@ -387,9 +387,9 @@ def _add_calibrating(add: Any) -> None:
     add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
         "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
         "counts how far targets lie outside (default: width)")  # fmt: skip
-    add("--boost", action="store_true",
-        help="centre intervals on gradient boosting too: narrower where it predicts better, and "
-        "slower")  # fmt: skip
+    add("--mean", choices=("boosting", "local_linear"), help="centre intervals on gradient "
+        "boosting too, or on ridge regressions with the weights of the forest: narrower where that "
+        "predicts better, and slower")  # fmt: skip
 
 
 def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:

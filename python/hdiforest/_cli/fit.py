@@ -86,13 +86,13 @@ def _check_calibration(options: Any) -> None:
         raise UsageError("--groups needs --calibrate cv+ or --calibrate split")
     if options.folds is not None and method != "cv+":
         raise UsageError(f"--folds needs --calibrate cv+, got --calibrate {method}")
-    if options.boost and options.weights != "all":
-        raise UsageError(f"--boost needs --weights all, got --weights {options.weights}")
+    if options.mean is not None and options.weights != "all":
+        raise UsageError(f"--mean needs --weights all, got --weights {options.weights}")
     if options.by is not None and method not in ("oob", "split"):
         raise UsageError(f"--by needs --calibrate oob or split, got --calibrate {method}")
     if options.order is not None and method != "oob":
         raise UsageError(f"--order needs --calibrate oob, got --calibrate {method}")
-    for name, unset in {"coverage": None, "boost": False, "objective": "balanced"}.items():
+    for name, unset in {"coverage": None, "mean": None, "objective": "balanced"}.items():
         if method == "none" and getattr(options, name) != unset:
             raise UsageError(f"--{name} must not be given with --calibrate none")
 
@@ -104,7 +104,7 @@ def _fit_and_calibrate(model: HDIForestRegressor, table: TrainingTable, options:
     was, or if that is not wanted. Too few rows for --coverage or --folds are told before the fit.
     """
     how: dict[str, Any] = {"method": options.calibrate, "objective": options.objective}
-    how |= {"mean": "boosting" if options.boost else None, "random_state": options.seed}
+    how |= {"mean": options.mean, "random_state": options.seed}
     for name in ("by", "order"):
         if (column := getattr(options, name)) is not None:
             _require_feature(table, column, name)
@@ -235,7 +235,7 @@ def run_calibrate(options: Any) -> None:
             coverage=options.coverage or usual,
             method=Split(options.confidence),
             objective=options.objective,
-            mean="boosting" if options.boost else None,
+            mean=options.mean,
             random_state=0,
         )
     model.save(output)

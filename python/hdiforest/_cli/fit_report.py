@@ -169,8 +169,8 @@ def _figures(report: Report, target: str) -> str:
         ]
     note = (
         '<p class="note">Intervals of single training rows are not shown: those that <code>'
-        "hdiforest score</code> writes are not known out of bag with --boost or --calibrate cv+."
-        "</p>"
+        "hdiforest score</code> writes are not known out of bag with --mean boosting or "
+        "--calibrate cv+.</p>"
     )
     seen = note if len(shown) == 1 else ""
     return f'<h2>Pictures</h2>{seen}<div class="pictures">{"".join(shown)}</div>'

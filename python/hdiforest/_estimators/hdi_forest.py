@@ -659,11 +659,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             with ends midway between those of the first two. With ``weights="monotonic"``
             "equal_tailed" alone, so that the ends of calibrated intervals are monotonic, too.
             "smoothed_hdi" is the fourth.
-        mean : "boosting" or regressor, optional
-            Another model of the mean, on which to centre the intervals together with the forest's;
-            "boosting" is scikit-learn's HistGradientBoostingRegressor. It is cloned, and fitted
-            six times, in five folds and on all training rows, as arrays without names. Needs
-            ``weights="all"``.
+        mean : "local_linear", "boosting" or regressor, optional
+            Another model of the mean, on which to centre the intervals together with the forest's.
+            "local_linear" is a ridge regression around each row on the five features that explain
+            most, with the weights of the forest's own mean; of the candidates it makes, those that
+            are no better than the forest's are not kept. "boosting" is scikit-learn's
+            HistGradientBoostingRegressor. It is cloned, and fitted six times, in five folds and on
+            all training rows, as arrays without names. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             What is least among candidates, out of bag: the mean width W at equal coverage; the
             mean interval score S, which also counts how far targets lie outside; or
@@ -719,8 +721,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         of fewer the quantiles are a little larger, for what is selected covers its own rows best.
         Below 500 rows nothing is compared, and the base is equal-tailed at 0.8. Weights of the
         training rows are weights of their scores. No training row takes part in its own interval,
-        nor in the residuals of the others; but where there is another `mean`, it takes part in
-        those of the other folds. O(entries of its leaves + atoms log atoms) for each row.
+        nor in the residuals of the others; but where another regressor is the `mean`, it takes part
+        in those of the other folds. Local linear means are those of Friedberg, Tibshirani, Athey
+        and Wager, "Local linear forests", JCGS 30, 2021. O(entries of its leaves + atoms log
+        atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = Settings(

@@ -84,7 +84,7 @@ class OutOfBagMixin(DistributionModel):
         coverage, kind, by, output : optional
             As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated",
             and one-sided bounds of a calibrated model, need a calibration by "oob" or "split",
-            without a `mean`.
+            without a regressor as `mean`.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class OutOfBagMixin(DistributionModel):
         ----------
         quantiles, kind, interpolation, output : levels and options
             As in `predict_quantiles`. The kind "calibrated" needs a calibration by "oob" or
-            "split", without a `mean`; by default the kind is "raw" with a `mean`.
+            "split", without a regressor as `mean`; with one the kind is "raw" by default.
 
         Returns
         -------

@@ -176,8 +176,8 @@ def _calibrate_on(
     if not intervals_alone:
         quantiles = best.intervals(rows, base_quantiles(calibration))[:, 1]
         calibration = with_distribution(calibration, quantiles, observed["y"], observed["weights"])
-    needs_centred = any(base.family != "raw" for base in calibration.bases)
-    centred = best.centred_forest() if needs_centred else None
+    families = {base.family for base in calibration.bases} - {"raw"}
+    centred = best.centred_forest(families.pop()) if families else None
     grown = None if best is source else source.fitted.uncalibrated()
     calibration = _with_feature(calibration, settings)
     forest = best.fitted.uncalibrated(

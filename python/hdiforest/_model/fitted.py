@@ -283,7 +283,7 @@ class FittedForest:
         """Say why the calibration has no intervals of training rows; None if it has."""
         if isinstance(self.calibration, CrossCalibration):
             return f"the model was calibrated by {self.calibration.method!r}"
-        if self.centred is not None and self.centred.mean is not None:
+        if self.centred is not None and not self.centred.is_of_rows:
             return "what the other mean predicts out of fold is not kept"
         return None
 

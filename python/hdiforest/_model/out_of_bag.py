@@ -122,7 +122,13 @@ class OutOfBagIntervals:
         """What there is of `FAMILIES`: centres count all rows of a leaf, or those drawn."""
         if self.fitted.weights != "all":
             return ("raw",)
+        if self._is_local:  # few rows take the first but raw
+            return ("raw", "stacked", "centred")
         return ("raw", "centred" if self._mean is None else "stacked")
+
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self._mean, str) and self._mean == "local_linear"
 
     @cached_property
     def usable(self) -> NDArray[np.intp]:
@@ -176,31 +182,39 @@ class OutOfBagIntervals:
         """The other regressor's mean in the centres, if there is one."""
         if self._mean is None:
             return None
-        from hdiforest._model.stacking import best_share, stacked  # fits with scikit-learn
+        from hdiforest._model.stacking import best_share, local_linear, stacked  # scikit-learn's
 
         centres, has_centre = self.means.centres, self.means.n_trees > 0
+        if self._is_local:
+            gains = self._forest.split_gains(self.means.leaf_weight, self.means.leaf_means)
+            counts = cast("Counts", self.counts)
+            return local_linear(
+                self._forest, self.rows, self.leaves, counts, gains, centres, has_centre,
+                self._n_threads,
+            )  # fmt: skip
         if self._grown is self:
             return stacked(self._mean, self.rows, centres, has_centre, self._random_state)
         of_grown = cast("Stacking", self._grown.stacking)
         share = best_share(of_grown.out_of_fold, self.rows, centres, has_centre)
         return replace(of_grown, share=share)
 
-    @property
-    def _scale_and_offsets(self) -> tuple[float, Array | None]:
-        """How the forest's centres become stacked ones: scale times them, plus offsets."""
-        if self.stacking is None:
+    def _scale_and_offsets(self, family: str) -> tuple[float, Array | None]:
+        """How the forest's centres become those of a family: scale times them, plus offsets."""
+        if family != "stacked":
             return 1.0, None
-        return 1 - self.stacking.share, self.stacking.share * self.stacking.out_of_fold
+        stacking = cast("Stacking", self.stacking)
+        return 1 - stacking.share, stacking.share * stacking.out_of_fold
 
-    def centred_forest(self) -> CentredForest:
+    def centred_forest(self, family: str = "centred") -> CentredForest:
         """Return what predicts centred or stacked intervals of other rows."""
-        scale, offsets = self._scale_and_offsets
+        scale, offsets = self._scale_and_offsets(family)
         centres = self.means.centres if offsets is None else scale * self.means.centres + offsets
         residuals = self._index_by_row(self.rows.y - centres)
         scorer, leaf_means = Scorer(self._forest, residuals), self.means.leaf_means
-        if self.stacking is None:
+        if family != "stacked":
             return CentredForest(scorer, leaf_means)
-        return CentredForest(scorer, leaf_means, self.stacking.mean, self.stacking.share)
+        stacking = cast("Stacking", self.stacking)
+        return CentredForest(scorer, leaf_means, stacking.mean, stacking.share)
 
     def intervals(self, rows: NDArray[np.intp], bases: Sequence[Base]) -> Array:
         """Return intervals of some training rows by each of k bases, (rows, 2, k)."""
@@ -210,14 +224,19 @@ class OutOfBagIntervals:
         parts = [part for base in bases if base.family in families for part in base.parts]
         all_kinds = list(dict.fromkeys(kind for kind, _ in parts))
         all_levels = list(dict.fromkeys(level for _, level in parts))
-        ends = self._merged_intervals(rows, families, all_kinds, all_levels) if families else None
+        ends: dict[str, Array] = {}
+        while families:  # one merge serves raw and centred intervals, or stacked ones
+            together = [f for f in families if f == "raw" or f == families[-1]]
+            families = [f for f in families if f not in together]
+            ends |= zip(
+                together, self._merged_intervals(rows, together, all_kinds, all_levels), strict=True
+            )
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
-            if family not in families:
+            if family not in ends:
                 return self._raw_intervals(rows, kinds, levels)
-            of_family = cast("Array", ends)[families.index(family)]
             pairs = zip(kinds, levels, strict=True)
-            columns = [of_family[all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
+            columns = [ends[family][all_kinds.index(k), ..., all_levels.index(c)] for k, c in pairs]
             return np.stack(columns, axis=-1)
 
         return read_bases(bases, len(rows), read)
@@ -226,10 +245,10 @@ class OutOfBagIntervals:
         self, rows: NDArray[np.intp], families: list[str], kinds: list[str], levels: list[float]
     ) -> Array:
         """Return all intervals from one merge of a row's leaves, (families, kinds, rows, 2, k)."""
-        scale, offsets = self._scale_and_offsets
-        by_row = self._row_index
+        scale, offsets = self._scale_and_offsets(families[-1])
+        local = cast("Stacking", self.stacking).local() if families[-1] == "stacked" else {}
         return _centred_oob_intervals(
-            *by_row,
+            *self._row_index,
             self.rows.y,
             self.means.centres,
             self.means.n_trees,
@@ -243,6 +262,7 @@ class OutOfBagIntervals:
             draw_weight=self.rows.sample_weight if self.rows.counts_are_weighted else None,
             scale=scale,
             offsets=offsets,
+            **local,
             n_threads=self._n_threads,
         )
 

@@ -110,9 +110,8 @@ def predict_calibrated_out_of_bag(
     `predict_calibrated` takes them. Raises ValueError if a coverage was not calibrated, or the
     calibration does not say what these intervals are.
     """
-    _require_out_of_bag(fitted)
+    source = _out_of_bag(fitted, n_threads)
     calibration, at = _calibration_up_to(fitted, coverage)
-    source = OutOfBagIntervals(fitted, n_threads)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
     if labels is None and fitted.by is not None and calibration.method == "oob":
         labels = fitted.by.array
@@ -137,8 +136,7 @@ def read_distributions_out_of_bag(
     fitted: FittedForest, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
     """Return what is read from the base quantiles of all training rows, each out of bag."""
-    _require_out_of_bag(fitted)
-    source = OutOfBagIntervals(fitted, n_threads)
+    source = _out_of_bag(fitted, n_threads)
     bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
     return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
@@ -197,13 +195,15 @@ def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
     return calibration.intervals(base_intervals(fold, X, calibration.bases, n_threads))
 
 
-def _require_out_of_bag(fitted: FittedForest) -> None:
+def _out_of_bag(fitted: FittedForest, n_threads: int) -> OutOfBagIntervals:
     if (reason := fitted.why_not_out_of_bag()) is not None:
         raise ValueError(
             f"kind must not be 'calibrated' out of bag, because {reason}; use kind='hdi', or "
             "'raw' of quantiles, which are not calibrated, or calibrate by method='oob' or 'split' "
-            "without a mean"
+            "without a regressor as mean"
         )
+    is_local = fitted.centred is not None and fitted.centred.mean is not None
+    return OutOfBagIntervals(fitted, n_threads, "local_linear" if is_local else None)
 
 
 def _calibration_up_to(

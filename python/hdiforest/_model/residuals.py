@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,11 @@ class CentredForest:
         """Which of `hdiforest.calibration.FAMILIES` its intervals are."""
         return "centred" if self.mean is None else "stacked"
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether training rows and trees tell all centres."""
+        return self.mean is None or isinstance(self.mean, LocalLinearMean)
+
     @cached_property
     def _centres(self) -> NDArray[np.float64]:
         return self.leaf_means if self.mean is None else (1 - self.share) * self.leaf_means
@@ -95,7 +100,7 @@ class CentredForest:
             if self.lazy:
                 _require_finite(self.leaf_means, self.scorer.forest, f"{self.source}: ")
             raise
-        if self.mean is not None:
+        if self.mean is not None and self.share > 0:
             for begin in range(0, len(X), _ROWS_AT_ONCE):
                 part = slice(begin, begin + _ROWS_AT_ONCE)
                 ends[part] += self.share * self.mean.predict(X[part], n_threads)[:, None, None]
@@ -145,6 +150,84 @@ class BoostedMean:
 
 
 @dataclass(frozen=True, eq=False)
+class LocalColumns:
+    """Some features in units of their spread."""
+
+    columns: NDArray[np.int64]  # (q,) of X
+    centre: NDArray[np.float64]  # (q,) means
+    scale: NDArray[np.float64]  # (q,) standard deviations; 1 for a constant
+
+    @classmethod
+    def of_rows(cls, X: NDArray[np.float32], columns: NDArray[np.int64]) -> LocalColumns:
+        """Return columns with the means and deviations of the values that are not missing."""
+        values = np.ma.masked_invalid(X[:, columns].astype(np.float64))
+        centre, scale = (each.filled(0) for each in (values.mean(axis=0), values.std(axis=0)))
+        return cls(columns, centre, np.where(scale > 0, scale, 1))
+
+    def read(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the features of rows, (n, q), rounded to float32; missing ones are at the mean."""
+        rows = X[:, self.columns].astype(np.float32).astype(np.float64)
+        with np.errstate(over="ignore"):
+            steps = ((rows - self.centre) / self.scale).astype(np.float32)
+        return np.nan_to_num(steps, copy=False).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalLinearMean:
+    """Ridge regressions around each row, with the weights that the forest's mean has.
+
+    Friedberg, Tibshirani, Athey and Wager, "Local linear forests", Journal of Computational and
+    Graphical Statistics 30, 2021. The training rows weigh as the trees drew them.
+    """
+
+    scorer: Scorer  # of the rows drawn: its atoms are their positions 0, 1, ..., n - 1
+    columns: LocalColumns
+    features: NDArray[np.float64]  # (n, q) as `columns` reads them
+    targets: NDArray[np.float64]  # (n,)
+    penalty: float
+
+    @classmethod
+    def checked(
+        cls, forest: Forest, index: LeafIndex, arrays: Mapping[str, NDArray[Any]], penalty: float
+    ) -> LocalLinearMean:
+        """Return the mean of `arrays`, or raise ValueError if they do not fit."""
+        columns = LocalColumns(arrays["columns"], arrays["centre"], arrays["scale"])
+        features, targets = arrays["features"].astype(np.float64), arrays["targets"]
+        own = columns.columns
+        if index.n_outputs != 1 or not np.array_equal(index.atoms(0), np.arange(len(targets))):
+            raise ValueError(f"the index of the drawn rows must be of {len(targets)} positions")
+        finite = (columns.centre, columns.scale, features, targets, np.array(penalty))
+        if not all(np.isfinite(each).all() for each in finite):
+            raise ValueError("a local linear mean must be of finite numbers")
+        if len(own) == 0 or not (own < forest.n_features).all() or (own < 0).any():
+            raise ValueError(f"local.columns must be features below {forest.n_features}")
+        if not (columns.scale > 0).all() or penalty <= 0:
+            raise ValueError("local.scale and the penalty must be positive")
+        return cls(Scorer(forest, index), columns, features, targets, penalty)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what `checked` takes."""
+        features = self.features.astype(np.float32)
+        return {**vars(self.columns), "features": features, "targets": self.targets}
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest target."""
+        return float(self.targets.min()), float(self.targets.max())
+
+    def predict(self, X: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+        """Predictions for the rows of X, (n,), in the range of the targets.
+
+        O(entries + atoms q**2 + q**3) for each row.
+        """
+        found = self.scorer.local_linear(
+            X, self.columns.read(X), self.features, self.targets, [self.penalty],
+            n_threads=n_threads,
+        )  # fmt: skip
+        return found[:, 0].clip(*self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
 class RegressorMean:
     """The predictions of a fitted scikit-learn regressor."""
 
@@ -171,3 +254,12 @@ class Stacking:
     mean: Mean
     share: float  # in [0, 1], of g in the centres c + share (g - c)
     out_of_fold: NDArray[np.float64]  # (n,)
+    fits: NDArray[np.float64] | None = None  # (n, p) of a local linear g
+
+    def local(self) -> dict[str, Any]:
+        """Return what the engine takes to leave a row out of the local regressions of others."""
+        if self.fits is None:
+            return {}
+        mean = cast("LocalLinearMean", self.mean)
+        own = {"features": mean.features, "bounds": mean.bounds}
+        return {"fits": self.fits, "share": self.share, **own}

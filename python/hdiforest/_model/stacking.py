@@ -1,4 +1,4 @@
-"""Stacks another regressor's mean on the forest's: fitted out of fold, weighted by its error."""
+"""Stacks another mean on the forest's: fitted without each row, weighted by its error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,23 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 
-from hdicore import Forest
-from hdiforest._model.residuals import BoostedMean, Mean, RegressorMean, Stacking, checked_means
-from hdiforest._model.training_rows import TrainingRows
+from hdicore import Forest, Scorer
+from hdiforest._model.residuals import (
+    BoostedMean,
+    LocalColumns,
+    LocalLinearMean,
+    Mean,
+    RegressorMean,
+    Stacking,
+    checked_means,
+)
+from hdiforest._model.training_rows import Counts, TrainingRows
 from hdiforest._utils import Array
 
+MEANS = ("boosting", "local_linear")
 _N_FOLDS = 5
+_N_LOCAL = 5  # features of a local regression
+_PENALTIES = (1.0, 0.1, 0.01)
 
 
 def stacked(
@@ -59,13 +70,52 @@ def best_share(
     return float(np.clip(row_weights @ (step * error) / length, 0, 1)) if length > 0 else 0.0
 
 
+def local_linear(
+    forest: Forest,
+    rows: TrainingRows,
+    leaves: NDArray[np.int32],
+    counts: Counts,
+    gains: Array,
+    centres: Array,
+    has_centre: NDArray[np.bool_],
+    n_threads: int,
+) -> Stacking:
+    """Regress around each training row, in the trees that did not draw it.
+
+    The features are those whose splits have the largest gains, (n_features,), and the penalty is
+    that of the least squared error. Leaves hold the rows that their tree drew, so that no row takes
+    part in its own regression. The rest is as in `stacked`.
+    """
+    top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
+    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[gains[top] > 0])
+    if len(columns.columns) == 0:  # no tree has a split
+        columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[:1])
+    features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
+    of_weight = rows.y[rows.has_weight]
+    y = rows.y.clip(of_weight.min(), of_weight.max())
+    index = rows.index(forest, leaves, "inbag", targets=np.arange(n, dtype=np.float64))
+    fits = np.empty((n, len(_PENALTIES), 2 + 2 * q + q * q))
+    predicted = index.local_linear(
+        np.where(counts > 0, np.int32(-1), leaves), features, features, y, _PENALTIES,
+        fits=fits, n_threads=n_threads,
+    ).clip(y.min(), y.max())  # fmt: skip
+    row_weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
+    squares = (predicted - y[:, np.newaxis])[has_centre] ** 2
+    best = int(np.argmin(np.average(squares, axis=0, weights=row_weights)))
+    mean = LocalLinearMean(Scorer(forest, index), columns, features, y, _PENALTIES[best])
+    out_of_bag = np.where(has_centre, predicted[:, best], centres)
+    share = best_share(out_of_bag, rows, centres, has_centre)
+    return Stacking(mean, share, out_of_bag, fits[:, best])
+
+
 def check_mean(mean: Any, rows: TrainingRows | None) -> None:
-    """Raise ValueError unless `mean` is None, "boosting" or a regressor that can fit the rows."""
-    if mean is None or (isinstance(mean, str) and mean == "boosting"):
+    """Raise ValueError unless `mean` is None, one of `MEANS` or a regressor for the rows."""
+    if mean is None or (isinstance(mean, str) and mean in MEANS):
         return
     needed = ("fit", "predict", "get_params")
     if isinstance(mean, type) or not all(hasattr(mean, name) for name in needed):
-        raise ValueError(f"mean must be None, 'boosting' or a regressor, got {mean!r}")
+        names = ", ".join(map(repr, MEANS))
+        raise ValueError(f"mean must be None, {names} or a regressor, got {mean!r}")
     weighted = rows is not None and rows.sample_weight is not None
     if weighted and not has_fit_parameter(mean, "sample_weight"):
         raise ValueError(

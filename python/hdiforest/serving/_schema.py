@@ -110,7 +110,7 @@ FIELDS = {
 }
 ARRAY_FIELDS = {"feature_range": Array(("float32",), (2, "n_features"))}
 
-_MEAN = _has(share=_is_a(float), baseline=_or_null(_is_a(float)))
+_MEAN = _has(share=_is_a(float), baseline=_or_null(_is_a(float)), penalty=_or_null(_is_a(float)))
 _STEPS = _has(
     library=lambda value: value in (None, "pandas", "polars"),
     columns=_or_null(_are(_is_a(str))),
@@ -126,7 +126,7 @@ FACTS = FIELDS | {
     "encoder": Fact("null or an encoder of tables", _or_null(_is_a(dict))),
     "steps": Fact("null, or what the steps before the forest read", _or_null(_STEPS)),
     "calibration": _CALIBRATION_FACTS,
-    "mean": Fact("null, or a share and a baseline", _or_null(_MEAN)),
+    "mean": Fact("null, or a share, a baseline and a penalty", _or_null(_MEAN)),
     "folds": Fact("a list of the facts of each fold's forest", _are(_is_a(dict))),
 }
 
@@ -219,6 +219,15 @@ _TRAINING = {
     "counts": Array(("uint8", "uint16", "uint32", "uint64"), ("n_training_rows", "n_trees")),
 }
 
+# Of a local linear mean.
+LOCAL = {
+    "columns": Array(("int64",), ("n_local",)),
+    "centre": _floats("n_local"),
+    "scale": _floats("n_local"),
+    "features": Array(("float32",), ("n_training_rows", "n_local")),
+    "targets": _floats("n_training_rows"),
+}
+
 _CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
 
 # Those of a fold's forest have a name such as fold0 in front.
@@ -231,6 +240,8 @@ ARRAYS = {
     **_in_group("residuals", _INDEX),
     **_in_group("inbag", _INDEX),
     **_in_group("mean_forest", _FOREST),
+    **_in_group("drawn", _INDEX),
+    **_in_group("local", LOCAL),
     "centred.leaf_means": _floats("n_leaves", required=False),
     "centred.mean_values": _floats("n_leaves of the mean", required=False),
     "jackknife.drawn": Array(("uint8",), ("n_left_out", "n_trees"), required=False),

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.fitted import FittedForest, Jackknife
-from hdiforest._model.residuals import BoostedMean, CentredForest, Mean, RegressorMean
+from hdiforest._model.residuals import (
+    BoostedMean,
+    CentredForest,
+    LocalLinearMean,
+    Mean,
+    RegressorMean,
+)
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
@@ -86,13 +92,17 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         arrays |= _named("residuals", centred.scorer.index.arrays())
         arrays["centred.leaf_means"] = centred.leaf_means
     if centred is not None and centred.mean is not None:
-        facts["mean"] = {"share": centred.share, "baseline": None}
-        if isinstance(centred.mean, BoostedMean):
-            facts["mean"]["baseline"] = centred.mean.baseline
-            arrays |= _named("mean_forest", centred.mean.forest.arrays())
-            arrays["centred.mean_values"] = centred.mean.leaf_values
+        mean = centred.mean
+        facts["mean"] = {"share": centred.share, "baseline": None, "penalty": None}
+        if isinstance(mean, BoostedMean):
+            facts["mean"]["baseline"] = mean.baseline
+            arrays |= _named("mean_forest", mean.forest.arrays())
+            arrays["centred.mean_values"] = mean.leaf_values
+        elif isinstance(mean, LocalLinearMean):
+            facts["mean"]["penalty"] = mean.penalty
+            arrays |= _named("drawn", mean.scorer.index.arrays()) | _named("local", mean.arrays())
         else:
-            objects["mean"] = cast("RegressorMean", centred.mean).regressor
+            objects["mean"] = cast("RegressorMean", mean).regressor
     if fitted.jackknife is not None:
         arrays |= _named("inbag", fitted.jackknife.index.arrays())
         arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
@@ -117,7 +127,8 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
     schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
     mean = facts["mean"]
-    named = {"steps": facts["steps"] is not None, "mean": mean and mean["baseline"] is None}
+    is_object = mean and mean["baseline"] is None and mean["penalty"] is None
+    named = {"steps": facts["steps"] is not None, "mean": is_object}
     if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
         raise ValueError("its objects are not those that its facts name")
     names = _names(facts, "feature", facts["n_features"])
@@ -217,6 +228,8 @@ def _sizes(facts: Facts, arrays: Arrays) -> dict[str, int | None]:
         for name, of in (("n_trees", "forest.tree_offsets"), ("n_outputs", "index.atom_offsets"))
         if of in arrays
     }
+    if "local.columns" in arrays:
+        sizes["n_local"] = int(arrays["local.columns"].size)
     rows = {name: facts[name] for name in ("n_training_rows", "n_features")}
     return sizes | rows | ({"n_outputs": None} if facts["scalar_output"] else {})
 
@@ -301,27 +314,41 @@ def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSt
 def _centred(
     read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest
 ) -> CentredForest | None:
-    groups, mean = read.groups, facts["mean"]
-    arrays = groups["centred"]
-    if not groups["residuals"] and not arrays and not groups["mean_forest"] and mean is None:
+    mean, arrays = facts["mean"], read.groups["centred"]
+    if mean is None and not any(
+        read.groups[group] for group in ("centred", "residuals", "mean_forest", "drawn", "local")
+    ):
         return None
-    is_boosted = mean is not None and mean["baseline"] is not None
-    read.require("centred", "leaf_means", *(["mean_values"] if is_boosted else []))
-    if not is_boosted and (groups["mean_forest"] or "mean_values" in arrays):
-        raise ValueError("it has tensors of a mean, but no facts of one")
-    predicted: Mean | None = None
-    if is_boosted:
-        trees = read.forest("mean_forest", facts)
-        predicted = BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"])
-    elif mean is not None:
-        if not hasattr(objects["mean"], "predict"):
-            raise ValueError("the mean must be a regressor")
-        predicted = RegressorMean(objects["mean"])
+    read.require("centred", "leaf_means")
+    predicted = _mean(read, facts, objects, forest)
     leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
     share = 0.0 if mean is None else mean["share"]
     origin = read.origin.part("centred.leaf_means")._asdict()
     residuals = read.index("residuals")
     return CentredForest.checked(forest, residuals, leaf_means, predicted, share, **origin)
+
+
+def _mean(read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest) -> Mean | None:
+    mean, arrays = facts["mean"] or {}, read.groups["centred"]
+    is_boosted = mean.get("baseline") is not None
+    is_local = mean.get("penalty") is not None
+    has_trees = bool(read.groups["mean_forest"]) or "mean_values" in arrays
+    has_rows = bool(read.groups["drawn"] or read.groups["local"])
+    if (has_trees and not is_boosted) or (has_rows and not is_local) or (is_boosted and is_local):
+        raise ValueError("it has tensors of a mean, but no facts of one")
+    if is_boosted:
+        read.require("centred", "mean_values")
+        trees = read.forest("mean_forest", facts)
+        return BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"])
+    if is_local:
+        read.require("local", *schema.LOCAL)
+        own = {name: np.array(array) for name, array in read.groups["local"].items()}
+        return LocalLinearMean.checked(forest, read.index("drawn"), own, mean["penalty"])
+    if not mean:
+        return None
+    if not hasattr(objects["mean"], "predict"):
+        raise ValueError("the mean must be a regressor")
+    return RegressorMean(objects["mean"])
 
 
 def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
