@@ -118,8 +118,7 @@ py::array_t<double> centred(const py::object& index, const py::object& rows_of_a
                             const py::sequence& kind_names, const py::sequence& family_names,
                             const py::object& draw_weight, double scale, const py::object& offsets,
                             const py::object& fits, const py::object& features,
-                            const py::object& bounds, double share,
-                            const py::object& n_threads) {
+                            const py::object& bounds, double share, const py::object& n_threads) {
     const LeafIndex& engine = validated(held<BoundIndex>(index, "index").engine);
     const auto m = static_cast<py::ssize_t>(engine.n_trees());
     const auto given_y = reals(y, "y");

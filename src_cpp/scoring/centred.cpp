@@ -251,7 +251,7 @@ class CentredWorker {
         }
     }
 
-    // The share of the regression around the row of an atom, without a row that has this weight in it.
+    // The offset of an atom, of the regression without a row that has this weight in it.
     double offset_without(std::uint32_t row, double weight, rank_t atom) const noexcept {
         const CentredFits& local = *rows_.local;
         const std::uint32_t other = rows_.rows_of_atoms[atom];

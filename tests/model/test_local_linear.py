@@ -210,3 +210,15 @@ def test_training_rows_have_calibrated_intervals_out_of_bag(tmp_path, sizes):
     model.save(tmp_path / "m.hdi", training_rows=True)
     loaded = HDIForestRegressor.load(tmp_path / "m.hdi")
     assert_array_equal(loaded.oob_interval(0.9), found)
+
+
+def test_distributions_of_training_rows_leave_their_regressions_out():
+    levels = np.array([0.1, 0.5, 0.9])
+    assert {base.family for base in MODEL.calibration_.bases} == {"stacked"}
+    quantiles = MODEL.oob_quantiles(levels)
+    assert_allclose((Y[:, None] <= quantiles).mean(axis=0), levels, atol=0.02)
+    assert_allclose(
+        (Y_NEW[:, None] <= MODEL.predict_quantiles(X_NEW, levels)).mean(0), levels, atol=0.05
+    )
+    upper = MODEL.oob_interval(0.9, kind="upper")[:, 1]
+    assert_array_equal(upper, quantiles[:, 2])

@@ -182,12 +182,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             By default "calibrated" if the model is, else "hdi". "hdi" is the shortest
             interval (Algorithm 1 of the paper); "equal_tailed" runs between the
             (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
-            with infinity as the upper end; "upper" the smallest upper bound. Both are of the
-            calibrated distribution if the model is calibrated, as `predict_quantiles` is; by folds
-            there is none, and they are a ValueError. "smoothed_hdi" is the
-            mean of the shortest intervals from each atom that hold the coverage, weighted by
-            exp(-5 (width - least) / least): its ends do not jump from row to row as those of "hdi"
-            do, and it may hold less.
+            with infinity as the upper end; "upper" the smallest upper bound. Both are calibrated as
+            `predict_quantiles` is; by folds there is none, and they are a ValueError.
+            "smoothed_hdi" is the mean of the shortest intervals from each atom that hold the
+            coverage, weighted by exp(-5 (width - least) / least): its ends jump less, and it may
+            hold less.
         by : (n,) array, optional
             The groups of the rows, of calibrated intervals, if the calibration was made by groups
             that no column of X holds. Rows of a group that it does not know take the quantile of
@@ -278,12 +277,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             The calibrated distribution, which is the default if the model is calibrated by "oob" or
             "split", or the forest's own.
         interpolation : str, optional
-            Of kind "raw": the name of any method of `numpy.quantile`. "inverted_cdf", which is the
-            default, is the smallest target with distribution function >= level; it and
-            "averaged_inverted_cdf" need weights alone. The others count observations, the weight of
-            one being known from the leaves: where all rows weigh alike these are numpy's quantiles,
-            ties included. Rows with one target that share no leaf of the query count as one
-            observation.
+            Of kind "raw": any method of `numpy.quantile`, by default "inverted_cdf", the smallest
+            target with distribution function >= level. It and "averaged_inverted_cdf" need weights
+            alone; the others count observations, the weight of one being known from the leaves.
+            Rows with one target that share no leaf of the query count as one.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 

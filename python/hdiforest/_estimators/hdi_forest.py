@@ -193,10 +193,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
     refused; their own sections name what else they raise.
 
-    Intervals of the forest's own kinds are closed and their ends are training targets, so y outside
-    the range of its leaves is never covered. The weighted mean may lie outside a highest-density
-    interval, and intervals at a higher coverage need not contain those at a lower one. Calibrated
-    intervals have other ends, and are nested.
+    Intervals of the forest's own kinds are closed and end at training targets. The mean may lie
+    outside an HDI, and intervals at a higher coverage need not contain those at a lower one.
+    Calibrated intervals have other ends, and are nested.
 
     X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
     Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
@@ -662,9 +661,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         mean : "local_linear", "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's.
             "local_linear" is a ridge regression around each row on the five features that explain
-            most, with the weights of the forest's own mean; of the candidates it makes, those that
-            are no better than the forest's are not kept. "boosting" is scikit-learn's
-            HistGradientBoostingRegressor. It is cloned, and fitted six times, in five folds and on
+            most, kept only where it is better. "boosting" is scikit-learn's
+            HistGradientBoostingRegressor. A regressor is cloned, and fitted in five folds and on
             all training rows, as arrays without names. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             What is least among candidates, out of bag: the mean width W at equal coverage; the
@@ -714,17 +712,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Notes
         -----
-        Candidates are HDIs and equal-tailed intervals at nine levels, of the targets and, with
-        ``weights="all"``, of residuals around the mean of the leaves, each by trees of each leaf
-        size. Each is widened by the conformal quantile of its scores, and the best is kept. From
-        4,000 calibration rows on they are compared on 2,000, and the best is widened by the others;
-        of fewer the quantiles are a little larger, for what is selected covers its own rows best.
-        Below 500 rows nothing is compared, and the base is equal-tailed at 0.8. Weights of the
-        training rows are weights of their scores. No training row takes part in its own interval,
-        nor in the residuals of the others; but where another regressor is the `mean`, it takes part
-        in those of the other folds. Local linear means are those of Friedberg, Tibshirani, Athey
-        and Wager, "Local linear forests", JCGS 30, 2021. O(entries of its leaves + atoms log
-        atoms) for each row.
+        Candidates are intervals at nine levels, of the targets and, with ``weights="all"``, of
+        residuals around the mean of the leaves. Each is widened by the conformal quantile of its
+        scores, and the best is kept. From 4,000 calibration rows on they are compared on 2,000, and
+        the best is widened by the others; below 500 rows nothing is compared, and the base is
+        equal-tailed at 0.8. Weights of the training rows are weights of their scores. No training
+        row takes part in its own interval, nor in the residuals of the others, unless another
+        regressor is the `mean`. Local linear means: Friedberg, Tibshirani, Athey and Wager, "Local
+        linear forests", JCGS 30, 2021. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = Settings(
@@ -792,9 +787,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Notes
         -----
-        Nothing is fitted or routed again: O(nodes + entries of the leaves). On heavy-tailed targets
-        trees of a RandomForestRegressor may shrink to few leaves, because they split off single
-        rows near the root; compare by `calibrate`.
+        Nothing is fitted or routed again: O(nodes + entries of the leaves). Trees that split off
+        single rows near the root, as on heavy-tailed targets, may shrink to few leaves.
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)
@@ -843,9 +837,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Replaced if it exists.
         training_rows : bool, default=True
             Whether to include the training rows (X as float32), which `predict_weights`, the
-            ``oob_`` methods and joint draws of several outputs need. Without them the file is
-            smaller and holds no X; it always holds the distinct values of y, and the least and the
-            greatest value of each feature.
+            ``oob_`` methods and joint draws of several outputs need. The file always holds the
+            distinct values of y, and the range of each feature.
 
         Raises
         ------
@@ -879,12 +872,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
         The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them. Opening takes the same time for any number of leaves. Everything is checked
-        before it is used: what describes the model now, nodes, leaves and training rows when a
-        query reads them. When queries have read about an eighth of the leaves, the rest is checked
-        once, and tables that follow from it are made (136 to 264 bytes for each leaf, if leaves
-        have 32 rows or more in the mean). If the file is written to in place, whatever reads the
-        model afterwards raises OSError; a file that is renamed over it changes nothing.
+        share them. Everything is checked before it is used: what describes the model now, nodes,
+        leaves and training rows when a query reads them, and the rest once an eighth of the leaves
+        was read. If the file is written to in place, whatever reads the model afterwards raises
+        OSError; a file that is renamed over it changes nothing.
 
         Parameters
         ----------

@@ -175,14 +175,12 @@ def reading_of_bounds(
     """
     if calibration is None or kind not in ("lower", "upper"):
         return None
-    distribution = distribution_of(calibration, "calibrated")
+    distribution = cast("PredictiveDistribution", distribution_of(calibration, "calibrated"))
     coverages = shares("coverage", coverage, one=True)
     if coverages.ndim > 1:
         raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
     confidence = cast("Calibration", calibration).confidence
-    levels, read = cast("PredictiveDistribution", distribution).bounds(
-        coverages.reshape(-1), kind, calibration.n, confidence
-    )
+    levels, read = distribution.bounds(coverages.reshape(-1), kind, calibration.n, confidence)
     return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
 
 

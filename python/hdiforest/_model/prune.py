@@ -48,14 +48,7 @@ def leaf_sizes(
 
 
 def check_prunable(fitted: FittedForest) -> TrainingRows:
-    """Return the training rows of a forest.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be pruned: it was saved without training rows, or moves their targets within
-        bounds that its trees set.
-    """
+    """Return the training rows of a forest; raise ValueError if it cannot be pruned."""
     if fitted.weights == "monotonic":
         raise ValueError(
             "pruning needs weights='all', 'inbag' or 'oob', got 'monotonic': larger leaves have "
@@ -70,12 +63,7 @@ def prune(fitted: FittedForest, min_samples_leaf: int, n_threads: int = 0) -> Fi
 
     Leaves then hold at least `min_samples_leaf` rows that their tree drew, unless a tree drew fewer
     and is one leaf. The forest answers in every bit as one of the pruned scikit-learn trees, and
-    has no calibration.
-
-    Raises
-    ------
-    ValueError
-        If `min_samples_leaf` is no whole number from 1 on, or as `check_prunable`.
+    has no calibration. Raises ValueError as `check_prunable`, or if the number is none from 1 on.
     """
     rows = check_prunable(fitted)
     blocks = rows.blocks(fitted.scorer.forest, n_threads=n_threads)

@@ -87,9 +87,8 @@ def local_linear(
     part in its own regression. The rest is as in `stacked`.
     """
     top = np.argsort(-gains, kind="stable")[:_N_LOCAL]
-    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[gains[top] > 0])
-    if len(columns.columns) == 0:  # no tree has a split
-        columns = LocalColumns.of_rows(rows.X[rows.has_weight], top[:1])
+    top = top[: max(1, np.count_nonzero(gains[top] > 0))]  # 0 if no tree has a split
+    columns = LocalColumns.of_rows(rows.X[rows.has_weight], top)
     features, n, q = columns.read(rows.X), len(rows.y), len(columns.columns)
     of_weight = rows.y[rows.has_weight]
     y = rows.y.clip(of_weight.min(), of_weight.max())
@@ -99,9 +98,9 @@ def local_linear(
         np.where(counts > 0, np.int32(-1), leaves), features, features, y, _PENALTIES,
         fits=fits, n_threads=n_threads,
     ).clip(y.min(), y.max())  # fmt: skip
-    row_weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
+    weights = None if rows.sample_weight is None else rows.sample_weight[has_centre]
     squares = (predicted - y[:, np.newaxis])[has_centre] ** 2
-    best = int(np.argmin(np.average(squares, axis=0, weights=row_weights)))
+    best = int(np.argmin(np.average(squares, axis=0, weights=weights)))
     mean = LocalLinearMean(Scorer(forest, index), columns, features, y, _PENALTIES[best])
     out_of_bag = np.where(has_centre, predicted[:, best], centres)
     share = best_share(out_of_bag, rows, centres, has_centre)

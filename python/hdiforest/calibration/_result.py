@@ -96,9 +96,7 @@ class FixedLevel(Level):
 
     Parameters
     ----------
-    coverage, mean_width, realised : float
-        As of a `Level`.
-    cross_check : CrossCheck or None
+    coverage, mean_width, realised, cross_check : float, and CrossCheck or None
         As of a `Level`.
     base : Base
         The interval that is widened.
@@ -305,9 +303,9 @@ class CalibrationResult(ABC):
         return f"Calibration, method {self.method}, {self.n} rows{by}"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        if all(getattr(level, "later", None) is None for level in self.levels):
-            return [_HEAD, *map(self._cells, self.levels)]
         rows = [_HEAD, *map(self._cells, self.levels)]
+        if all(getattr(level, "later", None) is None for level in self.levels):
+            return rows
         column = ("later rows", *(_shown(level.later) for level in self.levels))
         return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
