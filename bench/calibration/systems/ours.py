@@ -83,7 +83,7 @@ def _ablations() -> Iterator[tuple[str, int, Fit]]:
         options = options | step
         yield (
             f"HDI, extra trees, + {name}",
-            1,
+            2,
             lambda t, options=options: calibrated(extra_trees(t), t, **options),
         )
 
@@ -93,18 +93,18 @@ SYSTEMS = tuple(
     for name, version, fit in (
         (UNCALIBRATED, 1, raw),
         *_ablations(),
-        (CALIBRATED, 3, lambda t: calibrated(fitted(t), t)),
-        ("HDI, extra trees", 2, lambda t: calibrated(extra_trees(t), t)),
-        ("HDI, calibrated, smoothed too", 2, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
-        ("HDI, extra trees, smoothed too", 2,
+        (CALIBRATED, 4, lambda t: calibrated(fitted(t), t)),
+        ("HDI, extra trees", 3, lambda t: calibrated(extra_trees(t), t)),
+        ("HDI, calibrated, smoothed too", 3, lambda t: calibrated(fitted(t), t, kinds=ALL_KINDS)),
+        ("HDI, extra trees, smoothed too", 3,
          lambda t: calibrated(extra_trees(t), t, kinds=ALL_KINDS)),
-        ("HDI, extra trees, by score", 2,
+        ("HDI, extra trees, by score", 3,
          lambda t: calibrated(extra_trees(t), t, objective="interval_score")),
-        ("HDI, tuned", 2, lambda t: calibrated(searched(t), t)),
-        ("HDI, extra trees, boosted", 2, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
-        ("HDI, tuned, boosted", 2, lambda t: calibrated(searched(t), t, mean="boosting")),
-        ("HDI, extra trees, split", 2, by_split),
-        ("HDI, extra trees, CV+", 2,
+        ("HDI, tuned", 3, lambda t: calibrated(searched(t), t)),
+        ("HDI, extra trees, boosted", 3, lambda t: calibrated(extra_trees(t), t, mean="boosting")),
+        ("HDI, tuned, boosted", 3, lambda t: calibrated(searched(t), t, mean="boosting")),
+        ("HDI, extra trees, split", 3, by_split),
+        ("HDI, extra trees, CV+", 3,
          lambda t: calibrated(extra_trees(t), t, method=CVPlus(5))),
     )
 )  # fmt: skip
