@@ -424,7 +424,7 @@ def test_fit_by_groups_and_in_order(tmp_path, capsys):
     assert "later rows inside" in printed
     assert "2 groups with quantiles of their own" in printed
     calibration = HDIForestRegressor.load(tmp_path / "m").calibration_
-    assert calibration.groups.counts.tolist() == [500, 500]
+    assert min(calibration.groups.counts) > 490  # rows that enough trees left out
     assert calibration.level(0.9).later.coverage == pytest.approx(0.9, abs=0.1)
     call = ["score", tmp_path / "m", tmp_path / "train.csv", "-o", tmp_path / "out.csv"]
     assert run([*call, "--coverage", 0.9]) == 0
