@@ -414,6 +414,23 @@ def test_fit_keeps_groups_together(tmp_path, capsys, method):
 FIT = ["fit", "--target", "target", "--trees", 40]
 
 
+def test_fit_by_groups_and_in_order(tmp_path, capsys):
+    table = persons_table(tmp_path / "train.csv")
+    table["site"] = np.repeat(["a", "b"], 500)
+    table.drop(columns="person").to_csv(tmp_path / "train.csv", index=False)
+    how = ["--by", "site", "--order", "noise", "--coverage", 0.5, 0.9, "--trees", 90]
+    assert run([*FIT, tmp_path / "train.csv", "-o", tmp_path / "m", *how]) == 0
+    printed = capsys.readouterr().out
+    assert "later rows inside" in printed
+    assert "2 groups with quantiles of their own" in printed
+    calibration = HDIForestRegressor.load(tmp_path / "m").calibration_
+    assert min(calibration.groups.counts) > 490  # rows that enough trees left out
+    assert calibration.level(0.9).later.coverage == pytest.approx(0.9, abs=0.1)
+    call = ["score", tmp_path / "m", tmp_path / "train.csv", "-o", tmp_path / "out.csv"]
+    assert run([*call, "--coverage", 0.9]) == 0
+    assert len(read(tmp_path / "out.csv")) == 1000
+
+
 def test_fit_boosts(tmp_path, folder, capsys):
     fit(folder / "train.csv", tmp_path / "m", "--mean", "boosting", "--training-rows")
     expected = HDIForestRegressor.load(folder / "model")
@@ -451,6 +468,9 @@ def test_fit_calibrates_by_the_interval_score(tmp_path, folder):
             ["--objective", "interval_score", "--calibrate", "none"],
             "--objective must not be given with --calibrate none",
         ),
+        (["--by", "site"], "--by must be a column that the forest is fitted on, got 'site'; they"),
+        (["--by", "noise", "--calibrate", "cv+"], "--by needs --calibrate oob or split, got"),
+        (["--order", "noise", "--calibrate", "split"], "--order needs --calibrate oob, got"),
         (["--groups", "person"], r"--groups needs --calibrate cv\+ or --calibrate split"),
         (
             ["--mean", "boosting", "--weights", "inbag"],

@@ -25,7 +25,7 @@ from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
-from hdiforest.calibration._result import CalibrationResult
+from hdiforest.calibration._result import CalibrationResult, shown_check
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -67,12 +67,14 @@ class Report:
         shown = DEFAULT_COVERAGES if self.calibration is None else self.calibration.coverages
         rows = [["coverage"], *([f"{level:g}"] for level in shown)]
         if self.calibration is not None:
+            levels = self.calibration.levels
             rows[0] += ["calibrated inside", "mean width"]
-            for cells, found in zip(rows[1:], self.calibration.levels, strict=True):
-                check, share = found.cross_check, "-"
-                if check is not None:
-                    share = f"{check.coverage:.3f} ± {check.standard_error:.3f}"
-                cells += [share, significant(found.mean_width)]
+            for cells, found in zip(rows[1:], levels, strict=True):
+                cells += [shown_check(found.cross_check), significant(found.mean_width)]
+            if any(getattr(level, "later", None) is not None for level in levels):
+                rows[0].append("later rows inside")
+                for cells, found in zip(rows[1:], levels, strict=True):
+                    cells.append(shown_check(found.later))
         if self.record is not None:
             rows[0] += ["raw HDI inside", "mean width"]
             for cells, level in zip(rows[1:], shown, strict=True):
@@ -91,7 +93,9 @@ class Report:
     def text(self) -> str:
         """Return the title and the rows as aligned text."""
         rows = self.rows()
-        return f"{self.title()}\n{aligned(rows)}" if rows else self.title()
+        groups = getattr(self.calibration, "groups", None)
+        by = "" if groups is None else f"\n{groups}"
+        return f"{self.title()}\n{aligned(rows)}{by}" if rows else self.title()
 
 
 # On which rows, and what "calibrated inside" is.

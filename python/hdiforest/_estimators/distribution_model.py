@@ -223,7 +223,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
         ask = partial(self._query, X, hint=True)
         calibrated = partial(self._predict_calibrated, X, by=by)
-        read = partial(self._read_distributions, X, hint=True)
+        # Of tables the mean warns.
+        read = partial(self._read_distributions, X, hint=output == "numpy")
         return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
 
     def _format_intervals(

@@ -41,6 +41,8 @@ from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
+_N_TREES = 300
+
 
 class ForestSearchOOB(DistributionModel):
     """Fit several forests and keep the one with the narrowest calibrated intervals out of bag.
@@ -249,8 +251,8 @@ class ForestSearchOOB(DistributionModel):
     def _candidates(self) -> Sequence[Any]:
         if self.forests is not None:
             return self.forests
-        forests = [RandomForestRegressor(300, max_features=1 / 3), RandomForestRegressor(300)]
-        return [*forests, ExtraTreesRegressor(300, bootstrap=True)]
+        forests = [RandomForestRegressor(_N_TREES, max_features=f) for f in (1 / 3, 1.0)]
+        return [*forests, ExtraTreesRegressor(_N_TREES, bootstrap=True)]
 
     def _prepare(self, candidate: Any, seed: int) -> Any:
         """Return a clone with the seed and n_jobs of the search where it has none."""

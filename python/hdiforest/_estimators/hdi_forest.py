@@ -798,9 +798,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def _calibrate_by_folds(
         self, fitted: FittedForest, settings: Settings, how: CVPlus
     ) -> FittedForest:
+        new_model, X = self._refit(fitted, "method='cv+'")
         rows = fitted.require_training_rows()
         folds = list(split_folds(rows, how, settings.random_state))
-        new_model, X = self._refit(fitted, "method='cv+'")
         calibration, forests = fit_folds(
             new_model, X, rows, settings, folds, how.groups is not None, self._n_threads()
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -37,7 +36,8 @@ class OptionalModule:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what tools ask any object for
             raise AttributeError(name)
-        return getattr(sys.modules.get(self._name) or need(self._name), name)
+        # `sys.modules` may hold what another thread is still importing; `need` waits for it.
+        return getattr(need(self._name), name)
 
 
 pa, pc = OptionalModule("pyarrow"), OptionalModule("pyarrow.compute")

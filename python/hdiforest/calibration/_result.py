@@ -306,18 +306,19 @@ class CalibrationResult(ABC):
         rows = [_HEAD, *map(self._cells, self.levels)]
         if all(getattr(level, "later", None) is None for level in self.levels):
             return rows
-        column = ("later rows", *(_shown(level.later) for level in self.levels))
+        column = ("later rows", *(shown_check(level.later) for level in self.levels))
         return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
     def _cells(self, level: Level) -> tuple[str, ...]:
         check = level.cross_check
-        checked, worst = _shown(check), "-" if check is None else f"{check.worst_of_five:.3f}"
+        checked, worst = shown_check(check), "-" if check is None else f"{check.worst_of_five:.3f}"
         width = significant(level.mean_width)
         nominal, realised = f"{level.coverage:g}", f"{level.realised:.3f}"
         return nominal, realised, checked, worst, width, self._describe(level)
 
 
-def _shown(check: CrossCheck | None) -> str:
+def shown_check(check: CrossCheck | None) -> str:
+    """Return a coverage with its standard error; a dash where there is none."""
     return "-" if check is None else f"{check.coverage:.3f} ± {check.standard_error:.3f}"
 
 
