@@ -26,7 +26,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils.hints import callers_level
 from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
-from hdiforest.calibration._groups import is_missing
+from hdiforest.calibration._groups import is_missing, missing_rows
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 
@@ -204,8 +204,7 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
         values = np.asarray(order)
     if values.shape != (len(X),):
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
-    missing = [row for row, value in enumerate(values.tolist()) if is_missing(value)]
-    if missing:
+    if missing := missing_rows(values):
         raise ValueError(
             f"order must have a value for each row, and {len(missing)} of {len(X)} are missing, "
             f"the first in row {missing[0]}"
