@@ -159,6 +159,16 @@ def test_bad_groups_and_orders(plain, options, message):
         plain.calibrate(**options)
 
 
+def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("hdiforest._model.out_of_bag.OutOfBagIntervals.intervals", never)
+    for rows in ((), (X[TEST], Y[TEST])):
+        with pytest.raises(ValueError, match=r"for each of 1600 rows, got shape \(7,\)"):
+            plain.calibrate(*rows, by=NAMES[:7])
+
+
 def test_by_needs_a_calibration_by_groups(plain):
     plain.calibrate()
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):

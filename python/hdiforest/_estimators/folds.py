@@ -190,7 +190,10 @@ def group_source(fitted: FittedForest, by: Any, how: Method) -> GroupSource:
         raise ValueError(f"by must be None with method={how.name!r}; 'oob' and 'split' take groups")
     if isinstance(by, str | int):
         return GroupSource(feature=_column_number(fitted, "by", by))
-    return GroupSource(function=by) if callable(by) else GroupSource(array=np.asarray(by))
+    source = GroupSource(function=by) if callable(by) else GroupSource(array=np.asarray(by))
+    if isinstance(how, OutOfBag):
+        source.labels(fitted.require_training_rows().X)  # raises before any work is done
+    return source
 
 
 def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.intp]:

@@ -715,6 +715,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             rows, targets = checked_rows(self, X, fitted), check_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
+            if settings.by is not None:
+                settings.by.labels(rows)  # raises before any work is done
             self._fitted = calibrate_by_split(
                 fitted, settings, rows, targets, how.confidence, n_threads
             )
