@@ -2,7 +2,7 @@
 
     python bench/calibration/rows_unlike.py
 
-Prints the tables of docs/honest.md. Each forest has 100 trees, and 4,000 training rows at
+Prints the tables of docs/honest.md. Each forest has 300 trees, and 4,000 training rows at
 most. In time: fitted to a random part of the first four fifths, asked about the last fifth. By
 group: fitted to a random half of the rows, asked about the others. About three minutes.
 """
@@ -53,7 +53,9 @@ def in_time(name: str) -> dict[str, object]:
     first, last = np.split(order, [4 * len(order) // 5])
     rows = np.random.default_rng(0).permutation(first)[:MAX_ROWS]
     model = HDIForestRegressor(calibration=False, random_state=0)
-    model.fit(data.X[rows], data.y[rows]).calibrate(coverage=COVERAGE, order=time[rows])
+    model.fit(data.X[rows], data.y[rows]).calibrate(
+        coverage=COVERAGE, order=time[rows], random_state=0
+    )
     (level,) = model.calibration_.levels
     ends = model.predict_interval(data.X[last], COVERAGE)
     return {
@@ -85,7 +87,7 @@ def _coverages(
 ) -> dict[str, object]:
     half = len(y) // 2
     model = HDIForestRegressor(calibration=False, random_state=0).fit(X[:half], y[:half])
-    model.calibrate(coverage=COVERAGE, by=groups[:half] if own else None)
+    model.calibrate(coverage=COVERAGE, by=groups[:half] if own else None, random_state=0)
     ends = model.predict_interval(X[half:], COVERAGE, by=groups[half:] if own else None)
     covered = (ends[:, 0] <= y[half:]) & (y[half:] <= ends[:, 1])
     shares = pd.Series(covered).groupby(groups[half:]).mean()

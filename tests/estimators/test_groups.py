@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import ExtraTreesRegressor
 
 from hdiforest import ForestSearchOOB, HDIForestRegressor
+from hdiforest.calibration._groups import divide
 from hdiforest.serving import BatchScorer
 
 RNG = np.random.default_rng(0)
@@ -158,6 +159,16 @@ def test_bad_groups_and_orders(plain, options, message):
         plain.calibrate(**options)
 
 
+def test_labels_are_counted_before_any_work_is_done(plain, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("hdiforest._model.out_of_bag.OutOfBagIntervals.intervals", never)
+    for rows in ((), (X[TEST], Y[TEST])):
+        with pytest.raises(ValueError, match=r"for each of 1600 rows, got shape \(7,\)"):
+            plain.calibrate(*rows, by=NAMES[:7])
+
+
 def test_by_needs_a_calibration_by_groups(plain):
     plain.calibrate()
     with pytest.raises(ValueError, match="by must be None: the calibration was not made by groups"):
@@ -176,6 +187,33 @@ def test_later_rows_like_the_others_are_covered_alike(plain, tmp_path):
     assert "later rows" in repr(plain.calibration_)
     plain.save(tmp_path / "model")
     assert HDIForestRegressor.load(tmp_path / "model").calibration_ == plain.calibration_
+
+
+def test_times_and_large_numbers_are_labels():
+    """Neither depends on what lists make of them, nor on how far floats resolve them."""
+    for unit in ("ns", "D"):
+        days = np.array(["2024-01-01", "NaT", "2024-01-02"], dtype=f"datetime64[{unit}]")
+        labels, own = divide(days)
+        assert labels[1] is None
+        assert [label[:10] for label in labels if label] == ["2024-01-01", "2024-01-02"]
+        assert own.tolist() == [0, 1, 2]
+    assert len(set(divide([2**60, 2**60 + 1])[0])) == 2
+
+
+def test_missing_times_are_refused(plain):
+    times = np.datetime64("2020-01-01", "ns") + np.arange(N)
+    times[5] = np.datetime64("NaT")
+    with pytest.raises(ValueError, match="1 of 1600 are missing, the first in row 5"):
+        plain.calibrate(order=times)
+
+
+def test_order_needs_a_forest_to_fit_before_anything_is_done(plain, tmp_path):
+    plain.calibrate(coverage=0.8)
+    plain.save(tmp_path / "model")
+    loaded = HDIForestRegressor.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="order fits the forest again"):
+        loaded.calibrate(order=0)
+    assert loaded.calibration_.coverages == (0.8,)
 
 
 @pytest.mark.parametrize("kind", ["number", "date", "text"])

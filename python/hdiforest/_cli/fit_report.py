@@ -25,7 +25,7 @@ from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.files import writing
 from hdiforest._utils.optional import need
 from hdiforest.calibration._bases import DEFAULT_COVERAGES
-from hdiforest.calibration._result import CalibrationResult, shown_check
+from hdiforest.calibration._result import Calibration, CalibrationResult, shown_check
 from hdiforest.displays import CalibrationDisplay, IntervalDisplay, WidthDisplay
 from hdiforest.displays._common import OutOfBag, out_of_bag_of, percent, plain
 from hdiforest.metrics import coverage_score, mean_width_score
@@ -71,10 +71,10 @@ class Report:
             rows[0] += ["calibrated inside", "mean width"]
             for cells, found in zip(rows[1:], levels, strict=True):
                 cells += [shown_check(found.cross_check), significant(found.mean_width)]
-            if any(getattr(level, "later", None) is not None for level in levels):
+            if isinstance(self.calibration, Calibration) and self.calibration.later:
                 rows[0].append("later rows inside")
-                for cells, found in zip(rows[1:], levels, strict=True):
-                    cells.append(shown_check(found.later))
+                for cells, check in zip(rows[1:], self.calibration.later, strict=True):
+                    cells.append(shown_check(check))
         if self.record is not None:
             rows[0] += ["raw HDI inside", "mean width"]
             for cells, level in zip(rows[1:], shown, strict=True):
@@ -93,7 +93,7 @@ class Report:
     def text(self) -> str:
         """Return the title and the rows as aligned text."""
         rows = self.rows()
-        groups = getattr(self.calibration, "groups", None)
+        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
         by = "" if groups is None else f"\n{groups}"
         return f"{self.title()}\n{aligned(rows)}{by}" if rows else self.title()
 

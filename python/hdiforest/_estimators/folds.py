@@ -26,7 +26,7 @@ from hdiforest._tables.frames import frame_of
 from hdiforest._utils.hints import callers_level
 from hdiforest.calibration import Calibration, CrossCalibration, CrossCheck, CVPlus, OutOfBag, Split
 from hdiforest.calibration._calibrate import calibrate_cross, measure_cross_check
-from hdiforest.calibration._groups import is_missing
+from hdiforest.calibration._groups import is_missing, missing_rows
 from hdiforest.calibration._methods import Method
 from hdiforest.calibration._postprocess import PostProcess
 
@@ -190,7 +190,10 @@ def group_source(fitted: FittedForest, by: Any, how: Method) -> GroupSource:
         raise ValueError(f"by must be None with method={how.name!r}; 'oob' and 'split' take groups")
     if isinstance(by, str | int):
         return GroupSource(feature=_column_number(fitted, "by", by))
-    return GroupSource(function=by) if callable(by) else GroupSource(array=np.asarray(by))
+    source = GroupSource(function=by) if callable(by) else GroupSource(array=np.asarray(by))
+    if isinstance(how, OutOfBag):
+        source.labels(fitted.require_training_rows().X)  # raises before any work is done
+    return source
 
 
 def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.intp]:
@@ -204,8 +207,7 @@ def order_of_rows(fitted: FittedForest, order: Any, how: Method) -> NDArray[np.i
         values = np.asarray(order)
     if values.shape != (len(X),):
         raise ValueError(f"order must have shape ({len(X)},), got {values.shape}")
-    missing = [row for row, value in enumerate(values.tolist()) if is_missing(value)]
-    if missing:
+    if missing := missing_rows(values):
         raise ValueError(
             f"order must have a value for each row, and {len(missing)} of {len(X)} are missing, "
             f"the first in row {missing[0]}"

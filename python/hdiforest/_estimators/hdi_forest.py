@@ -737,6 +737,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         check_calibration(fitted, settings)
         if order is not None:
             rank = order_of_rows(fitted, order, how)
+            refit = self._refit(fitted, "order")
         if isinstance(how, CVPlus):
             self._fitted = self._calibrate_by_folds(fitted, settings, how)
             return self
@@ -745,6 +746,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             rows, targets = checked_rows(self, X, fitted), check_targets("y", cast("ArrayLike", y))
             if targets.shape != (len(rows),):
                 raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
+            if settings.by is not None:
+                settings.by.labels(rows)  # raises before any work is done
             self._fitted = calibrate_by_split(
                 fitted, settings, rows, targets, how.confidence, n_threads
             )
@@ -753,16 +756,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         else:
             self._fitted = calibrate_out_of_bag(fitted, settings, n_threads)
             if order is not None:
-                self._measure_later_rows(settings, rank)
+                new_model, table = refit
+                training = fitted.require_training_rows()
+                checks = check_later_rows(new_model(), table, training, settings, rank, n_threads)
+                replace_levels(self, later=checks)
+                warn_of_later_rows(cast("Calibration", self.calibration_))
         return self
-
-    def _measure_later_rows(self, settings: Settings, order: NDArray[np.intp]) -> None:
-        """Show in the calibration what a forest of the first three quarters covers later."""
-        new_model, X = self._refit(self.fitted_forest(), "order")
-        rows = self.fitted_forest().require_training_rows()
-        checks = check_later_rows(new_model(), X, rows, settings, order, self._n_threads())
-        replace_levels(self, later=checks)
-        warn_of_later_rows(cast("Calibration", self.calibration_))
 
     def prune(self, min_samples_leaf: int) -> Self:
         """Return a smaller model, of the same trees with larger leaves.

@@ -68,10 +68,7 @@ class GroupSource:
     array: NDArray[Any] | None = None  # (n,), of the calibration rows, or of all training rows
 
     def labels(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return the labels of the rows of X, (n,), which an array are those of.
-
-        Raises ValueError if there are not as many.
-        """
+        """Return the labels (n,) of rows X, or raise ValueError if there are not as many."""
         if self.feature is not None:
             return X[:, self.feature]
         labels = self.array if self.function is None else np.asarray(self.function(X))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,18 +73,32 @@ class Groups:
 def divide(labels: ArrayLike) -> tuple[list[Label], NDArray[np.intp]]:
     """Return the distinct labels of n rows, and for each row, (n,), which of them it has."""
     values = np.asarray(labels)
+    if (
+        values.dtype.kind in "mM"
+    ):  # as text, for lists of times are numbers or objects by their unit
+        texts = values.astype(str).astype(object)
+        texts[np.isnat(values)] = None
+        values = texts
     if values.dtype.kind in "fiub":
         numbers, own = np.unique(values, return_inverse=True)
         return [_label(number) for number in numbers.tolist()], own.reshape(-1)
-    numbers_of: dict[Hashable, int] = {}
+    numbers_of: dict[Label, int] = {}
     of_rows = [numbers_of.setdefault(_label(each), len(numbers_of)) for each in values.tolist()]
-    return list(numbers_of), np.array(of_rows, dtype=np.intp)  # type: ignore[arg-type]
+    return list(numbers_of), np.array(of_rows, dtype=np.intp)
 
 
 def _label(value: Any) -> Label:
     if is_missing(value):
         return None
-    return float(value) if isinstance(value, int | float) else str(value)
+    is_number = isinstance(value, int | float) and float(value) == value  # large ids may not be
+    return float(value) if is_number else str(value)
+
+
+def missing_rows(values: NDArray[Any]) -> list[int]:
+    """Return the rows (n,) whose value is missing."""
+    if values.dtype.kind in "mM":
+        return np.flatnonzero(np.isnat(values)).tolist()
+    return [row for row, value in enumerate(values.tolist()) if is_missing(value)]
 
 
 def is_missing(value: Any) -> bool:

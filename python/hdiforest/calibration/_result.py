@@ -298,16 +298,10 @@ class CalibrationResult(ABC):
         )
 
     def _title(self) -> str:
-        groups = getattr(self, "groups", None)
-        by = "" if groups is None else f", {groups}"
-        return f"Calibration, method {self.method}, {self.n} rows{by}"
+        return f"Calibration, method {self.method}, {self.n} rows"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [_HEAD, *map(self._cells, self.levels)]
-        if all(getattr(level, "later", None) is None for level in self.levels):
-            return rows
-        column = ("later rows", *(shown_check(level.later) for level in self.levels))
-        return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
+        return [_HEAD, *map(self._cells, self.levels)]
 
     def _cells(self, level: Level) -> tuple[str, ...]:
         check = level.cross_check
@@ -434,6 +428,22 @@ class Calibration(CalibrationResult):
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
+
+    @property
+    def later(self) -> tuple[CrossCheck | None, ...]:
+        """What later rows are covered, of each coverage; empty if that was not asked for."""
+        checks = tuple(level.later for level in self.levels)
+        return () if all(check is None for check in checks) else checks
+
+    def _title(self) -> str:
+        return super()._title() + ("" if self.groups is None else f", {self.groups}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = super()._rows()
+        if not self.later:
+            return rows
+        column = ("later rows", *map(shown_check, self.later))
+        return [(*row[:3], cell, *row[3:]) for row, cell in zip(rows, column, strict=True)]
 
     def _describe(self, level: FixedLevel) -> str:
         adaptive = f" + {level.slope:g} w" if level.slope else ""
