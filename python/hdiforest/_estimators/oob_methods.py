@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -75,13 +75,14 @@ class OutOfBagMixin(DistributionModel):
         *,
         kind: AnyKind | None = None,
         by: ArrayLike | None = None,
+        joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        coverage, kind, by, output : optional
+        coverage, kind, by, joint, output : optional
             As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated",
             and one-sided bounds of a calibrated model, need a calibration by "oob" or "split",
             without a regressor as `mean`.
@@ -104,16 +105,17 @@ class OutOfBagMixin(DistributionModel):
         in the number of calibration rows: of these `calibration_` gives the cross-check.
         """
         ask = partial(self._query_numbers, "interval")
-        calibrated = partial(self._oob_calibrated, by=by)
+        self._check_joint(joint, kind)
+        calibrated = partial(self._oob_calibrated, by=by, joint=joint)
         read = partial(self._read_out_of_bag, "interval")
         return self._format_intervals(None, coverage, kind, output, ask, calibrated, read)
 
     def _oob_calibrated(
-        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None
+        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None, joint: bool
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
-        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads(), by)
+        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads(), by, joint)
         _warn_of_nan(ends, "interval")
         # The rows without a mean are those without an interval, of which a warning was given.
         mean = np.empty(0)
@@ -203,10 +205,10 @@ class OutOfBagMixin(DistributionModel):
         has_none = kind is None and self.fitted_forest().why_not_out_of_bag() is not None
         return "raw" if has_none else kind
 
-    def _read_out_of_bag(self, result: str, reading: Reading, *values: Array) -> Array:
+    def _read_out_of_bag(self, result: str, readings: Sequence[Reading], *values: Array) -> Array:
         fitted = self.fitted_forest()
         _require_bags(fitted, result)
-        numbers = read_distributions_out_of_bag(fitted, reading, self._n_threads(), values)
+        numbers = read_distributions_out_of_bag(fitted, readings, self._n_threads(), values)
         _warn_of_nan(numbers, result)
         return numbers
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from hdiforest.calibration._bases import (
     KINDS,
     Base,
     BaseKind,
+    Candidates,
     candidate_bases,
 )
 from hdiforest.calibration._calibrate import (
@@ -32,6 +34,15 @@ from hdiforest.calibration._calibrate import (
     calibrate_oob,
     calibrate_split,
     select_out_of_bag,
+)
+from hdiforest.calibration._joint import (
+    JointCalibration,
+    OutputRows,
+    Standard,
+    calibrate_jointly,
+    output_names,
+    output_rows,
+    spread,
 )
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
@@ -83,8 +94,6 @@ def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
 
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
-    if fitted.n_outputs > 1:
-        raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
     check_flag("adaptive", settings.adaptive)
@@ -111,7 +120,37 @@ def calibrate_out_of_bag(
     `blocks` are all their leaves and draws, if they are at hand. Raises ValueError if too few trees
     leave rows out.
     """
-    return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
+    if fitted.n_outputs == 1:
+        return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
+    training = fitted.require_training_rows()
+    blocks = blocks or list(training.blocks(fitted.scorer.forest, None, n_threads))
+    settings = replace(settings, random_state=_seed(settings.random_state))
+    parts = [fitted.of_output(output) for output in range(fitted.n_outputs)]
+    found = [calibrate_and_cross_fit(part, settings, n_threads, blocks) for part in parts]
+    rows = reduce(np.intersect1d, [own for _, own, _ in found])
+    fits = [fit.of_rows(np.searchsorted(own, rows)) for _, own, fit in found]
+    forests = [forest for forest, _, _ in found]
+    own_rows = [
+        output_rows(cast("Calibration", forest.calibration), fit, y)
+        for forest, fit, y in zip(forests, fits, training.y[training.has_weight].T, strict=True)
+    ]
+    labels = None if settings.by is None else settings.by.labels(training.X)[rows]
+    return _jointly(fitted, forests, own_rows, fits[0].in_first, labels)
+
+
+def _jointly(
+    fitted: FittedForest,
+    forests: Sequence[FittedForest],
+    rows: Sequence[Sequence[OutputRows]],
+    in_first: NDArray[np.bool_],
+    labels: NDArray[Any] | None,
+) -> FittedForest:
+    """Return a forest of several outputs with the calibrated forests of each; see `outputs`."""
+    own = [cast("Calibration", forest.calibration) for forest in forests]
+    names = output_names(fitted.target_names, len(forests))
+    calibration = calibrate_jointly(own, rows, in_first, names, labels)
+    parts = tuple(replace(forest, grown=None) for forest in forests)
+    return fitted.uncalibrated(calibration=calibration, outputs=parts)
 
 
 def calibrate_and_cross_fit(
@@ -208,7 +247,7 @@ def calibrate_finite_coverages(
     """
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
-    n_rows = cast("Calibration", result.calibration).n
+    n_rows = cast("Calibration | JointCalibration", result.calibration).n
     result = result.with_finite_coverages()
     if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
         raise ValueError(
@@ -254,14 +293,46 @@ def calibrate_by_split(
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
+    if fitted.n_outputs == 1:
+        return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
+    settings = replace(settings, random_state=_seed(settings.random_state))
+    found = [
+        _split_output(
+            fitted.of_output(output), settings, X, y[:, output].copy(), confidence, n_threads
+        )
+        for output in range(fitted.n_outputs)
+    ]
+    labels = None if settings.by is None else settings.by.labels(X)
+    own_rows = [[rows] * 3 for _, rows in found]
+    return _jointly(fitted, [part for part, _ in found], own_rows, first_half(len(y)), labels)
+
+
+def _split_output(
+    fitted: FittedForest,
+    settings: Settings,
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    confidence: float | None,
+    n_threads: int,
+) -> tuple[FittedForest, OutputRows]:
+    """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of.
+
+    These take nothing but scores from the rows; see `JointCalibration`.
+    """
+    rows = fitted.require_training_rows()
+    y_train = rows.y[rows.has_weight]
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
-        selected = [Selected(FIXED_RAW)] * len(settings.coverages)
+        unit = spread(y_train) or 1.0
+        selected = [Selected(FIXED_RAW, np.nan, 0.0, unit)] * len(settings.coverages)
         bases: tuple[Base, ...] = (FIXED_RAW,)
+        standard = Standard.of_intervals(*[[np.inf] * len(selected)] * 2, y_train)
     else:
         bases = tuple(dict.fromkeys(selection.bases))
         selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in selection.levels]
+        known = [(level.q_hat, level.mean_width) for level in selection.levels]
+        standard = Standard.of_intervals(*zip(*known, strict=True), y_train)
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -269,7 +340,7 @@ def calibrate_by_split(
     calibration = calibrate_split(
         ends,
         y,
-        rows.y[rows.has_weight],
+        y_train,
         settings.coverages,
         selected=selected,
         bases=bases,
@@ -279,7 +350,13 @@ def calibrate_by_split(
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
-    return replace(fitted, calibration=calibration, by=settings.by)
+    widened = [
+        Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage) for e in calibration.levels
+    ]
+    own_rows = OutputRows(
+        Candidates(bases, ends, y, None), widened, calibration.postprocess, standard
+    )
+    return replace(fitted, calibration=calibration, by=settings.by), own_rows
 
 
 def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
@@ -327,6 +404,11 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
             "call calibrate(X, y) with rows that took no part in the fit, or "
             "calibrate(method='cv+')"
         )
+
+
+def _seed(random_state: int | None) -> int:
+    """Return the seed for all outputs, drawn if there is none."""
+    return int(np.random.default_rng().integers(2**31)) if random_state is None else random_state
 
 
 def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:

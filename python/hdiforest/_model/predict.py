@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._model.fitted import FittedForest, base_intervals
+from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
+from hdiforest.calibration._joint import JointCalibration
 from hdiforest.calibration._result import Calibration, CrossCalibration, base_quantiles
 
 Rows = NDArray[np.floating[Any]]
@@ -40,7 +41,7 @@ def resolve_kind_and_levels(
     if kind is None:
         kind = fitted.usual_kind
     if kind != "calibrated":
-        reading_of_bounds(calibration, kind, USUAL_COVERAGE)
+        readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
     if calibration is None:
         raise ValueError("kind must not be calibrated, because the model has no calibration")
@@ -67,7 +68,7 @@ def predict_mean_and_intervals(
     mean = np.empty(len(X) if fitted.scorer.index.scalar_output else (len(X), 1))
     if kind == "calibrated":
         intervals = predict_calibrated(fitted, X, levels, n_threads, mean, of_folds=of_folds)
-    elif (bounds := reading_of_bounds(fitted.calibration, kind, levels)) is not None:
+    elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
         intervals = read_distributions(fitted, X, bounds, n_threads)
     else:
@@ -83,13 +84,22 @@ def predict_calibrated(
     mean: Array | None = None,
     of_folds: Sequence[Rows] = (),
     labels: ArrayLike | None = None,
+    joint: bool = False,
 ) -> Array:
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
     An array `mean` (n,) is filled with the means of the rows. `of_folds` are the same rows for the
     forest of each fold, if they are not those of X; `labels` their groups, if X does not tell.
-    Raises ValueError if a coverage was not calibrated, or as `FittedForest.group_codes`.
+    Of several outputs means are (n, n_outputs) and intervals (n, n_outputs, 2[, k]), which are the
+    sides of boxes if `joint`. Raises ValueError if a coverage was not calibrated, or as
+    `FittedForest.group_codes`.
     """
+    if fitted.outputs:
+        if mean is not None:
+            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+        parts = fitted.boxes if joint else fitted.outputs
+        sides = [predict_calibrated(p, X, coverage, n_threads, labels=labels) for p in parts]
+        return np.stack(sides, axis=1)
     codes = fitted.group_codes(X, labels)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
@@ -101,7 +111,11 @@ def predict_calibrated(
 
 
 def predict_calibrated_out_of_bag(
-    fitted: FittedForest, coverage: ArrayLike, n_threads: int, labels: ArrayLike | None = None
+    fitted: FittedForest,
+    coverage: ArrayLike,
+    n_threads: int,
+    labels: ArrayLike | None = None,
+    joint: bool = False,
 ) -> Array:
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
@@ -110,6 +124,10 @@ def predict_calibrated_out_of_bag(
     `predict_calibrated` takes them. Raises ValueError if a coverage was not calibrated, or the
     calibration does not say what these intervals are.
     """
+    if fitted.outputs:
+        parts = fitted.boxes if joint else fitted.outputs
+        sides = [predict_calibrated_out_of_bag(p, coverage, n_threads, labels) for p in parts]
+        return np.stack(sides, axis=1)
     source = _out_of_bag(fitted, n_threads)
     calibration, at = _calibration_up_to(fitted, coverage)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
@@ -120,9 +138,36 @@ def predict_calibrated_out_of_bag(
 
 
 def read_distributions(
-    fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
+    fitted: FittedForest,
+    X: Rows,
+    readings: Sequence[Reading],
+    n_threads: int,
+    values: Sequence[Array] = (),
 ) -> Array:
-    """Return what is read from the base quantiles of rows, and their values."""
+    """Return what is read, for each output, from the base quantiles of rows, and their values."""
+
+    def read(part: FittedForest, reading: Reading, *own: Array) -> Array:
+        return _read_distribution(part, X, reading, n_threads, own)
+
+    return _read_outputs(fitted, readings, values, read)
+
+
+def _read_outputs(
+    fitted: FittedForest,
+    readings: Sequence[Reading],
+    values: Sequence[Array],
+    read: Callable[..., Array],
+) -> Array:
+    """Call `read` with the forest, the reading and the values of each output."""
+    if not fitted.outputs:
+        return read(fitted, readings[0], *values)
+    parts = enumerate(zip(fitted.outputs, readings, strict=True))
+    return np.stack([read(*each, *(v[:, o] for v in values)) for o, each in parts], axis=1)
+
+
+def _read_distribution(
+    fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array]
+) -> Array:
     bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
     parts = []
     for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
@@ -133,31 +178,37 @@ def read_distributions(
 
 
 def read_distributions_out_of_bag(
-    fitted: FittedForest, reading: Reading, n_threads: int, values: Sequence[Array] = ()
+    fitted: FittedForest, readings: Sequence[Reading], n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
     """Return what is read from the base quantiles of all training rows, each out of bag."""
-    source = _out_of_bag(fitted, n_threads)
-    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
-    return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
+
+    def read(part: FittedForest, reading: Reading, *own: Array) -> Array:
+        source = _out_of_bag(part, n_threads)
+        bases = base_quantiles(cast("Calibration", part.calibration), reading.levels)
+        return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *own)
+
+    return _read_outputs(fitted, readings, values, read)
 
 
-def distribution_of(
-    calibration: Calibration | CrossCalibration | None, kind: str | None
-) -> PredictiveDistribution | None:
-    """Return what makes calibrated distributions; None for those of the forest.
+def distributions_of(
+    calibration: AnyCalibration | None, kind: str | None
+) -> list[PredictiveDistribution] | None:
+    """Return what makes calibrated distributions of each output; None for those of the forest.
 
     The kind None is "calibrated" if that can be. Raises AttributeError if the kind is "calibrated"
     and there is no calibration, and ValueError if that is one by folds.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
-    distribution = calibration.distribution if isinstance(calibration, Calibration) else None
-    if kind is None or distribution is not None:
-        return None if kind == "raw" else distribution
-    if kind == "raw":
+    own = [calibration] if isinstance(calibration, Calibration) else []
+    own = list(calibration) if isinstance(calibration, JointCalibration) else own
+    found = [each.distribution for each in own if each.distribution is not None]
+    if kind == "raw" or (kind is None and not found):
         return None
+    if found and len(found) == len(own):
+        return found
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    if isinstance(calibration, Calibration):
+    if own:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise ValueError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "
@@ -166,22 +217,28 @@ def distribution_of(
     )
 
 
-def reading_of_bounds(
-    calibration: Calibration | CrossCalibration | None, kind: str, coverage: ArrayLike
-) -> Reading | None:
-    """Return what reads the one-sided intervals (n, 2[, k]) of a calibrated model, or None.
+def readings_of_bounds(
+    calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
+) -> list[Reading] | None:
+    """Return what reads the one-sided intervals (n, 2[, k]) of each output, or None.
 
-    Raises ValueError if a coverage is out of range, and as `distribution_of`.
+    That is if the model is not calibrated, or the kind is another. Raises ValueError if a coverage
+    is out of range, and as `distributions_of`.
     """
     if calibration is None or kind not in ("lower", "upper"):
         return None
-    distribution = cast("PredictiveDistribution", distribution_of(calibration, "calibrated"))
+    distributions = distributions_of(calibration, "calibrated") or []
     coverages = shares("coverage", coverage, one=True)
     if coverages.ndim > 1:
         raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-    confidence = cast("Calibration", calibration).confidence
-    levels, read = distribution.bounds(coverages.reshape(-1), kind, calibration.n, confidence)
-    return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
+    first = calibration[0] if isinstance(calibration, JointCalibration) else calibration
+    confidence, n = cast("Calibration", first).confidence, first.n
+
+    def reading(distribution: PredictiveDistribution) -> Reading:
+        levels, read = distribution.bounds(coverages.reshape(-1), kind, n, confidence)
+        return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
+
+    return list(map(reading, distributions))
 
 
 def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
@@ -211,9 +268,9 @@ def _calibration_up_to(
 
     Intervals contain those of lower coverages; higher ones are not needed.
     """
-    calibration = fitted.calibration
-    if calibration is None:
+    if fitted.calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
+    calibration = cast("Calibration | CrossCalibration", fitted.calibration)  # of one output
     at = calibration.positions(coverage)
     return calibration.first(int(at.max(initial=0)) + 1), at
 

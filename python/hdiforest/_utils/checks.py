@@ -82,13 +82,16 @@ def check_whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def check_targets(name: str, value: ArrayLike) -> Array:
-    """Return finite targets, (n,), at least one."""
+def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
+    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one."""
     y = reals(name, value)
-    if y.ndim != 1 or len(y) == 0:
-        raise ValueError(f"{name} must have shape (n,) with n > 0, got {y.shape}")
+    of_row = () if n_outputs == 1 else (n_outputs,)
+    if y.shape[1:] != of_row or y.ndim == 0 or len(y) == 0:
+        expected = "(n,)" if n_outputs == 1 else f"(n, {n_outputs})"
+        raise ValueError(f"{name} must have shape {expected} with n > 0, got {y.shape}")
     if not np.isfinite(y).all():
-        raise ValueError(f"{name} must be finite, got {count_rows(~np.isfinite(y))} that are not")
+        bad = ~np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+        raise ValueError(f"{name} must be finite, got {count_rows(bad)} that are not")
     return y
 
 

@@ -258,9 +258,20 @@ def checked_levels(levels: ArrayLike) -> Array:
     return numbers.astype(np.float64)
 
 
-def checked_points(y: ArrayLike) -> Array:
-    """Return points (n,) or (n, k) that are not NaN, or raise ValueError."""
+def checked_points(y: ArrayLike, n_outputs: int = 1) -> Array:
+    """Return points (n,) or (n, k) that are not NaN, or raise ValueError.
+
+    Of several outputs they are (n, n_outputs) or (n, n_outputs, k).
+    """
     points = reals("y", y)
-    if points.ndim not in (1, 2) or np.isnan(points).any():
-        raise ValueError(f"y must be (n,) or (n, k) numbers without NaN, got {points.shape}")
+    of_row = () if n_outputs == 1 else (n_outputs,)
+    n_axes = 1 + len(of_row)
+    if (
+        points.ndim not in (n_axes, n_axes + 1)
+        or points.shape[1:n_axes] != of_row
+        or np.isnan(points).any()
+    ):
+        outputs = "".join(f", {n}" for n in of_row)
+        shapes = f"(n{outputs or ','}) or (n{outputs}, k)"
+        raise ValueError(f"y must be {shapes} numbers without NaN, got {points.shape}")
     return points

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest._model.fitted import FittedForest, Jackknife
+from hdiforest._model.fitted import FittedForest, Jackknife, index_of_output
 from hdiforest._model.residuals import (
     BoostedMean,
     CentredForest,
@@ -30,6 +30,7 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
+from hdiforest.calibration._joint import JointCalibration, output_names
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
     CROSS_METHODS,
@@ -37,12 +38,14 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    Level,
     level_of_check,
 )
 from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, Origin
 
-_FOLD = re.compile(r"fold\d+\.")
+_PART = re.compile(r"(fold|output)\d+\.")
+_SHARED = re.compile(r"(forest|index)\.")  # by a model and its outputs
 _HERE = Origin()  # no file
 
 
@@ -77,6 +80,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "calibration": None,
         "mean": None,
         "folds": [],
+        "outputs": [],
     }
     arrays: Arrays = {name: getattr(fitted, name) for name in schema.ARRAY_FIELDS}
     arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
@@ -85,7 +89,9 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         objects["steps"] = encoder.pipeline
     if rows is not None:
         arrays |= _named("training", rows.arrays())
-    if fitted.calibration is not None:
+    if isinstance(fitted.calibration, JointCalibration):
+        arrays |= _named("joint", joint_to_arrays(fitted.calibration))
+    elif fitted.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(fitted.calibration)
         arrays |= _named("calibration", own)
     if centred is not None:
@@ -106,11 +112,14 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if fitted.jackknife is not None:
         arrays |= _named("inbag", fitted.jackknife.index.arrays())
         arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
-    for i, fold in enumerate(fitted.folds):
-        own_facts, own_arrays, own_objects = to_arrays(fold)
-        facts["folds"].append(own_facts)
-        arrays |= _named(f"fold{i}", own_arrays)
-        objects |= {f"fold{i}.{name}": each for name, each in own_objects.items()}
+    for kind, forests in (("fold", fitted.folds), ("output", fitted.outputs)):
+        for i, part in enumerate(forests):
+            own_facts, own_arrays, own_objects = to_arrays(part, training_rows=False)
+            if kind == "output" and np.array_equal(part.scorer.forest.n_leaves, forest.n_leaves):
+                own_arrays = {n: a for n, a in own_arrays.items() if not _SHARED.match(n)}
+            facts[f"{kind}s"].append(own_facts)
+            arrays |= _named(f"{kind}{i}", own_arrays)
+            objects |= {f"{kind}{i}.{name}": each for name, each in own_objects.items()}
     return Parts(facts, arrays, objects)
 
 
@@ -124,27 +133,30 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     """
     facts, arrays, objects = parts
     schema.check_facts(facts, schema.FACTS)
-    own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
+    own = {name: array for name, array in arrays.items() if not _PART.match(name)}
     schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
     mean = facts["mean"]
     is_object = mean and mean["baseline"] is None and mean["penalty"] is None
     named = {"steps": facts["steps"] is not None, "mean": is_object}
-    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
+    if {each for each in objects if not _PART.match(each)} != {n for n in named if named[n]}:
         raise ValueError("its objects are not those that its facts name")
     names = _names(facts, "feature", facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
+    target_names = _names(facts, "target", scorer.index.n_outputs)
+    outputs = _outputs(parts, origin, copy)
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=_names(facts, "target", scorer.index.n_outputs),
+        target_names=target_names,
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_calibration(facts, read),
+        calibration=_calibration(facts, read) or _joint(outputs, target_names, read),
         centred=_centred(read, facts, objects, scorer.forest),
-        folds=_folds(parts, origin, copy),
+        folds=_parts_of("fold", parts, origin, copy),
+        outputs=outputs,
         jackknife=_jackknife(read, scorer.forest),
         encoder=_encoder(facts, objects),
         **fields | {name: np.array(arrays[name]) for name in schema.ARRAY_FIELDS},
@@ -359,20 +371,56 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
 
 
-def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
+def _parts_of(
+    kind: str, parts: Parts, origin: Origin, copy: bool, shared: Sequence[Arrays] | None = None
+) -> tuple[FittedForest, ...]:
+    """Return the forests of folds or outputs; `shared` are arrays that each has if it lacks them."""
     facts, arrays, objects = parts
-    names = [f"fold{i}" for i in range(len(facts["folds"]))]
-    own_arrays = _grouped({name: array for name, array in arrays.items() if _FOLD.match(name)})
-    own_objects = _grouped({name: each for name, each in objects.items() if _FOLD.match(name)})
+    names = [f"{kind}{i}" for i in range(len(facts[f"{kind}s"]))]
+    starts = f"{kind}[0-9]+[.]"
+    own_arrays = _grouped({name: each for name, each in arrays.items() if re.match(starts, name)})
+    own_objects = _grouped({name: each for name, each in objects.items() if re.match(starts, name)})
     if set(own_arrays) != set(names) or not set(own_objects) <= set(names):
-        raise ValueError("its tensors are not those of its folds")
-    folds = []
-    for name, own in zip(names, facts["folds"], strict=True):
-        if own.get("folds") != []:
-            raise ValueError("folds must be a list of the facts of forests without folds")
-        part = Parts(own, own_arrays[name], own_objects[name])
-        folds.append(from_arrays(part, origin.part(name), copy=copy))
-    return tuple(folds)
+        raise ValueError(f"its tensors are not those of its {kind}s")
+    forests = []
+    for i, (name, own) in enumerate(zip(names, facts[f"{kind}s"], strict=True)):
+        if own.get("folds") != [] or own.get("outputs") != []:
+            raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
+        its_arrays = own_arrays[name]
+        if shared is not None:
+            has_own = any(map(_SHARED.match, its_arrays))
+            its_arrays |= {n: a for n, a in shared[i].items() if not (has_own and _SHARED.match(n))}
+        part = Parts(own, its_arrays, own_objects[name])
+        forests.append(from_arrays(part, origin.part(name), copy=copy))
+    return tuple(forests)
+
+
+def _outputs(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
+    """Return the forests of several outputs, with the training rows of the model."""
+    facts, arrays, _ = parts
+    if not facts["outputs"]:
+        return _parts_of("output", parts, origin, copy)
+    groups = _grouped(arrays)
+    if (n := len(groups["index"]["atom_offsets"]) - 1) != len(facts["outputs"]):
+        raise ValueError(f"outputs must be a list of the facts of {n} forests")
+    rows, forest = _named("training", groups["training"]), _named("forest", groups["forest"])
+    shared = []
+    for output in range(n):
+        own = rows | forest | _named("index", index_of_output(groups["index"], output, n))
+        if "training.y" in rows:
+            own["training.y"] = np.ascontiguousarray(rows["training.y"][:, output])
+        shared.append(own)
+    return _parts_of("output", parts, origin, copy, shared)
+
+
+def _joint(
+    outputs: Sequence[FittedForest], names: Sequence[str] | None, read: _Reader
+) -> JointCalibration | None:
+    """Return the calibrations of several outputs together; None without any."""
+    arrays = read.groups["joint"]
+    if not outputs and not arrays:
+        return None
+    return joint_from_arrays([part.calibration for part in outputs], names, arrays)
 
 
 Checks = list[CrossCheck | None]
@@ -426,6 +474,37 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     for name in schema.LEVEL_FIELDS:
         arrays[name] = np.array([getattr(level, name) for level in calibration.levels])
     return facts, arrays
+
+
+def joint_to_arrays(joint: JointCalibration) -> Arrays:
+    """Return arrays that `joint_from_arrays` makes it of again, beside its single calibrations."""
+    numbers = [(level.mean_width, level.realised) for level in joint.levels]
+    checks = [_cross_check_row(level.cross_check) for level in joint.levels]
+    arrays = {"q_hat": joint.q_hat, "levels": np.array(numbers)}
+    arrays["cross_check"] = np.array(checks, dtype=np.float64)
+    if joint.group_q_hat is not None:
+        arrays["group_q_hat"] = joint.group_q_hat
+    return arrays
+
+
+def joint_from_arrays(
+    outputs: Sequence[Any], names: Sequence[str] | None, arrays: Arrays
+) -> JointCalibration:
+    """Return the calibrations of several outputs together; raises as `from_arrays`."""
+    if not outputs or not all(isinstance(each, Calibration) for each in outputs):
+        raise ValueError("each of several outputs must have a calibration that is not by folds")
+    coverages = outputs[0].coverages
+    schema.check_arrays(arrays, schema.JOINT, {"n_levels": len(coverages)})
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    checks = map(_cross_check_of, arrays["cross_check"].tolist())
+    levels = [
+        Level(coverage, *numbers, check)
+        for coverage, numbers, check in zip(
+            coverages, arrays["levels"].tolist(), checks, strict=True
+        )
+    ]
+    own = tuple(outputs), tuple(levels), arrays["q_hat"], output_names(names, len(outputs))
+    return JointCalibration(*own, arrays.get("group_q_hat"))
 
 
 def calibration_from_arrays(
