@@ -85,7 +85,6 @@ from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import (
     Calibration,
-    CrossCalibration,
     CrossCheck,
     CVPlus,
     JackknifePlus,
@@ -728,8 +727,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         ------
         ValueError
             If the model has no training rows, or several outputs and method or `order` is for one,
-            too few trees leave rows out, the rows for "split" are training rows, or a loaded model has no forest, or an unpickled one
-            no table, to fit for "cv+" or `order`.
+            too few trees leave rows out, the rows for "split" are training rows, or a loaded model
+            has no forest, or an unpickled one no table, to fit for "cv+" or `order`.
 
         Warns
         -----

@@ -42,6 +42,7 @@ from hdiforest.calibration._joint import (
     calibrate_jointly,
     output_names,
     output_rows,
+    split_rows,
     spread,
 )
 from hdiforest.calibration._postprocess import PostProcess
@@ -327,12 +328,11 @@ def _split_output(
         unit = spread(y_train) or 1.0
         selected = [Selected(FIXED_RAW, np.nan, 0.0, unit)] * len(settings.coverages)
         bases: tuple[Base, ...] = (FIXED_RAW,)
-        standard = Standard.of_intervals(*[[np.inf] * len(selected)] * 2, y_train)
+        known = [(0.0, 0.0)] * len(selected)
     else:
         bases = tuple(dict.fromkeys(selection.bases))
         selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in selection.levels]
         known = [(level.q_hat, level.mean_width) for level in selection.levels]
-        standard = Standard.of_intervals(*zip(*known, strict=True), y_train)
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -350,12 +350,8 @@ def _split_output(
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
-    widened = [
-        Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage) for e in calibration.levels
-    ]
-    own_rows = OutputRows(
-        Candidates(bases, ends, y, None), widened, calibration.postprocess, standard
-    )
+    standard, candidates = Standard.of_intervals(known, y_train), Candidates(bases, ends, y, None)
+    own_rows = split_rows(calibration, candidates, standard)
     return replace(fitted, calibration=calibration, by=settings.by), own_rows
 
 

@@ -2,6 +2,7 @@
 
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._distribution import PredictiveDistribution
+from hdiforest.calibration._joint import JointCalibration
 from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._result import (
     Calibration,
@@ -19,6 +20,7 @@ __all__ = [
     "CrossCheck",
     "FixedLevel",
     "JackknifePlus",
+    "JointCalibration",
     "Level",
     "OutOfBag",
     "PredictiveDistribution",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -156,12 +156,12 @@ class Standard(NamedTuple):
     scale: Array  # (k,); 0: of a constant output
 
     @classmethod
-    def of_intervals(cls, q_hat: Sequence[float], widths: Sequence[float], y: Array) -> Standard:
+    def of_intervals(cls, known: Iterable[tuple[float, float]], y: Array) -> Standard:
         """Return what intervals of these quantiles and mean widths give.
 
         Where widths are 0 or infinite, the scale is the mean deviation of the training targets y.
         """
-        location, scale = np.array(q_hat, np.float64), np.array(widths, np.float64) / 2
+        location, scale = np.array(list(known), np.float64).T * [[1.0], [0.5]]
         known = np.isfinite(location) & np.isfinite(scale)
         scale = np.where(known & (scale > 0), scale, spread(y))
         return cls(np.where(known, location, 0.0), scale)
@@ -207,6 +207,14 @@ class OutputRows:
         return calibrated_intervals(self.candidates, selected, self.postprocess, q_hat)
 
 
+def split_rows(calibration: Calibration, candidates: Candidates, standard: Standard) -> OutputRows:
+    """Return the rows of an output that only widen what was selected before."""
+    selected = [
+        Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage) for e in calibration.levels
+    ]
+    return OutputRows(candidates, selected, calibration.postprocess, standard)
+
+
 def output_rows(calibration: Calibration, fit: CrossFit, y_train: Array) -> list[OutputRows]:
     """Return the rows of an output with what they selected out of bag: all, and either half."""
     widths = [[level.mean_width for level in calibration.levels], *fit.widths.tolist()]
@@ -215,7 +223,9 @@ def output_rows(calibration: Calibration, fit: CrossFit, y_train: Array) -> list
             fit.candidates,
             selected,
             calibration.postprocess,
-            Standard.of_intervals([each.q_hat for each in selected], of_these, y_train),
+            Standard.of_intervals(
+                zip((each.q_hat for each in selected), of_these, strict=True), y_train
+            ),
         )
         for selected, of_these in zip(fit.selected, widths, strict=True)
     ]
@@ -280,7 +290,8 @@ def joint_quantiles(
     the optimism of the selection the largest counts. Where `common` quantiles (k,) are given,
     infinite ones are NaN.
     """
-    k, inner = len(outputs[0].selected), [None] * len(outputs)
+    k = len(outputs[0].selected)
+    inner: list[Array | None] = [None] * len(outputs)
     found, used = np.empty(k), np.empty(k)
     for j in range(k):
         scores = np.max([each.scores(j, i) for each, i in zip(outputs, inner, strict=True)], axis=0)

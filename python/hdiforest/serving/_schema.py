@@ -137,6 +137,7 @@ LEAF_FACTS = {
     "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
     "target_names": _TEXTS_OR_NULL,
     "calibration": _CALIBRATION_FACTS,
+    "outputs": Fact("a list of the facts of each output's calibration", _are(_is_a(dict))),
 }
 
 
@@ -262,7 +263,11 @@ OBJECTS = {"objects": Array(("uint8",), ("n_bytes",))}
 
 _POOLED = Array(("uint8",), (0,), required=False)  # there if the leaves of a row are pooled
 
-LEAF_ARRAYS = _in_group("index", _INDEX | {"pooled": _POOLED}, required=True) | _CALIBRATION
+LEAF_ARRAYS = (
+    _in_group("index", _INDEX | {"pooled": _POOLED}, required=True)
+    | _CALIBRATION
+    | _in_group("joint", JOINT)
+)
 
 
 def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:

@@ -153,7 +153,8 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         target_names=target_names,
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_calibration(facts, read) or _joint(outputs, target_names, read),
+        calibration=_calibration(facts, read)
+        or _joint([part.calibration for part in outputs], target_names, read),
         centred=_centred(read, facts, objects, scorer.forest),
         folds=_parts_of("fold", parts, origin, copy),
         outputs=outputs,
@@ -169,28 +170,40 @@ class IndexedLeaves:
 
     index: LeafIndex
     n_training_rows: int | None = None
-    calibration: Calibration | None = None
+    calibration: Calibration | JointCalibration | None = None
     target_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        calibration = self.calibration
-        if calibration is not None and (
-            not isinstance(calibration, Calibration)
-            or calibration.method != "split"
-            or self.index.n_outputs > 1
-            or calibration.bases[0].family != "raw"
-            or len(set(calibration.bases)) > 1
+        if self.calibration is None:
+            return
+        own = self._calibrations()
+        bases = {base for each in own if isinstance(each, Calibration) for base in each.bases}
+        if (
+            len(own) != self.index.n_outputs
+            or not all(isinstance(each, Calibration) and each.method == "split" for each in own)
+            or [base.family for base in bases] != ["raw"]
         ):
             raise ValueError("the calibration does not fit an index of leaves")
+
+    def _calibrations(self) -> list[Any]:
+        """Return that of each output."""
+        calibration = self.calibration
+        return list(calibration) if isinstance(calibration, JointCalibration) else [calibration]
 
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
     facts: Facts = {"n_training_rows": leaves.n_training_rows, "calibration": None}
-    facts["scalar_output"] = leaves.index.scalar_output
+    facts["scalar_output"], facts["outputs"] = leaves.index.scalar_output, []
     facts["target_names"] = _texts(leaves.target_names)
     arrays = _named("index", leaves.index.arrays())
-    if leaves.calibration is not None:
+    if isinstance(leaves.calibration, JointCalibration):
+        arrays |= _named("joint", joint_to_arrays(leaves.calibration))
+        for i, each in enumerate(leaves.calibration):
+            own_facts, own = calibration_to_arrays(each)
+            facts["outputs"].append(own_facts)
+            arrays |= _named(f"output{i}", own)
+    elif leaves.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(leaves.calibration)
         arrays |= _named("calibration", own)
     return Parts(facts, arrays, {})
@@ -200,11 +213,19 @@ def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = Tru
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
     facts, arrays, _ = parts
     schema.check_facts(facts, schema.LEAF_FACTS)
-    schema.check_arrays(arrays, schema.LEAF_ARRAYS, {})
+    own = {name: array for name, array in arrays.items() if not _PART.match(name)}
+    schema.check_arrays(own, schema.LEAF_ARRAYS, {})
     read = _Reader(_grouped(arrays), origin, copy)
     index = read.index("index", facts["scalar_output"])
-    calibration = cast("Calibration | None", _calibration(facts, read))
     targets = _names(facts, "target", index.n_outputs)
+    names = [f"output{i}" for i in range(len(facts["outputs"]))]
+    if set(names) != {name.partition(".")[0] for name in arrays if _PART.match(name)}:
+        raise ValueError("its tensors are not those of its outputs")
+    outputs = [
+        _calibration({"calibration": known}, read, name)
+        for name, known in zip(names, facts["outputs"], strict=True)
+    ]
+    calibration: Any = _calibration(facts, read) or _joint(outputs, targets, read)
     return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
 
 
@@ -302,8 +323,10 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
     return rows, check_rows
 
 
-def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
-    own, arrays = facts["calibration"], read.groups["calibration"]
+def _calibration(
+    facts: Facts, read: _Reader, group: str = "calibration"
+) -> Calibration | CrossCalibration | None:
+    own, arrays = facts["calibration"], read.groups[group]
     if own is None:
         if arrays:
             raise ValueError("it has tensors of a calibration, but no facts of one")
@@ -311,7 +334,7 @@ def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration 
     try:
         return calibration_from_arrays(own, arrays)
     except ValueError as error:
-        raise ValueError(f"calibration: {error}") from None
+        raise ValueError(f"{group}: {error}") from None
 
 
 def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
@@ -374,7 +397,7 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
 def _parts_of(
     kind: str, parts: Parts, origin: Origin, copy: bool, shared: Sequence[Arrays] | None = None
 ) -> tuple[FittedForest, ...]:
-    """Return the forests of folds or outputs; `shared` are arrays that each has if it lacks them."""
+    """Return the forests of folds or outputs; each has `shared` arrays if it lacks own ones."""
     facts, arrays, objects = parts
     names = [f"{kind}{i}" for i in range(len(facts[f"{kind}s"]))]
     starts = f"{kind}[0-9]+[.]"
@@ -414,13 +437,11 @@ def _outputs(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ..
 
 
 def _joint(
-    outputs: Sequence[FittedForest], names: Sequence[str] | None, read: _Reader
+    outputs: Sequence[Any], names: Sequence[str] | None, read: _Reader
 ) -> JointCalibration | None:
     """Return the calibrations of several outputs together; None without any."""
     arrays = read.groups["joint"]
-    if not outputs and not arrays:
-        return None
-    return joint_from_arrays([part.calibration for part in outputs], names, arrays)
+    return joint_from_arrays(outputs, names, arrays) if outputs or arrays else None
 
 
 Checks = list[CrossCheck | None]
@@ -498,8 +519,8 @@ def joint_from_arrays(
     arrays = {name: np.array(array) for name, array in arrays.items()}
     checks = map(_cross_check_of, arrays["cross_check"].tolist())
     levels = [
-        Level(coverage, *numbers, check)
-        for coverage, numbers, check in zip(
+        Level(coverage, width, realised, check)
+        for coverage, (width, realised), check in zip(
             coverages, arrays["levels"].tolist(), checks, strict=True
         )
     ]
