@@ -32,6 +32,8 @@ Source = Scorer | LeafIndex
 # Called as function(source, rows, *values_of_rows, **options); the first axis is the rows.
 Query = Callable[..., Array]
 
+Readings = Sequence[Reading]  # one for each output
+
 
 def query_of(method: str, *arguments: Any, **options: Any) -> Query:
     """Return the query that calls a method of a source, by its name, with further arguments."""
@@ -81,24 +83,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _predict_calibrated(
-        self,
-        X: Any,
-        coverage: ArrayLike,
-        *,
-        with_mean: bool,
-        by: ArrayLike | None = None,
-        joint: bool = False,
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
     ) -> tuple[Array, Array]:
-        """Return means, (n[, n_outputs]) or if they are not resolved empty, and the intervals."""
+        """Return means, (n[, n_outputs]) or if they are not resolved (0,), and intervals."""
 
     @abstractmethod
     def _read_distributions(
-        self,
-        X: Any,
-        readings: Sequence[Reading],
-        values: Array | None = None,
-        *,
-        hint: bool = False,
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
@@ -204,9 +195,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             that no column of X holds. Rows of a group that it does not know take the quantile of
             all rows.
         joint : bool, default=False
-            Whether calibrated intervals of several outputs are the sides of boxes: the share of
-            rows whose targets are all inside is then the coverage. One output has the same either
-            way.
+            Whether calibrated intervals of several outputs are sides of boxes that hold all targets
+            of a row together with the coverage. One output has the same intervals either way.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`; tables have the mean of each row in front.
 
@@ -235,23 +225,19 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        if by is not None and self._kind(kind) != "calibrated":
-            raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
-        self._check_joint(joint, kind)
+        self._check_calibrated(kind, by, joint)
         ask = partial(self._query, X, hint=True)
         calibrated = partial(self._predict_calibrated, X, by=by, joint=joint)
         # Of tables the mean warns.
         read = partial(self._read_distributions, X, hint=output == "numpy")
         return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
 
-    def _check_joint(self, joint: bool, kind: AnyKind | None) -> None:
-        """Raise ValueError if boxes are asked for of intervals that are not calibrated."""
+    def _check_calibrated(self, kind: AnyKind | None, by: Any, joint: bool) -> None:
+        """Raise ValueError if what only calibrated intervals take is given with another kind."""
         check_flag("joint", joint)
-        if joint and self._kind(kind) != "calibrated":
-            raise ValueError(
-                f"joint must be False with kind={self._kind(kind)!r}: boxes of several outputs are "
-                "calibrated ones"
-            )
+        if self._kind(kind) != "calibrated" and (by is not None or joint):
+            what = "joint must be False" if joint else "by must be None"
+            raise ValueError(f"{what} with kind={self._kind(kind)!r}")
 
     def _format_intervals(
         self,
@@ -261,7 +247,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         output: Output,
         ask: Callable[[Query], Array],
         calibrated: Callable[..., tuple[Array, Array]],
-        read: Callable[[Sequence[Reading]], Array],
+        read: Callable[[Readings], Array],
     ) -> Any:
         """Return what `ask`, `calibrated` and `read` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
@@ -337,7 +323,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         kind: str | None,
         interpolation: str | None,
         ask: Callable[[Query], Array],
-        read: Callable[[Sequence[Reading]], Array],
+        read: Callable[[Readings], Array],
     ) -> Callable[[], Array]:
         """Return what gives quantiles by `ask` or `read`."""
         distributions = distributions_of(getattr(self, "calibration_", None), kind)

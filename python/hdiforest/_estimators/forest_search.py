@@ -209,9 +209,8 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            return super().predict_interval(
-                X, coverage, kind=kind, by=by, joint=joint, output=output
-            )
+            options: Any = {"kind": kind, "by": by, "joint": joint, "output": output}
+            return super().predict_interval(X, coverage, **options)
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False

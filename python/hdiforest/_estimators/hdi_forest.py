@@ -22,7 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
+from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
 from hdiforest._estimators.folds import (
     check_labels,
     check_later_rows,
@@ -63,6 +63,7 @@ from hdiforest._model.calibrate import (
 from hdiforest._model.fitted import AnyCalibration, FittedForest
 from hdiforest._model.predict import (
     distributions_of,
+    of_outputs,
     predict_calibrated,
     read_distributions,
 )
@@ -499,13 +500,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
-        self,
-        X: Any,
-        coverage: ArrayLike,
-        *,
-        with_mean: bool,
-        by: ArrayLike | None = None,
-        joint: bool = False,
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         labels, n_before = check_labels(by, X), 0
@@ -527,12 +522,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(means), concatenated(ends)
 
     def _read_distributions(
-        self,
-        X: Any,
-        readings: Sequence[Reading],
-        values: Array | None = None,
-        *,
-        hint: bool = False,
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
 
@@ -540,7 +530,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_threads = self._n_threads(len(block.rows))
             if any(len(each) != len(block.rows) for each in block.per_row):
                 raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
-            return read_distributions(fitted, block.rows, readings, n_threads, block.per_row)
+
+            def of_output(part: FittedForest, output: int) -> Array:
+                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+                return read_distributions(part, block.rows, readings[output], n_threads, own)
+
+            return of_outputs(of_output, fitted)
 
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 

@@ -18,6 +18,7 @@ from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
+    Readings,
     query_mean_and_intervals,
     query_of,
 )
@@ -28,20 +29,12 @@ from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, Candidates, check_base
+from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
-from hdiforest.calibration._distribution import BASE_LEVELS, Reading
-from hdiforest.calibration._joint import (
-    JointCalibration,
-    Standard,
-    calibrate_jointly,
-    output_names,
-    split_rows,
-    spread,
-)
+from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._result import with_distribution
-from hdiforest.calibration._selection import Selected, first_half
+from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving._serialization import (
     IndexedLeaves,
@@ -80,7 +73,7 @@ class LeafModel(DistributionModel):
     n_outputs_ : int
     n_training_rows_ : int or None
         None if made by `from_index` without saying so.
-    calibration_ : hdiforest.calibration.Calibration or JointCalibration
+    calibration_ : hdiforest.calibration.Calibration
         What `calibrate` found; absent before.
 
     Notes
@@ -102,7 +95,7 @@ class LeafModel(DistributionModel):
     # Of a mapped file: raises OSError if it was written to since it was opened.
     _check_file: Callable[[], None] | None = None
     n_outputs_: int
-    calibration_: Calibration | JointCalibration
+    calibration_: Calibration
 
     def __init__(
         self, apply: Apply, *, n_leaves: ArrayLike | None = None, n_jobs: int | None = None
@@ -245,58 +238,29 @@ class LeafModel(DistributionModel):
         return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
-        self,
-        X: Any,
-        coverage: ArrayLike,
-        *,
-        with_mean: bool,
-        by: ArrayLike | None = None,
-        joint: bool = False,
-    ) -> tuple[Array, Array]:
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, **_joint: bool
+    ) -> tuple[Array, Array]:  # boxes of one output are its intervals
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
         at = calibration.positions(coverage)
-        first = calibration if isinstance(calibration, Calibration) else calibration[0]
-        base = first.bases[0]  # of all levels and outputs
+        base = calibration.bases[0]  # of all levels
         function = query_of("intervals", [base.level], base.kind)
         if with_mean:
             function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
         values = self._query(X, function)
-        ends = np.repeat(
-            values[..., 1:, None] if with_mean else values, len(calibration.levels), -1
-        )
-        mean = values[..., 0] if with_mean else np.empty(0)
-        if isinstance(calibration, Calibration):
-            return mean, calibration.intervals(ends)[..., at]
-        parts = enumerate(calibration.boxes if joint else calibration.outputs)
-        sides = [own.intervals(ends[:, output])[..., at] for output, own in parts]
-        return mean, np.stack(sides, axis=1)
+        ends = values[:, 1:, None] if with_mean else values
+        intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
+        return values[:, 0] if with_mean else np.empty(0), intervals
 
     def _read_distributions(
-        self,
-        X: Any,
-        readings: Sequence[Reading],
-        values: Array | None = None,
-        *,
-        hint: bool = False,
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
-        levels = list(dict.fromkeys(level for each in readings for level in each.levels))
+        def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
+            base = index.intervals(leaves, readings[0].levels, "upper", **options)[:, 1]
+            return readings[0].read(base, *per_row)
 
-        def function(index: LeafIndex, leaves: Any, *per_row: Array, **options: Any) -> Array:
-            base = index.intervals(leaves, levels, "upper", **options)[..., 1, :]
-            if len(readings) == 1:
-                return readings[0].read(base, *per_row)
-            of_outputs = [
-                each.read(
-                    base[:, output, [levels.index(level) for level in each.levels]],
-                    *(points[:, output] for points in per_row),
-                )
-                for output, each in enumerate(readings)
-            ]
-            return np.stack(of_outputs, axis=1)
-
-        return self._query(X, cast("Query", function), values, hint=hint)
+        return self._query(X, function, values, hint=hint)
 
     def calibrate(
         self,
@@ -312,7 +276,7 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        X, y : rows and (n,) or (n, n_outputs) array
+        X, y : rows and (n,) array
             Rows that took no part in the fit, as `apply` takes them, and their targets.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             As in `HDIForestRegressor.calibrate`.
@@ -332,7 +296,7 @@ class LeafModel(DistributionModel):
         Raises
         ------
         ValueError
-            If an argument is out of range, or a row has no interval.
+            If an argument is out of range, the model has several outputs, or a row has no interval.
 
         Notes
         -----
@@ -341,11 +305,13 @@ class LeafModel(DistributionModel):
         here.
         """
         check_is_fitted(self)
+        if self.n_outputs_ > 1:
+            raise ValueError(f"calibrate needs a model of one target, got {self.n_outputs_}")
         if method not in (None, "split") and not isinstance(method, Split):
             raise ValueError(f"method must be 'split' for a LeafModel, got {method!r}")
         how = cast("Split", resolve_method(method or "split", X, y))
         check_flag("clip", clip)
-        coverages, targets = checked_coverages(coverage), check_targets("y", y, self.n_outputs_)
+        coverages, targets = checked_coverages(coverage), check_targets("y", y)
         if not (isinstance(base, tuple | list) and len(base) == 2):
             raise ValueError(f"base must be a kind and a level, got {base!r}")
         interval = Base("raw", *base)
@@ -353,31 +319,17 @@ class LeafModel(DistributionModel):
         check_base(interval)
         n = frame_of(X).n_rows
         if n is not None and n != len(targets):
-            raise ValueError(f"y must have shape {(n, *targets.shape[1:])}, got {targets.shape}")
+            raise ValueError(f"y must have shape ({n},), got {targets.shape}")
         ends = self._query(X, query_of("intervals", [interval.level], interval.kind))
-        n_empty = int(np.isnan(ends).reshape(len(ends), -1).any(axis=1).sum())
+        n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[..., 1, :]
         options: dict[str, Any] = {"confidence": how.confidence, "clip": clip}
-        found, rows = [], []
-        for output in range(self.n_outputs_):
-            own = [each if targets.ndim == 1 else each[:, output] for each in (ends, targets)]
-            atoms = self._require_index().atoms(output)
-            unit = spread(atoms)
-            selected = [Selected(interval, unit=unit or 1.0)] * len(coverages)
-            options |= {"selected": selected, "bases": [interval]}
-            calibration = calibrate_split(*own, atoms, coverages, **options)
-            own_quantiles = quantiles if targets.ndim == 1 else quantiles[:, output]
-            found.append(with_distribution(calibration, own_quantiles, own[1]))
-            standard = Standard.of_intervals([(0.0, 0.0)] * len(coverages), atoms)
-            rows.append(
-                [split_rows(calibration, Candidates((interval,), *own, None), standard)] * 3
-            )
-        self.calibration_ = found[0]
-        if targets.ndim > 1:
-            names = output_names(self._target_names, len(found))
-            self.calibration_ = calibrate_jointly(found, rows, first_half(len(targets)), names)
+        options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
+        atoms = self._require_index().atoms(0)
+        calibration = calibrate_split(ends, targets, atoms, coverages, **options)
+        quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
+        self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

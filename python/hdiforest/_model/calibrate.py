@@ -12,7 +12,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_intervals
+from hdiforest._model.fitted import (
+    AnyCalibration,
+    FittedForest,
+    GroupSource,
+    Jackknife,
+    base_intervals,
+)
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
@@ -35,16 +41,7 @@ from hdiforest.calibration._calibrate import (
     calibrate_split,
     select_out_of_bag,
 )
-from hdiforest.calibration._joint import (
-    JointCalibration,
-    OutputRows,
-    Standard,
-    calibrate_jointly,
-    output_names,
-    output_rows,
-    split_rows,
-    spread,
-)
+from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._result import base_quantiles, with_distribution
@@ -123,35 +120,27 @@ def calibrate_out_of_bag(
     """
     if fitted.n_outputs == 1:
         return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
-    training = fitted.require_training_rows()
+    training, settings = fitted.require_training_rows(), _with_seed(settings)
     blocks = blocks or list(training.blocks(fitted.scorer.forest, None, n_threads))
-    settings = replace(settings, random_state=_seed(settings.random_state))
-    parts = [fitted.of_output(output) for output in range(fitted.n_outputs)]
+    parts = [fitted.of_output(output, n_threads) for output in range(fitted.n_outputs)]
     found = [calibrate_and_cross_fit(part, settings, n_threads, blocks) for part in parts]
     rows = reduce(np.intersect1d, [own for _, own, _ in found])
     fits = [fit.of_rows(np.searchsorted(own, rows)) for _, own, fit in found]
-    forests = [forest for forest, _, _ in found]
-    own_rows = [
-        output_rows(cast("Calibration", forest.calibration), fit, y)
-        for forest, fit, y in zip(forests, fits, training.y[training.has_weight].T, strict=True)
-    ]
-    labels = None if settings.by is None else settings.by.labels(training.X)[rows]
-    return _jointly(fitted, forests, own_rows, fits[0].in_first, labels)
+    known = [(fit.candidates, fit.selected) for fit in fits]
+    return _jointly(fitted, [forest for forest, _, _ in found], known, fits[0].in_first)
 
 
 def _jointly(
     fitted: FittedForest,
     forests: Sequence[FittedForest],
-    rows: Sequence[Sequence[OutputRows]],
+    known: Sequence[tuple[Candidates, Sequence[list[Selected]]]],
     in_first: NDArray[np.bool_],
-    labels: NDArray[Any] | None,
 ) -> FittedForest:
-    """Return a forest of several outputs with the calibrated forests of each; see `outputs`."""
+    """Return a forest of several outputs with the calibrated forests of each, and their boxes."""
     own = [cast("Calibration", forest.calibration) for forest in forests]
-    names = output_names(fitted.target_names, len(forests))
-    calibration = calibrate_jointly(own, rows, in_first, names, labels)
-    parts = tuple(replace(forest, grown=None) for forest in forests)
-    return fitted.uncalibrated(calibration=calibration, outputs=parts)
+    calibration = calibrate_jointly(own, known, in_first, fitted.target_names)
+    outputs = tuple(replace(forest, grown=None) for forest in forests)
+    return fitted.uncalibrated(calibration=calibration, outputs=outputs)
 
 
 def calibrate_and_cross_fit(
@@ -248,7 +237,7 @@ def calibrate_finite_coverages(
     """
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
-    n_rows = cast("Calibration | JointCalibration", result.calibration).n
+    n_rows = cast("AnyCalibration", result.calibration).n
     result = result.with_finite_coverages()
     if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
         raise ValueError(
@@ -296,16 +285,13 @@ def calibrate_by_split(
     _refuse_training_rows(X, y, rows.X, rows.y)
     if fitted.n_outputs == 1:
         return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
-    settings = replace(settings, random_state=_seed(settings.random_state))
-    found = [
-        _split_output(
-            fitted.of_output(output), settings, X, y[:, output].copy(), confidence, n_threads
-        )
-        for output in range(fitted.n_outputs)
-    ]
-    labels = None if settings.by is None else settings.by.labels(X)
-    own_rows = [[rows] * 3 for _, rows in found]
-    return _jointly(fitted, [part for part, _ in found], own_rows, first_half(len(y)), labels)
+    settings, forests, known = _with_seed(settings), [], []
+    for output, own in enumerate(y.T.copy()):
+        part = fitted.of_output(output, n_threads)
+        forest, of_rows = _split_output(part, settings, X, own, confidence, n_threads)
+        forests.append(forest)
+        known.append(of_rows)
+    return _jointly(fitted, forests, known, first_half(len(y)))
 
 
 def _split_output(
@@ -315,24 +301,22 @@ def _split_output(
     y: NDArray[np.float64],
     confidence: float | None,
     n_threads: int,
-) -> tuple[FittedForest, OutputRows]:
-    """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of.
-
-    These take nothing but scores from the rows; see `JointCalibration`.
-    """
+) -> tuple[FittedForest, tuple[Candidates, list[list[Selected]]]]:
+    """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of."""
     rows = fitted.require_training_rows()
     y_train = rows.y[rows.has_weight]
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
-        unit = spread(y_train) or 1.0
-        selected = [Selected(FIXED_RAW, np.nan, 0.0, unit)] * len(settings.coverages)
+        unit = float(y_train.std()) or 1.0
+        selected = [Selected(FIXED_RAW, 0.0, 0.0, unit, coverage=c) for c in settings.coverages]
         bases: tuple[Base, ...] = (FIXED_RAW,)
-        known = [(0.0, 0.0)] * len(selected)
     else:
         bases = tuple(dict.fromkeys(selection.bases))
-        selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in selection.levels]
-        known = [(level.q_hat, level.mean_width) for level in selection.levels]
+        selected = [
+            Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage)
+            for e in selection.levels
+        ]
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -350,9 +334,8 @@ def _split_output(
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
-    standard, candidates = Standard.of_intervals(known, y_train), Candidates(bases, ends, y, None)
-    own_rows = split_rows(calibration, candidates, standard)
-    return replace(fitted, calibration=calibration, by=settings.by), own_rows
+    known = Candidates(bases, ends, y, None), [selected] * 3
+    return replace(fitted, calibration=calibration, by=settings.by), known
 
 
 def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
@@ -402,9 +385,11 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
         )
 
 
-def _seed(random_state: int | None) -> int:
-    """Return the seed for all outputs, drawn if there is none."""
-    return int(np.random.default_rng().integers(2**31)) if random_state is None else random_state
+def _with_seed(settings: Settings) -> Settings:
+    """Return settings with which all outputs draw the same rows."""
+    if settings.random_state is not None:
+        return settings
+    return replace(settings, random_state=int(np.random.default_rng().integers(2**31)))
 
 
 def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:

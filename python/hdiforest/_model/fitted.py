@@ -146,49 +146,45 @@ class FittedForest:
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
-        calibration = cast("Calibration | JointCalibration", self.calibration)
-        n_finite = calibration.n_finite
-        return self.uncalibrated() if n_finite == 0 else self._with_first(calibration, n_finite)
+        k = cast("Calibration | JointCalibration", self.calibration).n_finite
+        return self._with_first(k) if k > 0 else self.uncalibrated()
 
-    def _with_first(self, calibration: Calibration | JointCalibration, k: int) -> FittedForest:
-        calibration = calibration.first(k)
+    def _with_first(self, k: int) -> FittedForest:
+        calibration = cast("Calibration | JointCalibration", self.calibration).first(k)
         if isinstance(calibration, JointCalibration):
-            pairs = zip(self.outputs, calibration, strict=True)
-            parts = tuple(part._with_first(own, k) for part, own in pairs)
-            return replace(self, calibration=calibration, outputs=parts)
+            outputs = tuple(part._with_first(k) for part in self.outputs)
+            own = tuple(cast("Calibration", part.calibration) for part in outputs)
+            return replace(self, calibration=replace(calibration, outputs=own), outputs=outputs)
         needs_centred = any(base.family != "raw" for base in calibration.bases)
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
         )
 
-    def _check_outputs(self) -> None:
-        calibration = self.calibration
-        own = tuple(calibration) if isinstance(calibration, JointCalibration) else ()
-        n = self.n_outputs if self.n_outputs > 1 and calibration is not None else 0
-        if (
-            len(own) != n
-            or [part.calibration for part in self.outputs] != list(own)
-            or any(
-                (part.n_outputs, part.n_features) != (1, self.n_features) for part in self.outputs
-            )
-        ):
-            raise ValueError("the calibration does not fit the outputs of the model")
+    def of_output(self, output: int, n_threads: int) -> FittedForest:
+        """Return a forest of one of several outputs, without a calibration."""
+        rows = self.require_training_rows()
+        rows = replace(rows, y=np.ascontiguousarray(rows.y[:, output]))
+        index = rows.index(self.scorer.forest, None, self.weights, n_threads=n_threads)
+        own: dict[str, Any] = {"scorer": Scorer(self.scorer.forest, index), "training_rows": rows}
+        return self.uncalibrated(**own, encoder=None, target_names=None, check_file=None)
 
     @cached_property
     def boxes(self) -> tuple[FittedForest, ...]:
-        """The forests of the outputs, whose intervals cover all targets of a row together."""
+        """The forests of outputs, with calibrations whose intervals are the sides of boxes."""
         boxes = cast("JointCalibration", self.calibration).boxes
         pairs = zip(self.outputs, boxes, strict=True)
         return tuple(replace(part, calibration=own) for part, own in pairs)
 
-    def of_output(self, output: int) -> FittedForest:
-        """Return a forest of one of several outputs, without a calibration."""
-        arrays = index_of_output(dict(self.scorer.index.arrays()), output, self.n_outputs)
-        index = LeafIndex.from_arrays(cast("Any", arrays), True)
-        rows = self.require_training_rows()
-        rows = replace(rows, y=np.ascontiguousarray(rows.y[:, output]))
-        parts = {"scorer": Scorer(self.scorer.forest, index), "training_rows": rows}
-        return self.uncalibrated(**parts, encoder=None, target_names=None, check_file=None)
+    def _check_outputs(self) -> None:
+        joint = self.calibration if isinstance(self.calibration, JointCalibration) else None
+        n = 0 if self.calibration is None or self.n_outputs == 1 else self.n_outputs
+        own = [part.calibration for part in self.outputs]
+        if (
+            len(own) != n
+            or own != ([] if joint is None else list(joint.outputs))
+            or any((e.n_outputs, e.n_features) != (1, self.n_features) for e in self.outputs)
+        ):
+            raise ValueError("the calibration does not fit the outputs of the model")
 
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
@@ -342,21 +338,6 @@ class FittedForest:
             index = rows.index(forest, None, self.weights, targets=positions, n_threads=n)
             self._row_scorers.append(Scorer(forest, index))
         return self._row_scorers[0]
-
-
-def index_of_output(arrays: dict[str, Any], output: int, n_outputs: int) -> dict[str, Any]:
-    """Return the arrays of an index of one of several outputs, views where that can be."""
-    own = dict(arrays)
-    at, begins = arrays["atom_offsets"], arrays["tree_begin"]
-    n_trees, n_begins = len(begins) // n_outputs, len(arrays["leaf_begin"]) // n_outputs
-    begins = begins[output * n_trees : (output + 1) * n_trees + 1]
-    own["atoms"] = arrays["atoms"][at[output] : at[output + 1]]
-    own["atom_offsets"] = np.array([0, len(own["atoms"])])
-    own["leaf_begin"] = arrays["leaf_begin"][output * n_begins : (output + 1) * n_begins]
-    own["tree_begin"] = begins - begins[0]
-    for name in {"ranks", "units", "copies"} & arrays.keys():
-        own[name] = arrays[name][begins[0] : begins[-1]]
-    return own
 
 
 def base_intervals(

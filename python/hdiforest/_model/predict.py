@@ -70,7 +70,7 @@ def predict_mean_and_intervals(
         intervals = predict_calibrated(fitted, X, levels, n_threads, mean, of_folds=of_folds)
     elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-        intervals = read_distributions(fitted, X, bounds, n_threads)
+        intervals = read_distributions(fitted, X, bounds[0], n_threads)
     else:
         intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))
@@ -88,18 +88,19 @@ def predict_calibrated(
 ) -> Array:
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
-    An array `mean` (n,) is filled with the means of the rows. `of_folds` are the same rows for the
-    forest of each fold, if they are not those of X; `labels` their groups, if X does not tell.
-    Of several outputs means are (n, n_outputs) and intervals (n, n_outputs, 2[, k]), which are the
-    sides of boxes if `joint`. Raises ValueError if a coverage was not calibrated, or as
-    `FittedForest.group_codes`.
+    Of several outputs (n, n_outputs, 2[, k]); if `joint` these are the sides of boxes. An array
+    `mean` (n,) or (n, n_outputs) is filled with the means of the rows. `of_folds` are the same rows
+    for the forest of each fold, if they are not those of X; `labels` their groups, if X does not
+    tell. Raises ValueError if a coverage was not calibrated, or as `FittedForest.group_codes`.
     """
+    if fitted.outputs and mean is not None:
+        fitted.scorer.mean(X, out=mean, n_threads=n_threads)
     if fitted.outputs:
-        if mean is not None:
-            fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-        parts = fitted.boxes if joint else fitted.outputs
-        sides = [predict_calibrated(p, X, coverage, n_threads, labels=labels) for p in parts]
-        return np.stack(sides, axis=1)
+        return of_outputs(
+            lambda part, _: predict_calibrated(part, X, coverage, n_threads, labels=labels),
+            fitted,
+            joint,
+        )
     codes = fitted.group_codes(X, labels)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
@@ -111,11 +112,7 @@ def predict_calibrated(
 
 
 def predict_calibrated_out_of_bag(
-    fitted: FittedForest,
-    coverage: ArrayLike,
-    n_threads: int,
-    labels: ArrayLike | None = None,
-    joint: bool = False,
+    fitted: FittedForest, coverage: ArrayLike, n_threads: int, labels: ArrayLike | None = None
 ) -> Array:
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
@@ -124,10 +121,6 @@ def predict_calibrated_out_of_bag(
     `predict_calibrated` takes them. Raises ValueError if a coverage was not calibrated, or the
     calibration does not say what these intervals are.
     """
-    if fitted.outputs:
-        parts = fitted.boxes if joint else fitted.outputs
-        sides = [predict_calibrated_out_of_bag(p, coverage, n_threads, labels) for p in parts]
-        return np.stack(sides, axis=1)
     source = _out_of_bag(fitted, n_threads)
     calibration, at = _calibration_up_to(fitted, coverage)
     ends = source.intervals(np.arange(len(source.rows.y)), cast("Calibration", calibration).bases)
@@ -138,36 +131,9 @@ def predict_calibrated_out_of_bag(
 
 
 def read_distributions(
-    fitted: FittedForest,
-    X: Rows,
-    readings: Sequence[Reading],
-    n_threads: int,
-    values: Sequence[Array] = (),
+    fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
-    """Return what is read, for each output, from the base quantiles of rows, and their values."""
-
-    def read(part: FittedForest, reading: Reading, *own: Array) -> Array:
-        return _read_distribution(part, X, reading, n_threads, own)
-
-    return _read_outputs(fitted, readings, values, read)
-
-
-def _read_outputs(
-    fitted: FittedForest,
-    readings: Sequence[Reading],
-    values: Sequence[Array],
-    read: Callable[..., Array],
-) -> Array:
-    """Call `read` with the forest, the reading and the values of each output."""
-    if not fitted.outputs:
-        return read(fitted, readings[0], *values)
-    parts = enumerate(zip(fitted.outputs, readings, strict=True))
-    return np.stack([read(*each, *(v[:, o] for v in values)) for o, each in parts], axis=1)
-
-
-def _read_distribution(
-    fitted: FittedForest, X: Rows, reading: Reading, n_threads: int, values: Sequence[Array]
-) -> Array:
+    """Return what is read from the base quantiles of rows, and their values."""
     bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
     parts = []
     for begin in range(0, max(1, len(X)), _ROWS_AT_ONCE):
@@ -178,36 +144,45 @@ def _read_distribution(
 
 
 def read_distributions_out_of_bag(
-    fitted: FittedForest, readings: Sequence[Reading], n_threads: int, values: Sequence[Array] = ()
+    fitted: FittedForest, reading: Reading, n_threads: int, values: Sequence[Array] = ()
 ) -> Array:
     """Return what is read from the base quantiles of all training rows, each out of bag."""
+    source = _out_of_bag(fitted, n_threads)
+    bases = base_quantiles(cast("Calibration", fitted.calibration), reading.levels)
+    return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
-    def read(part: FittedForest, reading: Reading, *own: Array) -> Array:
-        source = _out_of_bag(part, n_threads)
-        bases = base_quantiles(cast("Calibration", part.calibration), reading.levels)
-        return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *own)
 
-    return _read_outputs(fitted, readings, values, read)
+def of_outputs(
+    answer: Callable[[FittedForest, int], Array], fitted: FittedForest, joint: bool = False
+) -> Array:
+    """Return the answers of the forests of several outputs, or boxes, (n, n_outputs, ...).
+
+    Of one output that of the forest itself, as it is.
+    """
+    if not fitted.outputs:
+        return answer(fitted, 0)
+    parts = enumerate(fitted.boxes if joint else fitted.outputs)
+    return np.stack([answer(part, output) for output, part in parts], axis=1)
 
 
 def distributions_of(
     calibration: AnyCalibration | None, kind: str | None
 ) -> list[PredictiveDistribution] | None:
-    """Return what makes calibrated distributions of each output; None for those of the forest.
+    """Return what makes calibrated distributions of outputs; None for those of the forest.
 
     The kind None is "calibrated" if that can be. Raises AttributeError if the kind is "calibrated"
     and there is no calibration, and ValueError if that is one by folds.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
     own = [calibration] if isinstance(calibration, Calibration) else []
-    own = list(calibration) if isinstance(calibration, JointCalibration) else own
+    own = list(calibration.outputs) if isinstance(calibration, JointCalibration) else own
     found = [each.distribution for each in own if each.distribution is not None]
-    if kind == "raw" or (kind is None and not found):
+    if kind == "raw" or (kind is None and len(found) < len(own or [None])):
         return None
-    if found and len(found) == len(own):
-        return found
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
+    if own and len(found) == len(own):
+        return found
     if own:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise ValueError(
@@ -220,10 +195,9 @@ def distributions_of(
 def readings_of_bounds(
     calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
 ) -> list[Reading] | None:
-    """Return what reads the one-sided intervals (n, 2[, k]) of each output, or None.
+    """Return what reads the one-sided intervals (n, 2[, k]) of each output; None: not calibrated.
 
-    That is if the model is not calibrated, or the kind is another. Raises ValueError if a coverage
-    is out of range, and as `distributions_of`.
+    Raises ValueError if a coverage is out of range, and as `distributions_of`.
     """
     if calibration is None or kind not in ("lower", "upper"):
         return None
@@ -231,7 +205,7 @@ def readings_of_bounds(
     coverages = shares("coverage", coverage, one=True)
     if coverages.ndim > 1:
         raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-    first = calibration[0] if isinstance(calibration, JointCalibration) else calibration
+    first = calibration.outputs[0] if isinstance(calibration, JointCalibration) else calibration
     confidence, n = cast("Calibration", first).confidence, first.n
 
     def reading(distribution: PredictiveDistribution) -> Reading:

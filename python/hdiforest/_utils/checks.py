@@ -84,10 +84,9 @@ def check_whole_number(name: str, value: object, least: int = 1) -> int:
 
 def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
     """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one."""
-    y = reals(name, value)
-    of_row = () if n_outputs == 1 else (n_outputs,)
-    if y.shape[1:] != of_row or y.ndim == 0 or len(y) == 0:
-        expected = "(n,)" if n_outputs == 1 else f"(n, {n_outputs})"
+    y, of_row = reals(name, value), (n_outputs,)[n_outputs == 1 :]
+    if y.ndim == 0 or y.shape[1:] != of_row or len(y) == 0:
+        expected = f"(n, {n_outputs})" if of_row else "(n,)"
         raise ValueError(f"{name} must have shape {expected} with n > 0, got {y.shape}")
     if not np.isfinite(y).all():
         bad = ~np.isfinite(y.reshape(len(y), -1)).all(axis=1)

@@ -259,19 +259,11 @@ def checked_levels(levels: ArrayLike) -> Array:
 
 
 def checked_points(y: ArrayLike, n_outputs: int = 1) -> Array:
-    """Return points (n,) or (n, k) that are not NaN, or raise ValueError.
-
-    Of several outputs they are (n, n_outputs) or (n, n_outputs, k).
-    """
-    points = reals("y", y)
-    of_row = () if n_outputs == 1 else (n_outputs,)
+    """Return points of each row, of each of several outputs, one or k, or raise ValueError."""
+    points, of_row = reals("y", y), (n_outputs,)[n_outputs == 1 :]
     n_axes = 1 + len(of_row)
-    if (
-        points.ndim not in (n_axes, n_axes + 1)
-        or points.shape[1:n_axes] != of_row
-        or np.isnan(points).any()
-    ):
-        outputs = "".join(f", {n}" for n in of_row)
-        shapes = f"(n{outputs or ','}) or (n{outputs}, k)"
+    fits = points.ndim in (n_axes, n_axes + 1) and points.shape[1:n_axes] == of_row
+    if not fits or np.isnan(points).any():
+        shapes = "(n,) or (n, k)" if n_outputs == 1 else f"(n, {n_outputs}) or (n, {n_outputs}, k)"
         raise ValueError(f"y must be {shapes} numbers without NaN, got {points.shape}")
     return points

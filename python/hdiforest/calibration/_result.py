@@ -278,31 +278,28 @@ class CalibrationResult(ABC):
         )
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), self._table(), self.guarantee])
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self._title(), *lines, self.guarantee])
 
     def _repr_html_(self) -> str:
-        return f"{self._html_table(self._title())}<p>{escape(self.guarantee)}</p>"
+        rows = self._rows()
+        head, *body = (
+            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+            for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
+        )
+        return (
+            f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
+            f"<p>{escape(self.guarantee)}</p>"
+        )
 
     def _title(self) -> str:
         return f"Calibration, method {self.method}, {self.n} rows"
-
-    def _table(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
-
-    def _html_table(self, caption: str) -> str:
-        head, *body = (
-            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-            for row, tag in zip(self._rows(), ["th", *["td"] * len(self.levels)], strict=True)
-        )
-        return (
-            f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
-        )
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [_HEAD, *map(self._cells, self.levels)]

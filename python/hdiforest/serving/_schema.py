@@ -137,7 +137,6 @@ LEAF_FACTS = {
     "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
     "target_names": _TEXTS_OR_NULL,
     "calibration": _CALIBRATION_FACTS,
-    "outputs": Fact("a list of the facts of each output's calibration", _are(_is_a(dict))),
 }
 
 
@@ -230,24 +229,17 @@ LOCAL = {
     "targets": _floats("n_training_rows"),
 }
 
-# Of boxes of several outputs: mean width and realised coverage are the columns of `levels`.
-JOINT = {
-    "q_hat": _floats("n_levels", "n_outputs"),
-    "levels": _floats("n_levels", 2),
-    "cross_check": _floats("n_levels", 7),
-    "group_q_hat": _floats("n_groups", "n_levels", "n_outputs", required=False),
-}
-
 _CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
 
-# Those of the forests of folds and outputs have a name such as fold0 in front.
+# Those of the forest of a fold or an output have a name such as fold0 in front.
 ARRAYS = {
     **ARRAY_FIELDS,
     **_in_group("forest", _FOREST, required=True),
     **_in_group("index", _INDEX, required=True),
     **_in_group("training", _TRAINING),
     **_CALIBRATION,
-    **_in_group("joint", JOINT),
+    "joint.q_hat": _floats("n_levels", "n_targets", required=False),
+    "joint.levels": _floats("n_levels", 9, required=False),
     **_in_group("residuals", _INDEX),
     **_in_group("inbag", _INDEX),
     **_in_group("mean_forest", _FOREST),
@@ -263,11 +255,7 @@ OBJECTS = {"objects": Array(("uint8",), ("n_bytes",))}
 
 _POOLED = Array(("uint8",), (0,), required=False)  # there if the leaves of a row are pooled
 
-LEAF_ARRAYS = (
-    _in_group("index", _INDEX | {"pooled": _POOLED}, required=True)
-    | _CALIBRATION
-    | _in_group("joint", JOINT)
-)
+LEAF_ARRAYS = _in_group("index", _INDEX | {"pooled": _POOLED}, required=True) | _CALIBRATION
 
 
 def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:

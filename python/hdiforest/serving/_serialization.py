@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest._model.fitted import FittedForest, Jackknife, index_of_output
+from hdiforest._model.fitted import FittedForest, Jackknife
 from hdiforest._model.residuals import (
     BoostedMean,
     CentredForest,
@@ -45,7 +45,6 @@ from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, Origin
 
 _PART = re.compile(r"(fold|output)\d+\.")
-_SHARED = re.compile(r"(forest|index)\.")  # by a model and its outputs
 _HERE = Origin()  # no file
 
 
@@ -90,7 +89,14 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if rows is not None:
         arrays |= _named("training", rows.arrays())
     if isinstance(fitted.calibration, JointCalibration):
-        arrays |= _named("joint", joint_to_arrays(fitted.calibration))
+        arrays["joint.q_hat"] = fitted.calibration.q_hat
+        arrays["joint.levels"] = np.array(
+            [
+                [each.mean_width, each.realised, *_cross_check_row(each.cross_check)]
+                for each in fitted.calibration.levels
+            ],
+            dtype=np.float64,
+        )
     elif fitted.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(fitted.calibration)
         arrays |= _named("calibration", own)
@@ -112,11 +118,9 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if fitted.jackknife is not None:
         arrays |= _named("inbag", fitted.jackknife.index.arrays())
         arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
-    for kind, forests in (("fold", fitted.folds), ("output", fitted.outputs)):
-        for i, part in enumerate(forests):
+    for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
+        for i, part in enumerate(parts):
             own_facts, own_arrays, own_objects = to_arrays(part, training_rows=False)
-            if kind == "output" and np.array_equal(part.scorer.forest.n_leaves, forest.n_leaves):
-                own_arrays = {n: a for n, a in own_arrays.items() if not _SHARED.match(n)}
             facts[f"{kind}s"].append(own_facts)
             arrays |= _named(f"{kind}{i}", own_arrays)
             objects |= {f"{kind}{i}.{name}": each for name, each in own_objects.items()}
@@ -145,18 +149,16 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
-    target_names = _names(facts, "target", scorer.index.n_outputs)
-    outputs = _outputs(parts, origin, copy)
+    outputs = _forests("output", parts, origin, copy)
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=target_names,
+        target_names=_names(facts, "target", scorer.index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_calibration(facts, read)
-        or _joint([part.calibration for part in outputs], target_names, read),
+        calibration=_joint(outputs, facts, read) if outputs else _calibration(facts, read),
         centred=_centred(read, facts, objects, scorer.forest),
-        folds=_parts_of("fold", parts, origin, copy),
+        folds=_forests("fold", parts, origin, copy),
         outputs=outputs,
         jackknife=_jackknife(read, scorer.forest),
         encoder=_encoder(facts, objects),
@@ -170,40 +172,28 @@ class IndexedLeaves:
 
     index: LeafIndex
     n_training_rows: int | None = None
-    calibration: Calibration | JointCalibration | None = None
+    calibration: Calibration | None = None
     target_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.calibration is None:
-            return
-        own = self._calibrations()
-        bases = {base for each in own if isinstance(each, Calibration) for base in each.bases}
-        if (
-            len(own) != self.index.n_outputs
-            or not all(isinstance(each, Calibration) and each.method == "split" for each in own)
-            or [base.family for base in bases] != ["raw"]
+        calibration = self.calibration
+        if calibration is not None and (
+            not isinstance(calibration, Calibration)
+            or calibration.method != "split"
+            or self.index.n_outputs > 1
+            or calibration.bases[0].family != "raw"
+            or len(set(calibration.bases)) > 1
         ):
             raise ValueError("the calibration does not fit an index of leaves")
-
-    def _calibrations(self) -> list[Any]:
-        """Return that of each output."""
-        calibration = self.calibration
-        return list(calibration) if isinstance(calibration, JointCalibration) else [calibration]
 
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
     facts: Facts = {"n_training_rows": leaves.n_training_rows, "calibration": None}
-    facts["scalar_output"], facts["outputs"] = leaves.index.scalar_output, []
+    facts["scalar_output"] = leaves.index.scalar_output
     facts["target_names"] = _texts(leaves.target_names)
     arrays = _named("index", leaves.index.arrays())
-    if isinstance(leaves.calibration, JointCalibration):
-        arrays |= _named("joint", joint_to_arrays(leaves.calibration))
-        for i, each in enumerate(leaves.calibration):
-            own_facts, own = calibration_to_arrays(each)
-            facts["outputs"].append(own_facts)
-            arrays |= _named(f"output{i}", own)
-    elif leaves.calibration is not None:
+    if leaves.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(leaves.calibration)
         arrays |= _named("calibration", own)
     return Parts(facts, arrays, {})
@@ -213,19 +203,11 @@ def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = Tru
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
     facts, arrays, _ = parts
     schema.check_facts(facts, schema.LEAF_FACTS)
-    own = {name: array for name, array in arrays.items() if not _PART.match(name)}
-    schema.check_arrays(own, schema.LEAF_ARRAYS, {})
+    schema.check_arrays(arrays, schema.LEAF_ARRAYS, {})
     read = _Reader(_grouped(arrays), origin, copy)
     index = read.index("index", facts["scalar_output"])
+    calibration = cast("Calibration | None", _calibration(facts, read))
     targets = _names(facts, "target", index.n_outputs)
-    names = [f"output{i}" for i in range(len(facts["outputs"]))]
-    if set(names) != {name.partition(".")[0] for name in arrays if _PART.match(name)}:
-        raise ValueError("its tensors are not those of its outputs")
-    outputs = [
-        _calibration({"calibration": known}, read, name)
-        for name, known in zip(names, facts["outputs"], strict=True)
-    ]
-    calibration: Any = _calibration(facts, read) or _joint(outputs, targets, read)
     return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
 
 
@@ -323,10 +305,8 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
     return rows, check_rows
 
 
-def _calibration(
-    facts: Facts, read: _Reader, group: str = "calibration"
-) -> Calibration | CrossCalibration | None:
-    own, arrays = facts["calibration"], read.groups[group]
+def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
+    own, arrays = facts["calibration"], read.groups["calibration"]
     if own is None:
         if arrays:
             raise ValueError("it has tensors of a calibration, but no facts of one")
@@ -334,7 +314,7 @@ def _calibration(
     try:
         return calibration_from_arrays(own, arrays)
     except ValueError as error:
-        raise ValueError(f"{group}: {error}") from None
+        raise ValueError(f"calibration: {error}") from None
 
 
 def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
@@ -394,54 +374,39 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
 
 
-def _parts_of(
-    kind: str, parts: Parts, origin: Origin, copy: bool, shared: Sequence[Arrays] | None = None
-) -> tuple[FittedForest, ...]:
-    """Return the forests of folds or outputs; each has `shared` arrays if it lacks own ones."""
+def _forests(kind: str, parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
+    """Return the forests of folds, or those of outputs, which have the training rows of all."""
     facts, arrays, objects = parts
     names = [f"{kind}{i}" for i in range(len(facts[f"{kind}s"]))]
-    starts = f"{kind}[0-9]+[.]"
-    own_arrays = _grouped({name: each for name, each in arrays.items() if re.match(starts, name)})
-    own_objects = _grouped({name: each for name, each in objects.items() if re.match(starts, name)})
+    own = [name for name in (*arrays, *objects) if re.match(rf"{kind}\d+\.", name)]
+    own_arrays = _grouped({name: arrays[name] for name in own if name in arrays})
+    own_objects = _grouped({name: objects[name] for name in own if name in objects})
     if set(own_arrays) != set(names) or not set(own_objects) <= set(names):
         raise ValueError(f"its tensors are not those of its {kind}s")
     forests = []
-    for i, (name, own) in enumerate(zip(names, facts[f"{kind}s"], strict=True)):
-        if own.get("folds") != [] or own.get("outputs") != []:
+    for i, (name, own_facts) in enumerate(zip(names, facts[f"{kind}s"], strict=True)):
+        if own_facts.get("folds") != [] or own_facts.get("outputs") != []:
             raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
-        its_arrays = own_arrays[name]
-        if shared is not None:
-            has_own = any(map(_SHARED.match, its_arrays))
-            its_arrays |= {n: a for n, a in shared[i].items() if not (has_own and _SHARED.match(n))}
-        part = Parts(own, its_arrays, own_objects[name])
+        if kind == "output" and "training.y" in arrays and i < arrays["training.y"].shape[-1]:
+            own_facts = own_facts | {"counts_are_weighted": facts["counts_are_weighted"]}
+            own_arrays[name] |= {n: a for n, a in arrays.items() if n.startswith("training.")}
+            own_arrays[name]["training.y"] = np.ascontiguousarray(arrays["training.y"][..., i])
+        part = Parts(own_facts, own_arrays[name], own_objects[name])
         forests.append(from_arrays(part, origin.part(name), copy=copy))
     return tuple(forests)
 
 
-def _outputs(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
-    """Return the forests of several outputs, with the training rows of the model."""
-    facts, arrays, _ = parts
-    if not facts["outputs"]:
-        return _parts_of("output", parts, origin, copy)
-    groups = _grouped(arrays)
-    if (n := len(groups["index"]["atom_offsets"]) - 1) != len(facts["outputs"]):
-        raise ValueError(f"outputs must be a list of the facts of {n} forests")
-    rows, forest = _named("training", groups["training"]), _named("forest", groups["forest"])
-    shared = []
-    for output in range(n):
-        own = rows | forest | _named("index", index_of_output(groups["index"], output, n))
-        if "training.y" in rows:
-            own["training.y"] = np.ascontiguousarray(rows["training.y"][:, output])
-        shared.append(own)
-    return _parts_of("output", parts, origin, copy, shared)
-
-
-def _joint(
-    outputs: Sequence[Any], names: Sequence[str] | None, read: _Reader
-) -> JointCalibration | None:
-    """Return the calibrations of several outputs together; None without any."""
-    arrays = read.groups["joint"]
-    return joint_from_arrays(outputs, names, arrays) if outputs or arrays else None
+def _joint(outputs: Sequence[FittedForest], facts: Facts, read: _Reader) -> JointCalibration:
+    """Return the calibrations of several outputs together."""
+    own: list[Any] = [part.calibration for part in outputs]
+    if not all(isinstance(each, Calibration) for each in own):
+        raise ValueError("each of several outputs must have a calibration that is not by folds")
+    read.require("joint", "q_hat", "levels")
+    rows = zip(own[0].coverages, read.groups["joint"]["levels"].tolist(), strict=True)
+    levels = tuple(Level(c, row[0], row[1], _cross_check_of(row[2:])) for c, row in rows)
+    names, q_hat = _names(facts, "target", len(own)), np.array(read.groups["joint"]["q_hat"])
+    named = output_names(names, len(own))
+    return JointCalibration(tuple(own), levels, q_hat, named, own[0].method, own[0].n)
 
 
 Checks = list[CrossCheck | None]
@@ -495,37 +460,6 @@ def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[
     for name in schema.LEVEL_FIELDS:
         arrays[name] = np.array([getattr(level, name) for level in calibration.levels])
     return facts, arrays
-
-
-def joint_to_arrays(joint: JointCalibration) -> Arrays:
-    """Return arrays that `joint_from_arrays` makes it of again, beside its single calibrations."""
-    numbers = [(level.mean_width, level.realised) for level in joint.levels]
-    checks = [_cross_check_row(level.cross_check) for level in joint.levels]
-    arrays = {"q_hat": joint.q_hat, "levels": np.array(numbers)}
-    arrays["cross_check"] = np.array(checks, dtype=np.float64)
-    if joint.group_q_hat is not None:
-        arrays["group_q_hat"] = joint.group_q_hat
-    return arrays
-
-
-def joint_from_arrays(
-    outputs: Sequence[Any], names: Sequence[str] | None, arrays: Arrays
-) -> JointCalibration:
-    """Return the calibrations of several outputs together; raises as `from_arrays`."""
-    if not outputs or not all(isinstance(each, Calibration) for each in outputs):
-        raise ValueError("each of several outputs must have a calibration that is not by folds")
-    coverages = outputs[0].coverages
-    schema.check_arrays(arrays, schema.JOINT, {"n_levels": len(coverages)})
-    arrays = {name: np.array(array) for name, array in arrays.items()}
-    checks = map(_cross_check_of, arrays["cross_check"].tolist())
-    levels = [
-        Level(coverage, width, realised, check)
-        for coverage, (width, realised), check in zip(
-            coverages, arrays["levels"].tolist(), checks, strict=True
-        )
-    ]
-    own = tuple(outputs), tuple(levels), arrays["q_hat"], output_names(names, len(outputs))
-    return JointCalibration(*own, arrays.get("group_q_hat"))
 
 
 def calibration_from_arrays(
