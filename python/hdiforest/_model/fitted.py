@@ -19,8 +19,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.hints import Instead, TrainingRowsHint
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
-from hdiforest.calibration._joint import JointCalibration
-from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 
 AnyCalibration = Calibration | CrossCalibration | JointCalibration
 

@@ -15,8 +15,12 @@ from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
-from hdiforest.calibration._joint import JointCalibration
-from hdiforest.calibration._result import Calibration, CrossCalibration, base_quantiles
+from hdiforest.calibration._result import (
+    Calibration,
+    CrossCalibration,
+    JointCalibration,
+    base_quantiles,
+)
 
 Rows = NDArray[np.floating[Any]]
 

@@ -2,13 +2,13 @@
 
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._distribution import PredictiveDistribution
-from hdiforest.calibration._joint import JointCalibration
 from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._result import (
     Calibration,
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    JointCalibration,
     Level,
 )
 

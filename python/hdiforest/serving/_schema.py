@@ -229,6 +229,9 @@ LOCAL = {
     "targets": _floats("n_training_rows"),
 }
 
+# Of boxes; `levels` are mean width, realised coverage and cross-check.
+JOINT = {"q_hat": _floats("n_levels", "n_targets"), "levels": _floats("n_levels", 9)}
+
 _CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
 
 # Those of the forest of a fold or an output have a name such as fold0 in front.
@@ -238,8 +241,7 @@ ARRAYS = {
     **_in_group("index", _INDEX, required=True),
     **_in_group("training", _TRAINING),
     **_CALIBRATION,
-    "joint.q_hat": _floats("n_levels", "n_targets", required=False),
-    "joint.levels": _floats("n_levels", 9, required=False),
+    **_in_group("joint", JOINT),
     **_in_group("residuals", _INDEX),
     **_in_group("inbag", _INDEX),
     **_in_group("mean_forest", _FOREST),

@@ -30,7 +30,6 @@ from hdiforest._tables.encoder import TableEncoder
 from hdiforest.calibration._bases import Base
 from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._groups import Groups
-from hdiforest.calibration._joint import JointCalibration, output_names
 from hdiforest.calibration._postprocess import Lattice, PostProcess
 from hdiforest.calibration._result import (
     CROSS_METHODS,
@@ -38,8 +37,10 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    JointCalibration,
     Level,
     level_of_check,
+    output_names,
 )
 from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, Origin
@@ -150,13 +151,14 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
     outputs = _forests("output", parts, origin, copy)
+    has_boxes = bool(outputs or read.groups["joint"])
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
         target_names=_names(facts, "target", scorer.index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_joint(outputs, facts, read) if outputs else _calibration(facts, read),
+        calibration=_joint(outputs, facts, read) if has_boxes else _calibration(facts, read),
         centred=_centred(read, facts, objects, scorer.forest),
         folds=_forests("fold", parts, origin, copy),
         outputs=outputs,
@@ -399,14 +401,15 @@ def _forests(kind: str, parts: Parts, origin: Origin, copy: bool) -> tuple[Fitte
 def _joint(outputs: Sequence[FittedForest], facts: Facts, read: _Reader) -> JointCalibration:
     """Return the calibrations of several outputs together."""
     own: list[Any] = [part.calibration for part in outputs]
-    if not all(isinstance(each, Calibration) for each in own):
+    if not own or not all(isinstance(each, Calibration) for each in own):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
-    read.require("joint", "q_hat", "levels")
-    rows = zip(own[0].coverages, read.groups["joint"]["levels"].tolist(), strict=True)
+    arrays, coverages = read.groups["joint"], own[0].coverages
+    schema.check_arrays(arrays, schema.JOINT, {"n_levels": len(coverages), "n_targets": len(own)})
+    rows = zip(coverages, arrays["levels"].tolist(), strict=True)
     levels = tuple(Level(c, row[0], row[1], _cross_check_of(row[2:])) for c, row in rows)
-    names, q_hat = _names(facts, "target", len(own)), np.array(read.groups["joint"]["q_hat"])
-    named = output_names(names, len(own))
-    return JointCalibration(tuple(own), levels, q_hat, named, own[0].method, own[0].n)
+    names = output_names(_names(facts, "target", len(own)), len(own))
+    common = np.array(arrays["q_hat"]), names, own[0].method, own[0].n
+    return JointCalibration(tuple(own), levels, *common)
 
 
 Checks = list[CrossCheck | None]
