@@ -155,8 +155,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     calibration : "auto", bool, float or sequence of floats, default="auto"
         What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
         True those of its default ones that there are rows enough for. It is an error where it
-        cannot be done. "auto" then leaves it out, and else is as True: that needs one target, trees
-        enough that leave rows out, and rows enough for a coverage of 0.9.
+        cannot be done. "auto" then leaves it out, and else is as True: that needs trees enough that
+        leave rows out, and rows enough for a coverage of 0.9.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -173,8 +173,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         The `weights` it was made with.
     preprocessing_ : Pipeline
         The fitted steps before the forest, which all methods apply to X; only if there are some.
-    calibration_ : hdiforest.calibration.Calibration or CrossCalibration
-        What `fit` or `calibrate` chose for each coverage; absent without a calibration.
+    calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
+        What `fit` or `calibrate` chose for each coverage; absent without a calibration. The last is
+        of several outputs.
     predict_matches_forest_ : bool
         Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
         leaves predict means of y, and `weights` count rows as its trees drew them.
