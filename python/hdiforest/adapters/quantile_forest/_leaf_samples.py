@@ -128,7 +128,7 @@ def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_thread
 
 def mean_over_trees(answers: Iterable[Array]) -> Array:
     """Return the mean of what each tree answers alone; NaN is no answer, and does not count."""
-    total, count = np.float64(0), np.int64(0)
+    total, count = np.zeros(()), np.zeros(())
     for answer in answers:
         count = count + ~np.isnan(answer)
         total = total + np.nan_to_num(answer)
