@@ -100,7 +100,7 @@ class CsvReader(TableReader):
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
-        return pc.if_else(_is_missing(column), None, column)
+        return pc.if_else(pc.is_in(column, value_set=pa.array(_MISSING)), None, column)
 
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
@@ -150,13 +150,11 @@ class CsvReader(TableReader):
             for cells in self._blocks(number_columns, others):
                 kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
                 numbers = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-                found = dict.fromkeys(columns) | numbers
-                for name in columns:
-                    if name in kinds and name not in numbers:
-                        found[name] = self.without_missing(cells[name])
-                    elif name not in kinds:  # all cells were missing so far
-                        found[name] = pa.nulls(len(cells[name]))
-                yield pa.table(found)
+                texts = [name for name in kinds if name not in numbers]
+                found = numbers | {name: self.without_missing(cells[name]) for name in texts}
+                # Where all cells were missing so far there is no type.
+                nulls = pa.nulls(len(cells[columns[0]]))
+                yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
         """Return the kinds of those columns of text that have cells."""
@@ -347,10 +345,6 @@ def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind |
     number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
     n_numbers = pc.sum(pc.match_substring_regex(cells, number)).as_py()
     return "mixed" if 2 * n_numbers > len(cells) else "text"
-
-
-def _is_missing(text: Any) -> Any:
-    return pc.is_in(text, value_set=pa.array(_MISSING))
 
 
 def _n_lines(block: bytes) -> int:
