@@ -90,8 +90,7 @@ class Frame:
     def arrow(self, columns: Collection[str] | None = None) -> Any:  # noqa: ARG002
         """Return all columns, or those of some names that are there, as a pyarrow Table.
 
-        ImportError if pyarrow is not installed. ValueError if this is no table, columns differ in
-        length, two of pandas have one name, or Arrow has no type for one of them.
+        ImportError without pyarrow; ValueError if this is no table, or Arrow cannot hold it.
         """
         raise ValueError(
             f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
@@ -101,16 +100,14 @@ class Frame:
     def numbers(self) -> Any:
         """Return what scikit-learn reads by name: a pyarrow Table of floats for most tables.
 
-        Those of pandas and what is no table stay as they are. Raises as `arrow`, and ValueError if
-        columns do not hold numbers, or two have one name.
+        Those of pandas and what is no table stay as they are. Raises as `arrow`.
         """
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
         """Return a table as one of that library, and what is no table as it is.
 
-        Steps do not read one value alike from all libraries: missing cells are None or NaN. Raises
-        as `numbers`.
+        Steps do not read one value alike from all libraries: missing cells are None or NaN.
         """
         return self.native
 
