@@ -24,7 +24,12 @@ from hdiforest._tables.names import (
 )
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.checks import check_flag
-from hdiforest.calibration._distribution import Reading, checked_levels, checked_points
+from hdiforest.calibration._distribution import (
+    PredictiveDistribution,
+    Reading,
+    checked_levels,
+    checked_points,
+)
 
 # What is read: a Scorer, whose rows are features, or a LeafIndex, whose rows are leaves.
 Source = Scorer | LeafIndex
@@ -46,13 +51,12 @@ def query_of(method: str, *arguments: Any, **options: Any) -> Query:
 
 
 def query_mean_and_intervals(
-    source: Source, rows: Any, *, coverage: ArrayLike, kind: Any, **options: Any
+    source: Source, rows: Any, *, coverage: Sequence[float] | Array, kind: Any, **options: Any
 ) -> Array:
     """Return means and intervals as `join_columns` does, from one pass over the leaves."""
     index = source.index if isinstance(source, Scorer) else source
     mean = np.empty((len(rows),) if index.scalar_output else (len(rows), index.n_outputs))
-    ends = source.intervals(rows, np.atleast_1d(coverage), kind, mean=mean, **options)
-    return join_columns(mean, ends)
+    return join_columns(mean, source.intervals(rows, coverage, kind, mean=mean, **options))
 
 
 def join_columns(mean: Array, ends: Array) -> Array:
@@ -77,19 +81,19 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _query(
-        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
+        self, X: Any, /, function: Query, values: ArrayLike | None = None, *, hint: bool = False
     ) -> Array:
         """Do what `query` does."""
 
     @abstractmethod
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
-    ) -> tuple[Array, Array]:
-        """Return means, (n[, n_outputs]) or if they are not resolved (0,), and intervals."""
+        self, X: Any, /, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
+    ) -> Array:
+        """Return calibrated intervals; with the means in front as `join_columns` does."""
 
     @abstractmethod
     def _read_distributions(
-        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
+        self, X: Any, /, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
@@ -225,52 +229,39 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        self._check_calibrated(kind, by, joint)
-        ask = partial(self._query, X, hint=True)
-        calibrated = partial(self._predict_calibrated, X, by=by, joint=joint)
-        # Of tables the mean warns.
-        read = partial(self._read_distributions, X, hint=output == "numpy")
-        return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
-
-    def _check_calibrated(self, kind: AnyKind | None, by: Any, joint: bool) -> None:
-        """Raise ValueError if what only calibrated intervals take is given with another kind."""
-        check_flag("joint", joint)
-        if self._kind(kind) != "calibrated" and (by is not None or joint):
-            what = "joint must be False" if joint else "by must be None"
-            raise ValueError(f"{what} with kind={self._kind(kind)!r}")
-
-    def _format_intervals(
-        self,
-        X: Any,
-        coverage: ArrayLike,
-        kind: AnyKind | None,
-        output: Output,
-        ask: Callable[[Query], Array],
-        calibrated: Callable[..., tuple[Array, Array]],
-        read: Callable[[Readings], Array],
-    ) -> Any:
-        """Return what `ask`, `calibrated` and `read` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
-        calibration = getattr(self, "calibration_", None)
-        bounds = readings_of_bounds(calibration, resolved, coverage)
+        check_flag("joint", joint)
+        if resolved != "calibrated" and (by is not None or joint):
+            what = "joint must be False" if joint else "by must be None"
+            raise ValueError(f"{what} with kind={resolved!r}")
         if output == "numpy":
-            if resolved == "calibrated":
-                return calibrated(coverage, with_mean=False)[1]
-            if bounds is not None:
-                return read(bounds)
-            return ask(query_of("intervals", coverage, resolved))
-
-        def columns() -> Array:
-            if resolved == "calibrated":
-                return join_columns(*calibrated(np.atleast_1d(coverage), with_mean=True))
-            if bounds is not None:
-                mean, ends = ask(query_of("mean")), read(bounds)
-                ends = ends.reshape(*mean.shape, 2, np.size(coverage))
-                return columns_of_kind(join_columns(mean, ends), resolved)
-            function = partial(query_mean_and_intervals, coverage=coverage, kind=resolved)
-            return columns_of_kind(ask(function), resolved)
-
+            return self._intervals(X, coverage, resolved, by, joint)
+        columns = partial(self._interval_columns, X, coverage, resolved, by, joint)
         return self._format(output, partial(interval_names, resolved, coverage), columns, X)
+
+    def _intervals(self, X: Any, coverage: ArrayLike, kind: AnyKind, by: Any, joint: bool) -> Array:
+        if kind == "calibrated":
+            return self._predict_calibrated(X, coverage, with_mean=False, by=by, joint=joint)
+        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, coverage)
+        if bounds is not None:
+            return self._read_distributions(X, bounds, hint=True)
+        return self._query(X, query_of("intervals", coverage, kind), hint=True)
+
+    def _interval_columns(
+        self, X: Any, coverage: ArrayLike, kind: AnyKind, by: Any, joint: bool
+    ) -> Array:
+        """Return means and the ends that intervals of the kind have, one column each."""
+        levels = np.atleast_1d(coverage)
+        if kind == "calibrated":
+            return self._predict_calibrated(X, levels, with_mean=True, by=by, joint=joint)
+        bounds = readings_of_bounds(getattr(self, "calibration_", None), kind, levels)
+        if bounds is None:
+            function = partial(query_mean_and_intervals, coverage=levels, kind=kind)
+            columns = self._query(X, function, hint=True)
+        else:
+            mean = self._query(X, query_of("mean"))
+            columns = join_columns(mean, self._read_distributions(X, bounds, hint=True))
+        return columns_of_kind(columns, kind)
 
     def predict_quantiles(
         self,
@@ -313,34 +304,26 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Calibrated quantiles at 0 and 1 are the ends of the range of the training targets, or
         infinite without clipping.
         """
-        ask, read = partial(self._query, X), partial(self._read_distributions, X)
-        values = self._quantiles_by(quantiles, kind, interpolation, ask, read)
-        return self._format(output, partial(quantile_names, quantiles), values, X)
-
-    def _quantiles_by(
-        self,
-        quantiles: ArrayLike,
-        kind: str | None,
-        interpolation: str | None,
-        ask: Callable[[Query], Array],
-        read: Callable[[Readings], Array],
-    ) -> Callable[[], Array]:
-        """Return what gives quantiles by `ask` or `read`."""
         distributions = distributions_of(getattr(self, "calibration_", None), kind)
         if distributions is None:
-            return partial(ask, query_of("quantiles", quantiles, interpolation or "inverted_cdf"))
-        if interpolation is not None:
+            function = query_of("quantiles", quantiles, interpolation or "inverted_cdf")
+            values = partial(self._query, X, function)
+        elif interpolation is None:
+            values = partial(self._calibrated_quantiles, X, distributions, quantiles)
+        else:
             raise ValueError(
                 "interpolation must be None for calibrated quantiles, got "
                 f"{interpolation!r}; use kind='raw'"
             )
+        return self._format(output, partial(quantile_names, quantiles), values, X)
+
+    def _calibrated_quantiles(
+        self, X: Any, distributions: Sequence[PredictiveDistribution], quantiles: ArrayLike
+    ) -> Array:
         levels = checked_levels(quantiles)
-
-        def values() -> Array:
-            columns = read([each.quantiles(np.atleast_1d(levels)) for each in distributions])
-            return columns.reshape(*columns.shape[:-1], *levels.shape)
-
-        return values
+        readings = [each.quantiles(np.atleast_1d(levels)) for each in distributions]
+        columns = self._read_distributions(X, readings)
+        return columns.reshape(*columns.shape[:-1], *levels.shape)
 
     def predict_cdf(
         self,
@@ -374,24 +357,15 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         AttributeError, ValueError
             As `predict_quantiles`.
         """
-        ask, read = partial(self._query, X), partial(self._read_distributions, X)
-        return self._format(output, "cdf", self._cdf_by(y, inclusive, kind, ask, read), X)
-
-    def _cdf_by(
-        self,
-        y: ArrayLike,
-        inclusive: bool,
-        kind: str | None,
-        ask: Callable[..., Array],
-        read: Callable[..., Array],
-    ) -> Callable[[], Array]:
-        """Return what gives the distribution function at y by `ask` or `read`."""
         distributions = distributions_of(getattr(self, "calibration_", None), kind)
         if distributions is None:
-            return partial(ask, query_of("cdf", inclusive=inclusive), y)
-        check_flag("inclusive", inclusive)
-        readings = [each.cdf(inclusive=bool(inclusive)) for each in distributions]
-        return partial(read, readings, checked_points(y, len(readings)))
+            values = partial(self._query, X, query_of("cdf", inclusive=inclusive), y)
+        else:
+            check_flag("inclusive", inclusive)
+            readings = [each.cdf(inclusive=bool(inclusive)) for each in distributions]
+            points = checked_points(y, len(readings))
+            values = partial(self._read_distributions, X, readings, points)
+        return self._format(output, "cdf", values, X)
 
     def _format(
         self,

@@ -217,9 +217,7 @@ class ForestSearchOOB(DistributionModel):
     ) -> Array:
         return self._best()._query(X, function, values, hint=hint)
 
-    def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, **options: Any
-    ) -> tuple[Array, Array]:
+    def _predict_calibrated(self, X: Any, coverage: ArrayLike, **options: Any) -> Array:
         return self._best()._predict_calibrated(X, coverage, **options)
 
     def _read_distributions(

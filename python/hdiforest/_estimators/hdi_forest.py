@@ -22,7 +22,13 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
+from hdiforest._estimators.distribution_model import (
+    DistributionModel,
+    Query,
+    Readings,
+    join_columns,
+    query_of,
+)
 from hdiforest._estimators.folds import (
     check_labels,
     check_later_rows,
@@ -501,26 +507,22 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
-    ) -> tuple[Array, Array]:
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
+    ) -> Array:
         fitted = self.fitted_forest()
-        labels, n_before = check_labels(by, X), 0
+        labels, n_before, answers = check_labels(by, X), 0, []
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
-        means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
-            n_threads = self._n_threads(len(block.rows))
-            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
-            means.append(np.empty(shape if with_mean else 0))
-            mean = means[-1] if with_mean else None
+            n = len(block.rows)
+            shape = (n, fitted.n_outputs)[: 1 + bool(fitted.outputs)]
+            mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            own = None if labels is None else labels[n_before : n_before + len(block.rows)]
-            ends.append(
-                predict_calibrated(
-                    fitted, block.rows, coverage, n_threads, mean, of_folds, own, joint
-                )
-            )
-            n_before += len(block.rows)
-        return concatenated(means), concatenated(ends)
+            own = None if labels is None else labels[n_before : n_before + n]
+            args = block.rows, coverage, self._n_threads(n), mean, of_folds, own, joint
+            ends = predict_calibrated(fitted, *args)
+            answers.append(ends if mean is None else join_columns(mean, ends))
+            n_before += n
+        return concatenated(answers)
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False

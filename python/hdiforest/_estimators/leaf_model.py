@@ -19,6 +19,7 @@ from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
     Readings,
+    join_columns,
     query_mean_and_intervals,
     query_of,
 )
@@ -238,20 +239,18 @@ class LeafModel(DistributionModel):
         return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, **_joint: bool
-    ) -> tuple[Array, Array]:  # boxes of one output are its intervals
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool
+    ) -> Array:  # boxes of one output are its intervals
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
         at = calibration.positions(coverage)
         base = calibration.bases[0]  # of all levels
-        function = query_of("intervals", [base.level], base.kind)
-        if with_mean:
-            function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
-        values = self._query(X, function)
-        ends = values[:, 1:, None] if with_mean else values
-        intervals = calibration.intervals(np.repeat(ends, len(calibration.levels), 2))[..., at]
-        return values[:, 0] if with_mean else np.empty(0), intervals
+        function = partial(query_mean_and_intervals, coverage=[base.level], kind=base.kind)
+        columns = self._query(X, function)
+        ends = np.repeat(columns[:, 1:, None], len(calibration.levels), 2)
+        intervals = calibration.intervals(ends)[..., at]
+        return join_columns(columns[:, 0], intervals) if with_mean else intervals
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
