@@ -117,16 +117,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        function : callable
+        X, function : rows as in `predict`, and callable
             Takes an `hdicore.Scorer` and rows, or an `hdicore.LeafIndex` and the leaves of rows,
             which have the same methods; then the `values` of these rows, and the keyword
             ``n_threads``. Returns an array, the rows first.
-        values : (n, ...) array, optional
-            Values to pass with each row.
-        hint : bool, default=False
-            Whether to warn if X holds the rows of the fit, as `predict_interval` does.
+        values, hint : (n, ...) array, optional, and bool, default=False
+            Values to pass with each row, and whether to warn as `predict_interval` does.
 
         Returns
         -------
@@ -152,16 +148,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Notes
         -----
-        Equal to the prediction of a scikit-learn forest only with ``weights="inbag"``, and not with
-        ``monotonic_cst``, ``criterion="absolute_error"`` or a transformed target: see the attribute
-        ``predict_matches_forest_``.
+        Equal to the prediction of a scikit-learn forest where `predict_matches_forest_`.
 
-        Columns of tables are ``prediction``, ``lower_0.9``, ``upper_0.9``, ..., ``quantile_0.5``,
-        ..., ``cdf`` and ``sample``, the last two numbered if there are several. Bounds of other
-        kinds have the names ``equal_tailed_lower_0.9``, ``one_sided_lower_0.9``, ... Several
-        targets are put in front, by the names that y had in the fit or as y0, y1, ...:
-        ``height_lower_0.9``. Tables of pandas have the index of X if that is one of pandas, and
-        those of out-of-bag results that of the fit, which pickles and files do not hold.
+        Tables of pandas have the index of X if that is one of pandas, and those of out-of-bag
+        results that of the fit, which pickles and files do not hold. Names of columns:
+        :doc:`/tables`.
         """
         return self._format(output, "prediction", partial(self._query, X, query_of("mean")), X)
 
@@ -179,25 +170,17 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        coverage : float or list of k floats, default=0.9
+        X, coverage : rows as in `predict`, and float or list of k floats, default=0.9
             In (0, 1]. Of "calibrated" intervals the share of targets to cover, one of those that
             were calibrated. Of the others the share of the conditional distribution to hold, and of
             one-sided bounds of a calibrated model the share of targets to cover.
         kind : {"calibrated", "hdi", "equal_tailed", "lower", "upper", "smoothed_hdi"}, optional
-            By default "calibrated" if the model is, else "hdi". "hdi" is the shortest
-            interval (Algorithm 1 of the paper); "equal_tailed" runs between the
-            (1 - coverage) / 2 and (1 + coverage) / 2 quantiles; "lower" is the largest lower bound,
-            with infinity as the upper end; "upper" the smallest upper bound. Both are calibrated as
-            `predict_quantiles` is; by folds there is none, and they are a ValueError.
-            "smoothed_hdi" is the mean of the shortest intervals from each atom that hold the
-            coverage, weighted by exp(-5 (width - least) / least): its ends jump less, and it may
-            hold less.
+            By default "calibrated" if the model is, else "hdi", the shortest interval (Algorithm 1
+            of the paper). "equal_tailed" runs between the (1 - coverage) / 2 and
+            (1 + coverage) / 2 quantiles; "lower" and "upper" are bounds, with infinity as the other
+            end, which are calibrated as `predict_quantiles` is. All kinds: :doc:`/intervals`.
         by : (n,) array, optional
-            The groups of the rows, of calibrated intervals, if the calibration was made by groups
-            that no column of X holds. Rows of a group that it does not know take the quantile of
-            all rows.
+            The groups of the rows, if the calibration was made by groups that no column of X holds.
         joint : bool, default=False
             Whether calibrated intervals of several outputs are sides of boxes that hold all targets
             of a row together with the coverage. One output has the same intervals either way.
@@ -209,15 +192,14 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         (n, 2) or (n, 2, k) float64, or table
             Lower and upper ends, in the unit of y; (n, n_outputs, 2[, k]) with several outputs.
             NaN where all leaves of the row are empty, as ``weights="oob"`` and `n_leaves` of
-            `from_leaves` allow. Calibrated intervals of a higher coverage contain those of a lower
-            one.
+            `from_leaves` allow.
 
         Raises
         ------
         AttributeError
             If kind is "calibrated" and the model is not.
         ValueError
-            If an argument is out of range, or a coverage was not calibrated.
+            If an argument is out of range, or this kind or coverage was not calibrated.
 
         Warns
         -----
@@ -283,26 +265,21 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             "split", or the forest's own.
         interpolation : str, optional
             Of kind "raw": any method of `numpy.quantile`, by default "inverted_cdf", the smallest
-            target with distribution function >= level. It and "averaged_inverted_cdf" need weights
-            alone; the others count observations, the weight of one being known from the leaves.
-            Rows with one target that share no leaf of the query count as one.
+            target with distribution function >= level. All but it and "averaged_inverted_cdf" count
+            observations; rows with one target that share no leaf of the query count as one.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`.
 
         Returns
         -------
         (n,) or (n, k) float64, or table
-            (n, n_outputs[, k]) with several outputs.
+            (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
+            range of the training targets, or infinite without clipping.
 
         Raises
         ------
         AttributeError, ValueError
             If kind is "calibrated" and the model is not, or is by folds; or an argument is wrong.
-
-        Notes
-        -----
-        Calibrated quantiles at 0 and 1 are the ends of the range of the training targets, or
-        infinite without clipping.
         """
         distributions = distributions_of(getattr(self, "calibration_", None), kind)
         if distributions is None:
@@ -342,10 +319,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             One or several points per row; (n, n_outputs[, k]) with several outputs.
         inclusive : bool, default=True
             Whether y itself counts: False gives P(Y < y given x).
-        kind : {"calibrated", "raw"}, optional
+        kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
             As in `predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            As in `predict`.
 
         Returns
         -------

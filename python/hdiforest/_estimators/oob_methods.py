@@ -128,16 +128,15 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
-            As of `predict`. NaN, with a warning, for rows that every tree has seen. With
-            ``weights="inbag"`` the other rows equal the forest's own ``oob_prediction_``.
+            As of `predict`. NaN, with a warning, for rows that every tree has seen, as from all
+            ``oob_`` methods. With ``weights="inbag"`` the other rows equal the forest's own
+            ``oob_prediction_``.
 
         Raises
         ------
-        NotFittedError
-            If the model is not fitted, as from all ``oob_`` methods.
         ValueError
-            If every tree was fitted on all rows, the model has no training rows, or an argument is
-            refused, as from all ``oob_`` methods.
+            As from all ``oob_`` methods, if every tree was fitted on all rows, or the model has no
+            training rows.
 
         Notes
         -----
@@ -167,14 +166,12 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
-            As of `predict_interval`. NaN, with a warning, for rows that every tree has seen.
+            As of `predict_interval`.
 
         Raises
         ------
-        AttributeError
-            If kind is "calibrated" and the model is not.
-        NotFittedError, ValueError
-            As `oob_prediction`, or if the calibration has no such intervals.
+        AttributeError, ValueError
+            As `predict_interval`.
 
         Notes
         -----
@@ -203,7 +200,7 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows,) or (n_training_rows, k) float64, or table
-            As of `predict_quantiles`. NaN, with a warning, for rows that every tree has seen.
+            As of `predict_quantiles`.
         """
         options: Any = {"kind": self._oob_kind(kind), "interpolation": interpolation}
         source = OutOfBagDistributions(self, "quantiles")
@@ -231,7 +228,7 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         array of the shape of y, float64, or table
-            NaN, with a warning, for rows that every tree has seen.
+            As of `predict_cdf`.
         """
         targets = self.fitted_forest().require_training_rows().y
         points = targets if y is None else np.asarray(y, dtype=np.float64)
@@ -249,9 +246,8 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         scipy.sparse.csr_array of shape (n_training_rows, n_training_rows), float64
-            Row i is the distribution for training row i, and column j the weight of row j in it.
-            Rows sum to 1 and the diagonal is 0. A row that every tree has seen is empty, with a
-            warning.
+            Row i holds the weights for training row i: they sum to 1, and its own is 0. A row that
+            every tree has seen is empty, with a warning.
         """
         n = len(self.fitted_forest().require_training_rows().y)
         positions = np.arange(n, dtype=np.float64)
