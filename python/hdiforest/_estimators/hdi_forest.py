@@ -144,20 +144,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     Parameters
     ----------
     estimator : estimator, default=None
-        The forest to fit: RandomForestRegressor, ExtraTreesRegressor, DecisionTreeRegressor,
-        ExtraTreeRegressor, BaggingRegressor of such trees or another ForestRegressor; also as the
-        last step of a Pipeline, and in a search like GridSearchCV or a TransformedTargetRegressor,
-        whose leaves then hold the targets in their own unit. None means
+        The forest to fit, or in a ``FrozenEstimator`` a fitted one to keep: scikit-learn's
+        RandomForestRegressor, ExtraTreesRegressor and others, alone or in a Pipeline, a search or a
+        TransformedTargetRegressor (:doc:`/forests`). None means
         ``ExtraTreesRegressor(300, bootstrap=True)``, which has the narrowest calibrated intervals
-        of those compared. A fitted one in a ``FrozenEstimator`` is kept as it is. In a model that
-        was loaded from a file, a description of its forest.
+        of those compared. In a model that was loaded from a file, a description of its forest.
     weights : {"all", "inbag", "oob", "monotonic"}, default="all"
         Which training rows of a leaf count: every one (the paper's definition), as often as the
-        tree's bootstrap drew it, or only those that the tree did not see. With "inbag" `predict`
-        equals the forest's where `predict_matches_forest_`. "monotonic" is for forests with
-        ``monotonic_cst``: as "inbag", and each target is moved within the bounds that the
-        constraints set its leaf. Means, quantiles and the ends of all intervals but "hdi" and
-        "smoothed_hdi" are then monotonic, too.
+        tree's bootstrap drew it, or only those that the tree did not see. "monotonic" is "inbag"
+        for forests with ``monotonic_cst``, with targets moved within the bounds of their leaves
+        (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
         True those of its default ones that there are rows enough for. It is an error where it
@@ -204,23 +200,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     outside an HDI, and intervals at a higher coverage need not contain those at a lower one.
     Calibrated intervals have other ends, and are nested.
 
-    X may be an array or a table of pandas, polars, pyarrow or any library whose tables offer the
-    Arrow C interface (``__arrow_c_stream__``, ``__arrow_c_array__``), which needs pyarrow, or a
-    dict of columns. Tables are read by name: other names, or another order, than those of the fit
-    are errors. Steps of a Pipeline decide themselves what tables they accept.
+    X may be an array, a table of pandas, polars, pyarrow or any library with the Arrow C interface
+    (which needs pyarrow), or a dict of columns. Tables are read by name: other names, or another
+    order, than those of the fit are errors.
 
-    The model keeps copies of X (as float32), y and sample_weight, so the caller may reuse these
-    arrays. The forest itself is shared: ``estimator_`` is the given one, but nothing is read from
-    it after the fit, and a later refit of it does not change the model.
-
-    ``clone`` gives an unfitted model. That of a model made by `from_forest` has the same forest,
-    and fits on the rows of the forest's own fit only; that of a loaded model refuses to fit,
-    because the file does not say how its forest was grown. Where a fitted model must outlive
-    ``clone``, put it in a ``sklearn.frozen.FrozenEstimator``.
-
-    Pickle, joblib, skops and MLflow store the model as plain arrays. skops asks whether the type
-    ``hdiforest._estimators.hdi_forest.HDIForestRegressor`` is trusted, and scikit-learn's
-    ``sklearn.tree._tree.Tree``, or for a loaded model ``StoredForest`` beside the former.
+    The forest is shared, X, y and sample_weight are copied, and a later refit of the forest does
+    not change the model. ``clone`` gives an unfitted one: after `from_forest` it fits on the rows
+    of the forest's own fit only, after `load` it refuses to fit. A
+    ``sklearn.frozen.FrozenEstimator`` around a fitted model outlives ``clone``. Copies, pickles
+    and skops: :doc:`/backend`.
 
     Examples
     --------
@@ -273,7 +261,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             See the class.
         X, y, sample_weight : table and arrays as in `fit`
             Those the forest was fitted on, in the same order; those of the Pipeline if it is in
-            one. They are copied.
+            one.
         weights, calibration, n_jobs : optional
             See the class. By default nothing is calibrated, as that takes longer than the rest.
 
@@ -303,11 +291,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X, y : (n, n_features) array or table, and (n,) or (n, n_outputs) array
-            The training rows and their targets.
-        sample_weight : (n,) array, optional
-            Passed to the forest. With ``weights`` "all" and "oob" rows also weigh so much in
-            their leaves; "inbag" uses what the trees themselves used.
+        X, y, sample_weight : (n, n_features) array or table, (n,) or (n, n_outputs) array, and (n,)
+            The training rows, their targets, and weights to pass to the forest. With ``weights``
+            "all" and "oob" rows also weigh so much in their leaves.
 
         Returns
         -------
@@ -554,13 +540,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
             Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
-            with ``weights="oob"``). Columns follow the order of the training rows.
+            with ``weights="oob"``). Columns follow the order of the training rows, without which
+            this is a ValueError.
 
         Notes
         -----
-        With ``weights="monotonic"`` these are the weights of "inbag": the rows with their own
-        targets, which leaves may have moved. The first call indexes the training rows one by one
-        and keeps that index. Without training rows it is a ValueError.
+        With ``weights="monotonic"`` these are the weights of "inbag". The first call indexes the
+        training rows one by one and keeps that index.
         """
         fitted = self.fitted_forest()
         blocks = []
@@ -584,14 +570,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X : (n, n_features) array or table
-            As in `predict`.
-        n_samples, random_state : int, default=1, and int, RandomState or None, default=None
+        X, n_samples, random_state : rows as in `predict`, int, and int, RandomState or None
             Draws per row, and their seed.
-        kind : {"calibrated", "raw"}, optional
+        kind, output : {"calibrated", "raw"}, optional, and str, default="numpy"
             As in `predict_quantiles`.
-        output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
-            As in `predict`.
 
         Returns
         -------
@@ -678,16 +660,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             the classes of `hdiforest.calibration`, which say what each does and guarantees. By
             default "split" if there are X and y, else "oob".
         kinds : sequence of str, optional
-            Kinds of intervals to choose among: by default "hdi", "equal_tailed" and "averaged",
-            with ends midway between those of the first two. With ``weights="monotonic"``
-            "equal_tailed" alone, so that the ends of calibrated intervals are monotonic, too.
-            "smoothed_hdi" is the fourth.
+            Kinds of intervals to choose among, of "hdi", "equal_tailed", "averaged" (ends midway
+            between those of the first two) and "smoothed_hdi": by default the first three. With
+            ``weights="monotonic"`` "equal_tailed" alone, which keeps the constraints.
         mean : "local_linear", "boosting" or regressor, optional
-            Another model of the mean, on which to centre the intervals together with the forest's.
-            "local_linear" is a ridge regression around each row on the five features that explain
-            most, kept only where it is better. "boosting" is scikit-learn's
-            HistGradientBoostingRegressor. A regressor is cloned, and fitted in five folds and on
-            all training rows, as arrays without names. Needs ``weights="all"``.
+            Another model of the mean, on which to centre the intervals together with the forest's:
+            a ridge regression around each row, scikit-learn's HistGradientBoostingRegressor, or one
+            that is cloned, and fitted in five folds and on all training rows, as arrays without
+            names. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
             What is least among candidates, out of bag: the mean width W at equal coverage; the
             mean interval score S, which also counts how far targets lie outside; or
@@ -704,13 +684,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         by : str, int, (n_rows,) array or callable, optional
             The groups of the calibration rows, for "oob" and "split": the name or number of a
             column of X, one label a row, or a function of rows (n, n_features) that returns them.
-            Each group with enough rows for a coverage, 1 / (1 - coverage) - 1, has a conformal
-            quantile of its own; other rows take the common one. Missing labels are a group.
             Files keep nothing but a column; otherwise `predict_interval` needs the labels.
         order : str, int or (n_training_rows,) array, optional
             What the training rows are ordered by, such as their time, for "oob": numbers, dates or
-            texts, or the name or number of a column. A forest is fitted on the first three quarters
-            of the rows, and `calibration_` shows the coverage of the others, the later ones.
+            texts, or the name or number of a column. `calibration_` then shows how a forest of the
+            first three quarters of the rows covers the others, the later ones.
         random_state : int, RandomState or None, default=None
             Seed of the choice of training rows, if there are more than the method takes, of folds,
             and of "boosting".
@@ -738,12 +716,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -----
         Candidates are intervals at nine levels, of the targets and, with ``weights="all"``, of
         residuals around the mean of the leaves. Each is widened by the conformal quantile of its
-        scores, and the best is kept. From 4,000 calibration rows on they are compared on 2,000, and
-        the best is widened by the others; below 500 rows nothing is compared, and the base is
-        equal-tailed at 0.8. Weights of the training rows are weights of their scores. No training
-        row takes part in its own interval, nor in the residuals of the others, unless another
-        regressor is the `mean`. Local linear means: Friedberg, Tibshirani, Athey and Wager, "Local
-        linear forests", JCGS 30, 2021. O(entries of its leaves + atoms log atoms) for each row.
+        scores, and the best is kept; :doc:`/calibration` has every step, the guarantees and the
+        sources. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = Settings(
@@ -803,15 +777,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            Another model, without a calibration. It answers as one of the pruned trees:
-            `predict` gives means of the larger leaves, and `predict_matches_forest_` is False if
-            anything was pruned.
+            Another model, without a calibration, which answers as one of the pruned trees.
 
         Raises
         ------
-        NotFittedError, ValueError
-            If the model is not fitted; if the number is no whole one from 1 on, or the model has no
-            training rows or ``weights="monotonic"``.
+        ValueError
+            If the number is no whole one from 1 on, or the model has no training rows or
+            ``weights="monotonic"``.
 
         Notes
         -----
@@ -861,12 +833,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        path : path
-            Replaced if it exists.
-        training_rows : bool, default=True
-            Whether to include the training rows (X as float32), which `predict_weights`, the
-            ``oob_`` methods and joint draws of several outputs need. The file always holds the
-            distinct values of y, and the range of each feature.
+        path, training_rows : path, and bool, default=True
+            A file, replaced if it exists, and whether to include the training rows (X as float32),
+            which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
+            It always holds the distinct values of y, and the range of each feature.
 
         Raises
         ------
@@ -874,13 +844,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If safetensors is not installed; or skops, and the model has steps before its forest; if
             the file cannot be written.
         ValueError
-            If the model was itself loaded without training rows, or has steps before its forest
-            that skops cannot store.
-
-        Notes
-        -----
-        Steps of a Pipeline, and a regressor given as `mean` to `calibrate`, are stored as skops
-        stores them; everything else is arrays and facts.
+            If the model was itself loaded without training rows, or has steps before its forest, or
+            a regressor as `mean` of `calibrate`, that skops cannot store.
         """
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
@@ -899,18 +864,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> Self:
         """Open a model that `save` wrote. It scores without the forest it was made from.
 
-        The file is memory-mapped: its arrays are not copied, and processes that load the same file
-        share them. Everything is checked before it is used: what describes the model now, nodes,
-        leaves and training rows when a query reads them, and the rest once an eighth of the leaves
-        was read. If the file is written to in place, whatever reads the model afterwards raises
-        OSError; a file that is renamed over it changes nothing.
+        The file is memory-mapped, and processes that load the same one share its pages. Everything
+        is checked before it is used. If the file is written to in place, whatever reads the model
+        afterwards raises OSError; a file that is renamed over it changes nothing
+        (:doc:`/production`).
 
         Parameters
         ----------
-        path : path
-            Of a file that `save` wrote.
-        n_jobs : int, default=None
-            See the class; None means 1.
+        path, n_jobs : path, and int, default=None
+            Of a file that `save` wrote; and see the class, None means 1.
         verify : bool, default=False
             Whether to check everything now, and the checksums of large arrays, which tell whether
             a bit of the file has changed. ``hdiforest inspect`` does so, too.
@@ -918,9 +880,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             Whether to map the file. If not, each process reads a copy of its own and checks it
             whole, and nothing that happens to the file later matters.
         trusted : sequence of str or type, default=()
-            Types that the steps before the forest may be made of, besides those that skops trusts:
-            most of scikit-learn's, but not its trees. An error lists those that a file has more;
-            steps of a trusted type may run its code.
+            Types that the steps before the forest may be made of, besides those that skops trusts.
+            Such steps may run code (:doc:`/forests`).
 
         Returns
         -------
@@ -933,8 +894,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             If skops is not installed, and the model has steps before its forest; if the file cannot
             be read.
         ValueError
-            If it is not a model, is damaged, comes from a newer version, or has steps of types that
-            are not trusted.
+            If it is no model, damaged, of a newer version, or has steps of types not trusted.
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
