@@ -194,21 +194,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             NaN where all leaves of the row are empty, as ``weights="oob"`` and `n_leaves` of
             `from_leaves` allow.
 
-        Raises
-        ------
-        AttributeError
-            If kind is "calibrated" and the model is not.
-        ValueError
-            If an argument is out of range, or this kind or coverage was not calibrated.
-
-        Warns
-        -----
-        UserWarning
-            If X holds the rows of the fit of an `HDIForestRegressor`, all of them in their order:
-            use `oob_interval`.
-
         Notes
         -----
+        The rows of the fit of an `HDIForestRegressor`, all of them in their order, get a warning:
+        use `oob_interval`. Without a calibration the kind "calibrated" is an AttributeError; a
+        coverage that was not calibrated, and one-sided bounds of one by folds, are a ValueError.
+
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
         resolved = self._kind(kind)
@@ -262,7 +253,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             Levels in [0, 1].
         kind : {"calibrated", "raw"}, optional
             The calibrated distribution, which is the default if the model is calibrated by "oob" or
-            "split", or the forest's own.
+            "split", and an error if it is not; or the forest's own.
         interpolation : str, optional
             Of kind "raw": any method of `numpy.quantile`, by default "inverted_cdf", the smallest
             target with distribution function >= level. All but it and "averaged_inverted_cdf" count
@@ -275,11 +266,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         (n,) or (n, k) float64, or table
             (n, n_outputs[, k]) with several outputs. Calibrated ones at 0 and 1 are the ends of the
             range of the training targets, or infinite without clipping.
-
-        Raises
-        ------
-        AttributeError, ValueError
-            If kind is "calibrated" and the model is not, or is by folds; or an argument is wrong.
         """
         distributions = distributions_of(getattr(self, "calibration_", None), kind)
         if distributions is None:
@@ -326,11 +312,6 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -------
         array of the shape of y, float64, or table
             Between 0 and 1.
-
-        Raises
-        ------
-        AttributeError, ValueError
-            As `predict_quantiles`.
         """
         distributions = distributions_of(getattr(self, "calibration_", None), kind)
         if distributions is None:

@@ -170,17 +170,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     estimator_ : estimator
         The fitted forest; absent from a model that was loaded from a file.
     scorer_ : hdicore.Scorer
-        The compiled model.
-    weights_ : str
-        The `weights` it was made with.
-    preprocessing_ : Pipeline
-        The fitted steps before the forest, which all methods apply to X; only if there are some.
     calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
-        What `fit` or `calibrate` chose for each coverage; absent without a calibration. The last is
-        of several outputs.
+    preprocessing_ : Pipeline
+    weights_ : str
     predict_matches_forest_ : bool
-        Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
-        leaves predict means of y, and `weights` count rows as its trees drew them.
     n_features_in_, n_outputs_, n_training_rows_ : int
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
@@ -193,8 +186,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     Notes
     -----
-    All methods raise NotFittedError if the model is not fitted, and ValueError if an argument is
-    refused; their own sections name what else they raise.
+    All methods raise NotFittedError if the model is not fitted, ValueError if an argument is
+    refused, ImportError if a library is missing, and OSError if a file cannot be read or written.
 
     Intervals of the forest's own kinds are closed and end at training targets. The mean may lie
     outside an HDI, and intervals at a higher coverage need not contain those at a lower one.
@@ -260,8 +253,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         forest : fitted estimator
             See the class.
         X, y, sample_weight : table and arrays as in `fit`
-            Those the forest was fitted on, in the same order; those of the Pipeline if it is in
-            one.
+            Those the forest, or the Pipeline it is in, was fitted on, in the same order. Every
+            leaf's weight and mean is compared with the forest's own record.
         weights, calibration, n_jobs : optional
             See the class. By default nothing is calibrated, as that takes longer than the rest.
 
@@ -269,12 +262,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         HDIForestRegressor
             A fitted model.
-
-        Raises
-        ------
-        ValueError
-            If the forest is not understood or not fitted, or X, y and sample_weight are not those
-            of its fit: every leaf's weight and mean is compared with the forest's own record.
 
         Warns
         -----
@@ -298,20 +285,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            The model itself.
-
-        Raises
-        ------
-        ImportError
-            If X is Arrow data or a dict of columns, and pyarrow is not installed.
-        ValueError
-            If a frozen forest was fitted on other rows, the model shall be calibrated and cannot
-            be, or it was loaded from a file and has no forest to fit.
-
-        Warns
-        -----
-        UserWarning
-            As `from_forest`.
+            The model itself. It is as it was before if anything is refused.
         """
         if self.weights not in tuple(WEIGHTINGS):
             raise ValueError(f"weights must be {ANY_WEIGHTING}, got {self.weights!r}")
@@ -411,7 +385,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     @property
     def calibration_(self) -> AnyCalibration:
-        """What was chosen for each coverage; absent from a model without a calibration."""
+        """What `fit` or `calibrate` chose for each coverage; absent without a calibration."""
         fitted: FittedForest | None = getattr(self, "_fitted", None)
         if fitted is None or fitted.calibration is None:
             raise AttributeError("this model has no calibration_; call calibrate first")
@@ -461,12 +435,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
     @property
     def predict_matches_forest_(self) -> bool:
-        """Whether `predict` must give the forest's own predictions, up to rounding."""
+        """Whether `predict` must give the forest's own predictions, up to rounding.
+
+        Its leaves then predict means of y, and `weights` count rows as its trees drew them.
+        """
         return self._fitted.matches_forest
 
     @property
     def preprocessing_(self) -> Pipeline:
-        """The fitted steps before the forest; absent if there are none."""
+        """The fitted steps before the forest, which all methods apply to X; absent without any."""
         steps = self._steps
         if steps is None:
             raise AttributeError("this model has no preprocessing_: its forest has no steps")
@@ -658,7 +635,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         method : OutOfBag, Split, CVPlus, JackknifePlus, or their name, optional
             "oob", "split", "cv+" or "jackknife+" with its default arguments, or an object of one of
             the classes of `hdiforest.calibration`, which say what each does and guarantees. By
-            default "split" if there are X and y, else "oob".
+            default "split" if there are X and y, else "oob". Several outputs take these two alone.
+            "cv+" and `order` fit again: a loaded model has no forest for this, and an unpickled one
+            with steps no table.
         kinds : sequence of str, optional
             Kinds of intervals to choose among, of "hdi", "equal_tailed", "averaged" (ends midway
             between those of the first two) and "smoothed_hdi": by default the first three. With
@@ -698,13 +677,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         HDIForestRegressor
             The model itself. `calibration_` shows what was chosen, and the coverage of rows that
             took no part in the choice.
-
-        Raises
-        ------
-        ValueError
-            If the model has no training rows, or several outputs and method or `order` is for one,
-            too few trees leave rows out, the rows for "split" are training rows, or a loaded model
-            has no forest, or an unpickled one no table, to fit for "cv+" or `order`.
 
         Warns
         -----
@@ -772,18 +744,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Parameters
         ----------
         min_samples_leaf : int
-            A node becomes a leaf if one of its children holds fewer rows that its tree drew.
+            A node becomes a leaf if one of its children holds fewer rows that its tree drew. Not
+            of ``weights="monotonic"``.
 
         Returns
         -------
         HDIForestRegressor
             Another model, without a calibration, which answers as one of the pruned trees.
-
-        Raises
-        ------
-        ValueError
-            If the number is no whole one from 1 on, or the model has no training rows or
-            ``weights="monotonic"``.
 
         Notes
         -----
@@ -831,21 +798,15 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     def save(self, path: str | os.PathLike[str], *, training_rows: bool = True) -> None:
         """Write the model to a file in safetensors format, whole or not at all.
 
+        Needs safetensors, and skops if the model has steps before its forest, or a regressor as
+        `mean` of `calibrate`.
+
         Parameters
         ----------
         path, training_rows : path, and bool, default=True
             A file, replaced if it exists, and whether to include the training rows (X as float32),
             which `predict_weights`, the ``oob_`` methods and joint draws of several outputs need.
             It always holds the distinct values of y, and the range of each feature.
-
-        Raises
-        ------
-        ImportError, OSError
-            If safetensors is not installed; or skops, and the model has steps before its forest; if
-            the file cannot be written.
-        ValueError
-            If the model was itself loaded without training rows, or has steps before its forest, or
-            a regressor as `mean` of `calibrate`, that skops cannot store.
         """
         fitted = self.fitted_forest()
         if training_rows and fitted.training_rows is None:
@@ -886,15 +847,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            A fitted model, without its forest.
-
-        Raises
-        ------
-        ImportError, OSError
-            If skops is not installed, and the model has steps before its forest; if the file cannot
-            be read.
-        ValueError
-            If it is no model, damaged, of a newer version, or has steps of types not trusted.
+            A fitted model, without its forest. A file that is damaged or no model is a ValueError.
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content

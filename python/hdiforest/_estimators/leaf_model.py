@@ -80,16 +80,12 @@ class LeafModel(DistributionModel):
     Notes
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
-    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids, so that memory
-    does not grow with their number. Anything else is passed whole.
+    and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
+    passed whole. A model can be pickled if `apply` can.
 
-    Trees that were fitted one after the other on residuals (boosting) share leaves among rows that
-    they treat alike, but that is a similarity and no estimate of a distribution by the paper's
-    argument: check its coverage, or `calibrate` on rows that took no part in the fit.
-
-    A model can be pickled if `apply` can: bound methods, functions of a module and
-    `functools.partial` of them can, and lambdas cannot. ``clone`` gives an unfitted model with the
-    same `apply`.
+    Check the coverage of boosted trees, or `calibrate` on rows that took no part in the fit: they
+    share leaves among rows that they treat alike, which is no estimate of a distribution
+    (:doc:`/other_forests`).
     """
 
     _index: LeafIndex
@@ -121,23 +117,19 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        X : rows, as `apply` takes them
-            Training rows of the forest, or any others whose targets are to be shown.
-        y, sample_weight : (n,) or (n, n_outputs) array, and (n,) array, optional
-            Their targets, and what rows weigh in their leaves. Every row counts in each of its
-            leaves (the paper's definition).
+        X, y, sample_weight : rows as `apply` takes them, (n,) or (n, n_outputs) array, and (n,)
+            Training rows of the forest, or any others whose targets are to be shown; their targets,
+            and what they weigh. Every row counts in each of its leaves (the paper's definition).
 
         Returns
         -------
         LeafModel
             The model itself.
 
-        Raises
-        ------
-        ValueError
-            If leaves, y or sample_weight are out of range or of different lengths. Later, if a new
-            row lies in a leaf that no row of X lies in: then X are not the rows of the fit, or the
-            trees are of a kind that needs `n_leaves`.
+        Notes
+        -----
+        A new row in a leaf that no row of X lies in is an error of later calls: then X are not the
+        rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
@@ -151,19 +143,13 @@ class LeafModel(DistributionModel):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index of the training rows, and a calibration, to a file in safetensors format.
 
-        `apply` is not written, as that would need code in the file: save the forest with its own
-        library, and give its function to `load`. For boosters `hdiforest.adapters.boosters` makes
-        it of what is loaded: ``LightGBMLeaves(lightgbm.Booster(model_file="forest.txt"))``.
+        `apply` is not written: save the forest with its own library, and give its function to
+        `load` (:doc:`/other_forests`).
 
         Parameters
         ----------
         path : path
             Replaced if it exists.
-
-        Raises
-        ------
-        ImportError, NotFittedError, OSError
-            As `HDIForestRegressor.save`.
         """
         check_is_fitted(self)
         model_file.save_leaves(self._leaves(), Path(path))
@@ -182,20 +168,13 @@ class LeafModel(DistributionModel):
 
         Parameters
         ----------
-        path, apply : path and callable
-            Of a file that `save` wrote, and from rows to leaf ids, as at `fit`.
-        n_jobs, verify, mapped : optional
-            See the class, and `HDIForestRegressor.load`: the file is mapped as there.
+        path, apply, n_jobs, verify, mapped : path, callable, and options
+            See the class and `HDIForestRegressor.load`.
 
         Returns
         -------
         LeafModel
             A fitted model.
-
-        Raises
-        ------
-        OSError, ValueError
-            As `HDIForestRegressor.load`.
         """
         loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
@@ -276,7 +255,8 @@ class LeafModel(DistributionModel):
         Parameters
         ----------
         X, y : rows and (n,) array
-            Rows that took no part in the fit, as `apply` takes them, and their targets.
+            Rows that took no part in the fit, as `apply` takes them, and their targets. Whether
+            they did take part cannot be seen here.
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             As in `HDIForestRegressor.calibrate`.
         method : Split or "split", optional
@@ -285,23 +265,17 @@ class LeafModel(DistributionModel):
             Intervals to widen: "hdi", "equal_tailed" or "smoothed_hdi", and the share of the
             distribution that they hold. It must not be chosen by these rows.
         clip : bool, default=True
-            Whether intervals end where the training targets do; never below 200 distinct ones.
+            As in `HDIForestRegressor.calibrate`.
 
         Returns
         -------
         LeafModel
             The model itself. `calibration_` shows the conformal quantiles and what is guaranteed.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, the model has several outputs, or a row has no interval.
-
         Notes
         -----
-        Split conformal prediction. The index knows no counts of targets, so intervals are not
-        snapped to a lattice. Whether the rows took part in the fit of the forest cannot be seen
-        here.
+        Split conformal prediction, for models of one output. The index knows no counts of targets,
+        so intervals are not snapped to a lattice.
         """
         check_is_fitted(self)
         if self.n_outputs_ > 1:
@@ -392,11 +366,6 @@ def from_leaves(
     -------
     LeafModel
         A fitted model.
-
-    Raises
-    ------
-    ValueError
-        As `LeafModel.fit`.
 
     See Also
     --------

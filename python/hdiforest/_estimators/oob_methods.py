@@ -132,14 +132,11 @@ class OutOfBagMixin(DistributionModel):
             ``oob_`` methods. With ``weights="inbag"`` the other rows equal the forest's own
             ``oob_prediction_``.
 
-        Raises
-        ------
-        ValueError
-            As from all ``oob_`` methods, if every tree was fitted on all rows, or the model has no
-            training rows.
-
         Notes
         -----
+        All ``oob_`` methods raise ValueError if every tree was fitted on all rows, or the model has
+        no training rows.
+
         A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
         lies in the leaves of these trees, is left out of them, and the others share its weight.
         """
@@ -167,11 +164,6 @@ class OutOfBagMixin(DistributionModel):
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
             As of `predict_interval`.
-
-        Raises
-        ------
-        AttributeError, ValueError
-            As `predict_interval`.
 
         Notes
         -----
