@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -77,25 +77,23 @@ def fit_folds(
     X: Any,
     rows: TrainingRows,
     settings: Settings,
-    folds: Iterable[Fold],
-    grouped: bool,
+    how: CVPlus,
     n_threads: int,
 ) -> tuple[CrossCalibration, tuple[FittedForest, ...]]:
     """Fit and score each fold; return the calibration, and the forests without training rows.
 
     `new_model` returns an unfitted HDIForestRegressor, whose `fit` takes rows as those of X. Each
-    fold is calibrated out of bag by the settings. `grouped` says that folds keep groups together.
+    fold is calibrated out of bag by the settings.
 
     Scores are those of the calibrated intervals of each fold, to which the rows held out gave
     nothing: the guarantee of CV+ holds, and scores of folds that chose other bases are alike.
     """
     forests, ends, targets, row_weights = [], [], [], []
     weights = rows.sample_weight
-    for fit, held_out in folds:
+    # All at once, so that what is refused is so before any work is done.
+    for fit, held_out in list(split_folds(rows, how, settings.random_state)):
         model = new_model()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-            model.fit(_safe_indexing(X, fit), rows.y[fit], _part(weights, fit))
+        _fit_part(model, X, rows, fit)
         forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
         if _has_infinite_intervals(forest):
             forest = forest.uncalibrated()
@@ -110,10 +108,12 @@ def fit_folds(
         if weights is not None:
             row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
-    calibration = calibrate_cross(
-        ends, targets, settings.coverages, postprocess, grouped=grouped, weights=row_weights or None
-    )
-    return calibration, tuple(forests)
+    options: dict[str, Any] = {
+        "grouped": how.groups is not None,
+        "weights": row_weights or None,
+    }
+    args = ends, targets, settings.coverages, postprocess
+    return calibrate_cross(*args, **options), tuple(forests)
 
 
 def check_later_rows(
@@ -130,10 +130,7 @@ def check_later_rows(
     """
     order = order[rows.has_weight[order]]
     first, last = np.split(order, [3 * len(order) // 4])
-    weights = rows.sample_weight
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
-        model.fit(_safe_indexing(X, first), rows.y[first], _part(weights, first))
+    _fit_part(model, X, rows, first)
     by = settings.by
     if by is not None and by.array is not None:
         settings = replace(settings, by=replace(by, array=by.array[first]))
@@ -143,11 +140,17 @@ def check_later_rows(
     labels = None if by is None or by.array is None else by.array[last]
     ends = predict_calibrated(forest, scored, settings.coverages, n_threads, labels=labels)
     finite = ~np.isnan(ends).any(axis=(1, 2))
-    y, last_weights = rows.y[last[finite]], _part(weights, last[finite])
+    y, last_weights = rows.y[last[finite]], _part(rows.sample_weight, last[finite])
     return tuple(
         measure_cross_check(y, ends[finite, :, j], last_weights)
         for j in range(len(settings.coverages))
     )
+
+
+def _fit_part(model: Any, X: Any, rows: TrainingRows, part: NDArray[np.intp]) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the forest ")  # the fit on all rows warned of it
+        model.fit(_safe_indexing(X, part), rows.y[part], _part(rows.sample_weight, part))
 
 
 def warn_of_later_rows(calibration: Calibration) -> None:

@@ -35,12 +35,10 @@ from hdiforest._estimators.folds import (
     fit_folds,
     group_source,
     order_of_rows,
-    split_folds,
     warn_of_later_rows,
 )
 from hdiforest._estimators.input_rows import (
     Block,
-    Rows,
     checked_blocks,
     checked_rows,
     concatenated,
@@ -463,11 +461,17 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             # One row takes a microsecond less than through blocks.
             return function(fitted.scorer, X, n_threads=self._n_threads(len(X)))
 
-        def answer(block: Block) -> Array:
-            n_threads = self._n_threads(len(block.rows))
+        def answer(block: Block, n_threads: int) -> Array:
             return function(fitted.scorer, block.rows, *block.per_row, n_threads=n_threads)
 
-        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
+        return self._by_block(X, answer, values, hint=hint)
+
+    def _by_block(
+        self, X: Any, answer: Callable[[Block, int], Array], values: Any = None, *, hint: bool
+    ) -> Array:
+        """Return answers to blocks of rows and numbers of threads as one array."""
+        blocks = checked_blocks(self, X, self.fitted_forest(), values, hint=hint)
+        return concatenated(answer(block, self._n_threads(len(block.rows))) for block in blocks)
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
@@ -492,18 +496,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> Array:
         fitted = self.fitted_forest()
 
-        def answer(block: Block) -> Array:
-            n_threads = self._n_threads(len(block.rows))
-            if any(len(each) != len(block.rows) for each in block.per_row):
-                raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
-
+        def answer(block: Block, n_threads: int) -> Array:
             def of_output(part: FittedForest, output: int) -> Array:
                 own = [each[:, output] if fitted.outputs else each for each in block.per_row]
                 return read_distributions(part, block.rows, readings[output], n_threads, own)
 
             return of_outputs(of_output, fitted)
 
-        return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
+        return self._by_block(X, answer, values, hint=hint)
 
     def predict_weights(self, X: ArrayLike) -> csr_array:
         """Weight of every training row for every row of X, eq. (12) of the paper.
@@ -525,14 +525,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         With ``weights="monotonic"`` these are the weights of "inbag". The first call indexes the
         training rows one by one and keeps that index.
         """
-        fitted = self.fitted_forest()
-        blocks = []
+        fitted, weights = self.fitted_forest(), []
         for block in checked_blocks(self, X, fitted):
-            scorer, n_threads = fitted.row_scorer(self._n_threads), self._n_threads(len(block.rows))
-            indptr, indices, data = scorer.weights(block.rows, n_threads=n_threads)
-            shape = (len(block.rows), fitted.n_training_rows)
-            blocks.append(csr_array((data, indices, indptr), shape=shape))
-        return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
+            scorer, n = fitted.row_scorer(self._n_threads), len(block.rows)
+            indptr, indices, data = scorer.weights(block.rows, n_threads=self._n_threads(n))
+            shape = (n, fitted.n_training_rows)
+            weights.append(csr_array((data, indices, indptr), shape=shape))
+        return weights[0] if len(weights) == 1 else vstack(weights, format="csr")
 
     def sample(
         self,
@@ -582,13 +581,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self.fitted_forest()
         scalar = fitted.scorer.index.scalar_output
 
-        def draws(rows: Rows) -> NDArray[np.float64]:
-            uniforms = random.random_sample((len(rows), n_samples))
-            scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
-            n_threads = self._n_threads(len(rows))
-            return scorer.draws(rows, uniforms, n_threads=n_threads, out=uniforms)
+        scorer = fitted.scorer if scalar else fitted.row_scorer(self._n_threads)
 
-        drawn = concatenated(draws(block.rows) for block in checked_blocks(self, X, fitted))
+        def draws(block: Block, n_threads: int) -> NDArray[np.float64]:
+            uniforms = random.random_sample((len(block.rows), n_samples))
+            return scorer.draws(block.rows, uniforms, n_threads=n_threads, out=uniforms)
+
+        drawn = self._by_block(X, draws, hint=False)
         if scalar:
             return drawn
         empty = np.isnan(drawn)
@@ -767,10 +766,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> FittedForest:
         new_model, X = self._refit(fitted, "method='cv+'")
         rows = fitted.require_training_rows()
-        folds = list(split_folds(rows, how, settings.random_state))
-        calibration, forests = fit_folds(
-            new_model, X, rows, settings, folds, how.groups is not None, self._n_threads()
-        )
+        calibration, forests = fit_folds(new_model, X, rows, settings, how, self._n_threads())
         return fitted.uncalibrated(calibration=calibration, folds=forests)
 
     def _refit(self, fitted: FittedForest, what: str) -> tuple[Callable[[], Any], Any]:

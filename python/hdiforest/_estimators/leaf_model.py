@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from hdiforest._estimators.distribution_model import (
     query_mean_and_intervals,
     query_of,
 )
-from hdiforest._estimators.input_rows import concatenated
+from hdiforest._estimators.input_rows import checked_per_row, concatenated
 from hdiforest._model.leaf_blocks import all_leaves, leaves_by_block
 from hdiforest._tables.frames import frame_of
 from hdiforest._utils import Array, Weights
@@ -204,18 +204,12 @@ class LeafModel(DistributionModel):
         self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
     ) -> Array:  # which is not given: there is no digest of the rows of the fit
         check_is_fitted(self)
-        n = frame_of(X).n_rows
-        points = None if values is None else np.asarray(values)
-        if points is not None and n is not None and points.shape[:1] != (n,):
-            raise ValueError(f"y must have {n} rows, as many as X, got shape {points.shape}")
+        per_row = checked_per_row(values, frame_of(X).n_rows)
         index, n_threads = self._require_index(), thread_count(self.n_jobs)
-
-        def answers(rows: slice, leaves: NDArray[Any]) -> Array:
-            row_values = () if points is None else (points[rows],)
-            return function(index, leaves, *row_values, n_threads=n_threads)
-
-        blocks = leaves_by_block(self.apply, X, index.n_trees)
-        return concatenated(answers(rows, leaves) for rows, leaves in blocks)
+        return concatenated(
+            function(index, leaves, *(each[rows] for each in per_row), n_threads=n_threads)
+            for rows, leaves in leaves_by_block(self.apply, X, index.n_trees)
+        )
 
     def _predict_calibrated(
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, **_joint: bool

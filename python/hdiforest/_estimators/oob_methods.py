@@ -70,10 +70,10 @@ class OutOfBagDistributions(DistributionModel):
         self, _X: Any, readings: Readings, values: Array | None = None, **_hint: bool
     ) -> Array:
         _require_bags(self._fitted, self.result)
-        per_row, n_threads = () if values is None else (values,), self.model._n_threads()
+        n_threads, targets = self.model._n_threads(), () if values is None else (values,)
 
         def answer(part: FittedForest, output: int) -> Array:
-            own = [each[:, output] if self._fitted.outputs else each for each in per_row]
+            own = [each[:, output] if self._fitted.outputs else each for each in targets]
             return read_distributions_out_of_bag(part, readings[output], n_threads, own)
 
         numbers = of_outputs(answer, self._fitted)
