@@ -345,8 +345,10 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             endings = numbered_names(names, int(np.prod(array.shape[1:])) // len(prefixes))
         columns = [f"{prefix}{ending}" for prefix in prefixes for ending in endings]
         require_distinct(columns)
-        flat = array.reshape(len(array), len(columns))
-        return table_in(output, columns, flat, self._index_of(X) if output == "pandas" else None)
+        index = None
+        if output == "pandas":
+            index = self._row_labels if X is None else frame_of(X).index
+        return table_in(output, columns, array.reshape(len(array), len(columns)), index)
 
     def _learn_labels(self, X: Any, y: Any) -> None:
         """Remember what the tables of a fit say of its rows and targets."""
@@ -359,7 +361,3 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             return [""]
         names = self._target_names or [f"y{i}" for i in range(n_outputs)]
         return [f"{name}_" for name in names]
-
-    def _index_of(self, X: Any) -> Any:
-        """Return the pandas index of rows, of those of the fit if X is None."""
-        return self._row_labels if X is None else frame_of(X).index

@@ -95,7 +95,8 @@ def fit_folds(
         model = new_model()
         _fit_part(model, X, rows, fit)
         forest = calibrate_if_possible(model.fitted_forest(), settings, n_threads)
-        if _has_infinite_intervals(forest):
+        own = forest.calibration
+        if isinstance(own, Calibration) and not all(np.isfinite(e.q_hat) for e in own.levels):
             forest = forest.uncalibrated()
         forests.append(replace(forest, training_rows=None))
         scored = checked_rows(model, _safe_indexing(X, held_out), model.fitted_forest())
@@ -108,10 +109,7 @@ def fit_folds(
         if weights is not None:
             row_weights.append(weights[held_out[finite]])
     postprocess = PostProcess.from_targets(rows.y[rows.has_weight], clip=settings.clip)
-    options: dict[str, Any] = {
-        "grouped": how.groups is not None,
-        "weights": row_weights or None,
-    }
+    options: Any = {"grouped": how.groups is not None, "weights": row_weights or None}
     args = ends, targets, settings.coverages, postprocess
     return calibrate_cross(*args, **options), tuple(forests)
 
@@ -233,10 +231,3 @@ def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
 
 def _part(weights: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> Any:
     return None if weights is None else weights[rows]
-
-
-def _has_infinite_intervals(forest: FittedForest) -> bool:
-    calibration = forest.calibration
-    return isinstance(calibration, Calibration) and not all(
-        np.isfinite(level.q_hat) for level in calibration.levels
-    )

@@ -176,20 +176,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
 
-    See Also
-    --------
-    ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
-    from_leaves : A model of any forest that reports the leaves of rows.
-    fit_table : Fits a model to a table with strings, dates and missing cells.
-
     Notes
     -----
     All methods raise NotFittedError if the model is not fitted, ValueError if an argument is
     refused, ImportError if a library is missing, and OSError if a file cannot be read or written.
-
-    Intervals of the forest's own kinds are closed and end at training targets. The mean may lie
-    outside an HDI, and intervals at a higher coverage need not contain those at a lower one.
-    Calibrated intervals have other ends, and are nested.
 
     X may be an array, a table of pandas, polars, pyarrow or any library with the Arrow C interface
     (which needs pyarrow), or a dict of columns. Tables are read by name: other names, or another
@@ -261,11 +251,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         HDIForestRegressor
             A fitted model.
 
-        Warns
+        Notes
         -----
-        UserWarning
-            If the leaves of the forest do not hold the means of their rows: with
-            ``monotonic_cst`` and with ``criterion="absolute_error"``.
+        Leaves that do not hold the means of their rows, as with ``monotonic_cst`` and with
+        ``criterion="absolute_error"``, get a warning, here and from `fit`.
         """
         frozen = FrozenEstimator(forest)
         model = cls(frozen, weights=weights, calibration=calibration, n_jobs=n_jobs)
@@ -396,11 +385,6 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         FittedForest
             The compiled forest, the index of its training rows, and its calibration.
-
-        Raises
-        ------
-        OSError
-            If it maps a file that was written to.
         """
         try:
             fitted = self._fitted
@@ -518,12 +502,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         scipy.sparse.csr_array of shape (n, n_training_rows), float64
             Rows sum to 1, or are empty where no tree has a training row in the row's leaf (possible
             with ``weights="oob"``). Columns follow the order of the training rows, without which
-            this is a ValueError.
-
-        Notes
-        -----
-        With ``weights="monotonic"`` these are the weights of "inbag". The first call indexes the
-        training rows one by one and keeps that index.
+            this is a ValueError. With ``weights="monotonic"`` they are those of "inbag". The first
+            call indexes the training rows one by one and keeps that index.
         """
         fitted, weights = self.fitted_forest(), []
         for block in checked_blocks(self, X, fitted):
@@ -638,18 +618,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             "cv+" and `order` fit again: a loaded model has no forest for this, and an unpickled one
             with steps no table.
         kinds : sequence of str, optional
-            Kinds of intervals to choose among, of "hdi", "equal_tailed", "averaged" (ends midway
-            between those of the first two) and "smoothed_hdi": by default the first three. With
-            ``weights="monotonic"`` "equal_tailed" alone, which keeps the constraints.
+            Kinds to choose among, of "hdi", "equal_tailed", "averaged" and "smoothed_hdi": by
+            default the first three; with ``weights="monotonic"`` "equal_tailed" alone.
         mean : "local_linear", "boosting" or regressor, optional
             Another model of the mean, on which to centre the intervals together with the forest's:
             a ridge regression around each row, scikit-learn's HistGradientBoostingRegressor, or one
             that is cloned, and fitted in five folds and on all training rows, as arrays without
             names. Needs ``weights="all"``.
         objective : {"balanced", "width", "interval_score"}, default="balanced"
-            What is least among candidates, out of bag: the mean width W at equal coverage; the
-            mean interval score S, which also counts how far targets lie outside; or
-            log W + 1.5 log S.
+            What is least among candidates, out of bag: the mean width W at equal coverage, the
+            mean interval score S, or log W + 1.5 log S.
         adaptive : bool, default=True
             Whether conformal quantiles may grow with the width of a row's interval, where that is
             better.
@@ -677,18 +655,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             The model itself. `calibration_` shows what was chosen, and the coverage of rows that
             took no part in the choice.
 
-        Warns
-        -----
-        UserWarning
-            If later rows are covered by more than four standard errors less than the cross-check
-            says; and of infinite intervals.
-
         Notes
         -----
-        Candidates are intervals at nine levels, of the targets and, with ``weights="all"``, of
-        residuals around the mean of the leaves. Each is widened by the conformal quantile of its
-        scores, and the best is kept; :doc:`/calibration` has every step, the guarantees and the
-        sources. O(entries of its leaves + atoms log atoms) for each row.
+        Every step, the guarantees and the sources: :doc:`/calibration`. Infinite intervals get a
+        warning, and later rows that are covered by more than four standard errors less than the
+        cross-check says. O(entries of its leaves + atoms log atoms) for each row.
         """
         fitted, how = self.fitted_forest().before_calibration(), resolve_method(method, X, y)
         settings = Settings(
@@ -753,8 +724,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Notes
         -----
-        Nothing is fitted or routed again: O(nodes + entries of the leaves). Trees that split off
-        single rows near the root, as on heavy-tailed targets, may shrink to few leaves.
+        O(nodes + entries of the leaves). Trees that split off single rows near the root, as on
+        heavy-tailed targets, may shrink to few leaves.
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)
@@ -847,25 +818,19 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         """
         loaded = model_file.load(Path(path), verify=verify, mapped=mapped, trusted=trusted)
         fitted = loaded.content
-        forest = StoredForest(
-            fitted.scorer.forest.n_trees,
-            fitted.n_features,
-            fitted.n_outputs,
-            fitted.n_training_rows,
-            fitted.allow_nan,
-        )
+        sizes = fitted.n_features, fitted.n_outputs, fitted.n_training_rows
+        forest = StoredForest(fitted.scorer.forest.n_trees, *sizes, fitted.allow_nan)
         model = cls(forest, weights=fitted.weights, n_jobs=n_jobs)
+        model._fitted, model._target_names = fitted, fitted.target_names
         names: Any = fitted.feature_names
         n_features: int | None = fitted.n_features
-        if isinstance(fitted.encoder, TableSteps):
-            names = fitted.encoder.names
-            n_features = getattr(fitted.encoder.pipeline, "n_features_in_", None)
+        if model._steps is not None:
+            names = model._steps.names
+            n_features = getattr(model._steps.pipeline, "n_features_in_", None)
         if n_features is not None:  # there is no number of them for steps that read texts
             model.n_features_in_ = n_features
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
-        model._target_names = fitted.target_names
-        model._fitted = fitted
         return model
 
     def _n_threads(self, n_rows: int | None = None) -> int:

@@ -101,7 +101,12 @@ class OutOfBagDistributions(DistributionModel):
             function(fitted.scorer.index, no_leaves, *(each[:0] for each in per_row))
         n_threads = self.model._n_threads()
         leaves = forest.leaves(rows.X, n_threads=n_threads)
-        index, leave_out = _index_and_own_rows(fitted, rows, leaves, of, n_threads)
+        # Where leaves count drawn rows only, none of a tree that did not draw a row counts it.
+        leave_out = None if fitted.weights in IN_BAG else np.arange(len(leaves))
+        index = fitted.scorer.index
+        if leave_out is not None or of is not None:
+            options: Any = {"targets": of, "keep_row_weights": leave_out is not None}
+            index = rows.index(forest, leaves, fitted.weights, **options, n_threads=n_threads)
         leaves[bags.matrix() > 0] = -1
         return function(index, leaves, *per_row, leave_out=leave_out, n_threads=n_threads)
 
@@ -163,12 +168,8 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows, 2) or (n_training_rows, 2, k) float64, or table
-            As of `predict_interval`.
-
-        Notes
-        -----
-        Calibrated intervals have the quantiles of `calibration_`, of which the row decided one part
-        in the number of calibration rows: of these `calibration_` gives the cross-check.
+            As of `predict_interval`. The row decided one part in the number of calibration rows of
+            its own quantile: `calibration_` has a cross-check.
         """
         options: Any = {"kind": self._kind(kind), "by": by, "joint": joint, "output": output}
         return OutOfBagDistributions(self, "interval").predict_interval(ALL, coverage, **options)
@@ -263,31 +264,6 @@ def _require_bags(fitted: FittedForest, result: str) -> tuple[TrainingRows, Bags
             "was fitted on all rows"
         )
     return rows, rows.bags
-
-
-def _index_and_own_rows(
-    fitted: FittedForest,
-    rows: TrainingRows,
-    leaves: NDArray[np.int32],
-    targets: NDArray[np.float64] | None,
-    n_threads: int,
-) -> tuple[LeafIndex, NDArray[np.intp] | None]:
-    """Return the index to read, and which of its rows each training row must leave out.
-
-    If leaves count drawn rows only, none of a tree that did not draw a row counts the row.
-    """
-    leave_out = None if fitted.weights in IN_BAG else np.arange(len(leaves))
-    if leave_out is None and targets is None:
-        return fitted.scorer.index, None
-    index = rows.index(
-        fitted.scorer.forest,
-        leaves,
-        fitted.weights,
-        targets=targets,
-        keep_row_weights=leave_out is not None,
-        n_threads=n_threads,
-    )
-    return index, leave_out
 
 
 def _warn_of_empty(empty: NDArray[np.bool_], result: str) -> None:
