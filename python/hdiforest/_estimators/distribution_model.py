@@ -144,12 +144,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Returns
         -------
         (n,) or (n, n_outputs) float64, or table
-            In the unit of y.
+            In the unit of y. Equal to the prediction of a scikit-learn forest where
+            `predict_matches_forest_`.
 
         Notes
         -----
-        Equal to the prediction of a scikit-learn forest where `predict_matches_forest_`.
-
         Tables of pandas have the index of X if that is one of pandas, and those of out-of-bag
         results that of the fit, which pickles and files do not hold. Names of columns:
         :doc:`/tables`.

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from hdiforest._estimators.distribution_model import DistributionModel, Query
+from hdiforest._estimators.distribution_model import DistributionModel
 from hdiforest._estimators.hdi_forest import (
     HDIForestRegressor,
     calibrate_with_cross_fit,
@@ -79,17 +79,16 @@ class ForestSearchOOB(DistributionModel):
     coverage_ : float
         The coverage of the fit, which intervals have by default.
     results_ : dict of lists
-        "forest" (a clone of the given one, with the seed of its fit), "width" and "coverage" of its
-        calibrated intervals out of bag, "cross_check" (coverage of rows that neither selected
-        nor widened; NaN if rows are too few), "interval_score", and "seconds" of fit and
-        calibration.
+        "forest" (a clone of the given one, with the seed of its fit), "width", "coverage" and
+        "interval_score" of its calibrated intervals out of bag, "cross_check" (coverage of rows
+        that neither selected nor widened; NaN if rows are too few), and "seconds".
     calibration_, n_features_in_, feature_names_in_ : as of `best_estimator_`
-        The cross-check is of the choice among the forests, too.
 
     Notes
     -----
     The least of several widths is a little optimistic, and more so below 500 rows; the cross-check
-    is not (:doc:`/calibration`). No more than two fitted models are in memory at once.
+    of `calibration_`, which is of the choice among the forests, too, is not (:doc:`/calibration`).
+    No more than two fitted models are in memory at once.
 
     Examples
     --------
@@ -153,9 +152,8 @@ class ForestSearchOOB(DistributionModel):
         table: list[dict[str, Any]] = []
         fits: list[tuple[NDArray[np.intp], CrossFit]] = []
         for index, candidate in enumerate(forests):
-            model, entry, fit = self._fit_candidate(
-                index, candidate, X, y, sample_weight, seed, coverage
-            )
+            args = X, y, sample_weight, seed, coverage
+            model, entry, fit = self._fit_candidate(index, candidate, *args)
             table.append(entry)
             fits.append(fit)
             if self.verbose:
@@ -203,18 +201,14 @@ class ForestSearchOOB(DistributionModel):
             options: Any = {"kind": kind, "by": by, "joint": joint, "output": output}
             return super().predict_interval(X, coverage, **options)
 
-    def _query(
-        self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
-    ) -> Array:
-        return self._best()._query(X, function, values, hint=hint)
+    def _query(self, *args: Any, **options: Any) -> Array:
+        return self._best()._query(*args, **options)
 
-    def _predict_calibrated(self, X: Any, coverage: ArrayLike, **options: Any) -> Array:
-        return self._best()._predict_calibrated(X, coverage, **options)
+    def _predict_calibrated(self, *args: Any, **options: Any) -> Array:
+        return self._best()._predict_calibrated(*args, **options)
 
-    def _read_distributions(
-        self, X: Any, readings: Any, values: Array | None = None, *, hint: bool = False
-    ) -> Array:
-        return self._best()._read_distributions(X, readings, values, hint=hint)
+    def _read_distributions(self, *args: Any, **options: Any) -> Array:
+        return self._best()._read_distributions(*args, **options)
 
     @property
     def calibration_(self) -> AnyCalibration:

@@ -154,9 +154,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         (:doc:`/monotonic`).
     calibration : "auto", bool, float or sequence of floats, default="auto"
         What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
-        True those of its default ones that there are rows enough for. It is an error where it
-        cannot be done. "auto" then leaves it out, and else is as True: that needs trees enough that
-        leave rows out, and rows enough for a coverage of 0.9.
+        True those of its default ones that there are rows enough for. Where that cannot be done it
+        is an error, and "auto" leaves it out (:doc:`/calibration`).
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -249,12 +248,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            A fitted model.
-
-        Notes
-        -----
-        Leaves that do not hold the means of their rows, as with ``monotonic_cst`` and with
-        ``criterion="absolute_error"``, get a warning, here and from `fit`.
+            A fitted model. Leaves that do not hold the means of their rows, as with
+            ``monotonic_cst`` and with ``criterion="absolute_error"``, get a warning, as from `fit`.
         """
         frozen = FrozenEstimator(forest)
         model = cls(frozen, weights=weights, calibration=calibration, n_jobs=n_jobs)
@@ -461,19 +456,18 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any, joint: bool
     ) -> Array:
         fitted = self.fitted_forest()
-        labels, n_before, answers = check_labels(by, X), 0, []
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
-        for block in checked_blocks(self, X, fitted, hint=True):
-            n = len(block.rows)
-            shape = (n, fitted.n_outputs)[: 1 + bool(fitted.outputs)]
+
+        def answer(block: Block, n_threads: int) -> Array:
+            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
             mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            own = None if labels is None else labels[n_before : n_before + n]
-            args = block.rows, coverage, self._n_threads(n), mean, of_folds, own, joint
+            labels = block.per_row[0] if block.per_row else None
+            args = block.rows, coverage, n_threads, mean, of_folds, labels, joint
             ends = predict_calibrated(fitted, *args)
-            answers.append(ends if mean is None else join_columns(mean, ends))
-            n_before += n
-        return concatenated(answers)
+            return ends if mean is None else join_columns(mean, ends)
+
+        return self._by_block(X, answer, check_labels(by, X), hint=True)
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
@@ -629,8 +623,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             What is least among candidates, out of bag: the mean width W at equal coverage, the
             mean interval score S, or log W + 1.5 log S.
         adaptive : bool, default=True
-            Whether conformal quantiles may grow with the width of a row's interval, where that is
-            better.
+            Whether conformal quantiles may grow with the width of a row's interval.
         min_samples_leaf : sequence of int, default=(1, 5, 15)
             Leaf sizes to choose among: trees are pruned as by `prune`, and the model then is the
             pruned one. 1 leaves the trees as they grew. Below 500 rows the least is taken. Not of
@@ -646,8 +639,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             texts, or the name or number of a column. `calibration_` then shows how a forest of the
             first three quarters of the rows covers the others, the later ones.
         random_state : int, RandomState or None, default=None
-            Seed of the choice of training rows, if there are more than the method takes, of folds,
-            and of "boosting".
+            Seed of folds, of "boosting", and of the choice among too many training rows.
 
         Returns
         -------
@@ -681,11 +673,13 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         if order is not None:
             rank = order_of_rows(fitted, order, how)
             refit = self._refit(fitted, "order")
-        if isinstance(how, CVPlus):
-            self._fitted = self._calibrate_by_folds(fitted, settings, how)
-            return self
         n_threads = self._n_threads()
-        if isinstance(how, Split):
+        if isinstance(how, CVPlus):
+            new_model, table = self._refit(fitted, "method='cv+'")
+            rows_of_fit = fitted.require_training_rows()
+            found = fit_folds(new_model, table, rows_of_fit, settings, how, n_threads)
+            self._fitted = fitted.uncalibrated(calibration=found[0], folds=found[1])
+        elif isinstance(how, Split):
             rows = checked_rows(self, X, fitted)
             targets = check_targets("y", cast("ArrayLike", y), fitted.n_outputs)
             if len(targets) != len(rows):
@@ -720,25 +714,14 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Returns
         -------
         HDIForestRegressor
-            Another model, without a calibration, which answers as one of the pruned trees.
-
-        Notes
-        -----
-        O(nodes + entries of the leaves). Trees that split off single rows near the root, as on
-        heavy-tailed targets, may shrink to few leaves.
+            Another model, without a calibration, which answers as one of the pruned trees. Those
+            that split off single rows near the root, as on heavy-tailed targets, may shrink to few
+            leaves. O(nodes + entries of the leaves).
         """
         fitted = self.fitted_forest().before_calibration()
         model = copy.copy(self)
         model._fitted = prune(fitted, min_samples_leaf, self._n_threads())
         return model
-
-    def _calibrate_by_folds(
-        self, fitted: FittedForest, settings: Settings, how: CVPlus
-    ) -> FittedForest:
-        new_model, X = self._refit(fitted, "method='cv+'")
-        rows = fitted.require_training_rows()
-        calibration, forests = fit_folds(new_model, X, rows, settings, how, self._n_threads())
-        return fitted.uncalibrated(calibration=calibration, folds=forests)
 
     def _refit(self, fitted: FittedForest, what: str) -> tuple[Callable[[], Any], Any]:
         """Return what makes an unfitted model of the same forest, and the table to fit it on."""

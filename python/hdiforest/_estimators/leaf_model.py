@@ -81,11 +81,8 @@ class LeafModel(DistributionModel):
     -----
     `apply` gets rows as the caller gives them: lists, arrays, sparse matrices that can be sliced,
     and tables of pandas, polars and pyarrow in blocks of at most 2**22 leaf ids. Anything else is
-    passed whole. A model can be pickled if `apply` can.
-
-    Check the coverage of boosted trees, or `calibrate` on rows that took no part in the fit: they
-    share leaves among rows that they treat alike, which is no estimate of a distribution
-    (:doc:`/other_forests`).
+    passed whole. A model can be pickled if `apply` can. Boosted trees want `calibrate`, because
+    rows that share their leaves are no sample of a distribution (:doc:`/other_forests`).
     """
 
     _index: LeafIndex
@@ -124,19 +121,15 @@ class LeafModel(DistributionModel):
         Returns
         -------
         LeafModel
-            The model itself.
-
-        Notes
-        -----
-        A new row in a leaf that no row of X lies in is an error of later calls: then X are not the
-        rows of the fit, or the trees are of a kind that needs `n_leaves`.
+            The model itself. It refuses new rows in a leaf that no row of X lies in: then X are not
+            the rows of the fit, or the trees are of a kind that needs `n_leaves`.
         """
         leaves, n_threads = all_leaves(self.apply, X), thread_count(self.n_jobs)
         new_index: Callable[..., LeafIndex] = LeafIndex.from_leaves
         if self.n_leaves is not None:
             new_index = partial(LeafIndex, n_leaves=self.n_leaves)
         index = new_index(leaves, y, sample_weight=sample_weight, n_threads=n_threads)
-        self._keep(index, len(leaves))
+        self._keep(IndexedLeaves(index, len(leaves)))
         self._learn_labels(X, y)
         return self
 
@@ -178,7 +171,7 @@ class LeafModel(DistributionModel):
         """
         loaded = model_file.load_leaves(Path(path), verify=verify, mapped=mapped)
         model = cls(apply, n_jobs=n_jobs)
-        model._keep_leaves(loaded.content)
+        model._keep(loaded.content)
         model._check_file = loaded.check_file
         return model
 
@@ -187,18 +180,13 @@ class LeafModel(DistributionModel):
         own = self.n_training_rows_, getattr(self, "calibration_", None), self._target_names
         return IndexedLeaves(self._require_index(), *own)
 
-    def _keep_leaves(self, leaves: IndexedLeaves) -> None:
-        self._keep(leaves.index, leaves.n_training_rows)
+    def _keep(self, leaves: IndexedLeaves) -> None:
+        self._index, self._check_file = leaves.index, None
+        self.n_outputs_, self.n_training_rows_ = leaves.index.n_outputs, leaves.n_training_rows
         self._target_names = leaves.target_names
+        self.__dict__.pop("calibration_", None)  # of other rows
         if leaves.calibration is not None:
             self.calibration_ = leaves.calibration
-
-    def _keep(self, index: LeafIndex, n_training_rows: int | None) -> None:
-        self._index, self._check_file = index, None
-        self.n_outputs_ = index.n_outputs
-        self.n_training_rows_ = n_training_rows
-        if hasattr(self, "calibration_"):
-            del self.calibration_  # of other rows
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, **_hint: bool
@@ -264,12 +252,8 @@ class LeafModel(DistributionModel):
         Returns
         -------
         LeafModel
-            The model itself. `calibration_` shows the conformal quantiles and what is guaranteed.
-
-        Notes
-        -----
-        Split conformal prediction, for models of one output. The index knows no counts of targets,
-        so intervals are not snapped to a lattice.
+            The model itself, of one output. Its intervals are not snapped to a lattice, because the
+            index knows no counts of targets.
         """
         check_is_fitted(self)
         if self.n_outputs_ > 1:
@@ -329,10 +313,10 @@ class LeafModel(DistributionModel):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        stored = state.pop("_leaves", None)
+        leaves = state.pop("_leaves", None)
         super().__setstate__(state)
-        if stored is not None:
-            self._keep_leaves(leaves_from_arrays(Parts(**stored)))
+        if leaves is not None:
+            self._keep(leaves_from_arrays(Parts(**leaves)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -360,11 +344,6 @@ def from_leaves(
     -------
     LeafModel
         A fitted model.
-
-    See Also
-    --------
-    from_lightgbm, from_xgboost, from_catboost : Take fitted models of these libraries.
-    hdicore.LeafIndex.from_leaves : The same one step below, from leaf ids alone.
 
     Examples
     --------
@@ -408,5 +387,5 @@ def from_index(
     array([2., 5.])
     """
     model = LeafModel(apply, n_jobs=n_jobs)
-    model._keep(index, n_training_rows)
+    model._keep(IndexedLeaves(index, n_training_rows))
     return model

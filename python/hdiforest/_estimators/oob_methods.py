@@ -133,14 +133,12 @@ class OutOfBagMixin(DistributionModel):
         Returns
         -------
         (n_training_rows,) or (n_training_rows, n_outputs) float64, or table
-            As of `predict`. NaN, with a warning, for rows that every tree has seen, as from all
-            ``oob_`` methods. With ``weights="inbag"`` the other rows equal the forest's own
-            ``oob_prediction_``.
+            As of `predict`. With ``weights="inbag"`` equal to the forest's own ``oob_prediction_``.
 
         Notes
         -----
-        All ``oob_`` methods raise ValueError if every tree was fitted on all rows, or the model has
-        no training rows.
+        All ``oob_`` methods give NaN, with a warning, for rows that every tree has seen, and raise
+        ValueError if every tree was fitted on all rows, or the model has no training rows.
 
         A row never takes part in its own distribution: with ``weights`` "all" and "oob" it still
         lies in the leaves of these trees, is left out of them, and the others share its weight.
