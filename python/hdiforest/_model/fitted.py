@@ -145,15 +145,11 @@ class FittedForest:
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
-        k = cast("Calibration | JointCalibration", self.calibration).n_finite
-        return self._with_first(k) if k > 0 else self.uncalibrated()
-
-    def _with_first(self, k: int) -> FittedForest:
-        calibration = cast("Calibration | JointCalibration", self.calibration).first(k)
-        if isinstance(calibration, JointCalibration):
-            outputs = tuple(part._with_first(k) for part in self.outputs)
-            own = tuple(cast("Calibration", part.calibration) for part in outputs)
-            return replace(self, calibration=replace(calibration, outputs=own), outputs=outputs)
+        calibration = cast("Calibration", self.calibration)
+        n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
+        if n_finite == 0:
+            return self.uncalibrated()
+        calibration = calibration.first(n_finite)
         needs_centred = any(base.family != "raw" for base in calibration.bases)
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
