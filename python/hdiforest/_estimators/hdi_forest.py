@@ -532,11 +532,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             if any(len(each) != len(block.rows) for each in block.per_row):
                 raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
 
-            def of_output(part: FittedForest, output: int) -> Array:
-                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+            def of_output(part: FittedForest, output: int, *own: Array) -> Array:
                 return read_distributions(part, block.rows, readings[output], n_threads, own)
 
-            return of_outputs(of_output, fitted)
+            return of_outputs(fitted, of_output, *block.per_row)
 
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 

@@ -100,11 +100,11 @@ def predict_calibrated(
     if fitted.outputs and mean is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
     if fitted.outputs:
-        return of_outputs(
-            lambda part, _: predict_calibrated(part, X, coverage, n_threads, labels=labels),
-            fitted,
-            joint,
-        )
+
+        def answer(part: FittedForest, _: int) -> Array:
+            return predict_calibrated(part, X, coverage, n_threads, labels=labels)
+
+        return of_outputs(fitted, answer, joint=joint)
     codes = fitted.group_codes(X, labels)
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
@@ -157,16 +157,16 @@ def read_distributions_out_of_bag(
 
 
 def of_outputs(
-    answer: Callable[[FittedForest, int], Array], fitted: FittedForest, joint: bool = False
+    fitted: FittedForest, answer: Callable[..., Array], *values: Array, joint: bool = False
 ) -> Array:
-    """Return the answers of the forests of several outputs, or boxes, (n, n_outputs, ...).
+    """Return the answers of the forests of several outputs, or of boxes, (n, n_outputs, ...).
 
-    Of one output that of the forest itself, as it is.
+    Of one output that of the forest itself. Each is called with its number, and its values.
     """
     if not fitted.outputs:
-        return answer(fitted, 0)
+        return answer(fitted, 0, *values)
     parts = enumerate(fitted.boxes if joint else fitted.outputs)
-    return np.stack([answer(part, output) for output, part in parts], axis=1)
+    return np.stack([answer(part, o, *(each[:, o] for each in values)) for o, part in parts], 1)
 
 
 def distributions_of(
