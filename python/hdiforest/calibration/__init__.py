@@ -1,13 +1,13 @@
 """Calibration: what makes prediction intervals cover as much as is asked of them."""
 
 from hdiforest.calibration._bases import Base
-from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._result import (
     Calibration,
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    JointCalibration,
     Level,
 )
 
@@ -19,8 +19,8 @@ __all__ = [
     "CrossCheck",
     "FixedLevel",
     "JackknifePlus",
+    "JointCalibration",
     "Level",
     "OutOfBag",
-    "PredictiveDistribution",
     "Split",
 ]

@@ -25,6 +25,7 @@ from hdiforest.displays._common import (
     Display,
     RowsDisplay,
     Style,
+    calibration_of,
     intervals_of,
     out_of_bag_of,
     percent,
@@ -117,7 +118,7 @@ class CalibrationDisplay(Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "predict_interval", coverages)
+        calibration, coverages = _asked(estimator, "predict_interval", coverages, target)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
@@ -159,7 +160,7 @@ class CalibrationDisplay(Display):
         """
         cls._require_matplotlib()
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "oob_interval", coverages)
+        calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         if calibration is None:
@@ -296,10 +297,10 @@ _NAMES = {
 
 
 def _asked(
-    estimator: Any, method: str, coverages: Sequence[float] | None
+    estimator: Any, method: str, coverages: Sequence[float] | None, target: int | None
 ) -> tuple[Any, Sequence[float]]:
     """Return the calibration of the model that has a method, or None, and the coverages to draw."""
-    calibration = getattr(model_in(estimator, method), "calibration_", None)
+    calibration = calibration_of(model_in(estimator, method), target)
     if coverages is None:
         coverages = COVERAGES if calibration is None else calibration.coverages
     return calibration, coverages

@@ -28,6 +28,7 @@ from hdiforest.displays._common import (
     VERMILLION,
     Display,
     Style,
+    calibration_of,
     checked_target,
     intervals_of,
     percent,
@@ -357,8 +358,10 @@ class PITDisplay(Display):
         ----------
         estimator : fitted estimator
             As in `IntervalDisplay.from_out_of_bag`.
-        kind, **options
+        kind : {"calibrated", "raw"}, optional
             As in `from_estimator`. Calibrated distributions are uniform here by their making.
+        **options
+            As in `from_predictions`.
 
         Returns
         -------
@@ -435,12 +438,12 @@ def _one_row(X: Any, row: int) -> Any:
 
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    calibrated = getattr(getattr(model, "calibration_", None), "distribution", None)
+    calibrated = getattr(calibration_of(model, output), "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
-        return _checked_sample(
-            model.predict_quantiles(one, levels, output="numpy")[0], np.diff(levels, prepend=0.0)
-        )
+        quantiles = model.predict_quantiles(one, levels, output="numpy")
+        own = quantiles.reshape(-1, len(levels))[output]
+        return _checked_sample(own, np.diff(levels, prepend=0.0))
     index = model.scorer_.index if hasattr(model, "scorer_") else model.index_
     values: Array = index.atoms(output)
     shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))

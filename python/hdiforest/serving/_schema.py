@@ -128,6 +128,7 @@ FACTS = FIELDS | {
     "calibration": _CALIBRATION_FACTS,
     "mean": Fact("null, or a share, a baseline and a penalty", _or_null(_MEAN)),
     "folds": Fact("a list of the facts of each fold's forest", _are(_is_a(dict))),
+    "outputs": Fact("a list of the facts of each output's forest", _are(_is_a(dict))),
 }
 
 # Of a `LeafModel`.
@@ -228,15 +229,19 @@ LOCAL = {
     "targets": _floats("n_training_rows"),
 }
 
+# Of boxes; `levels` are mean width, realised coverage and cross-check.
+JOINT = {"q_hat": _floats("n_levels", "n_targets"), "levels": _floats("n_levels", 9)}
+
 _CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
 
-# Those of a fold's forest have a name such as fold0 in front.
+# Those of the forest of a fold or an output have a name such as fold0 in front.
 ARRAYS = {
     **ARRAY_FIELDS,
     **_in_group("forest", _FOREST, required=True),
     **_in_group("index", _INDEX, required=True),
     **_in_group("training", _TRAINING),
     **_CALIBRATION,
+    **_in_group("joint", JOINT),
     **_in_group("residuals", _INDEX),
     **_in_group("inbag", _INDEX),
     **_in_group("mean_forest", _FOREST),

@@ -37,12 +37,15 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    JointCalibration,
+    Level,
     level_of_check,
+    output_names,
 )
 from hdiforest.serving import _schema as schema
 from hdiforest.serving._schema import Arrays, Facts, Origin
 
-_FOLD = re.compile(r"fold\d+\.")
+_PART = re.compile(r"(fold|output)\d+\.")
 _HERE = Origin()  # no file
 
 
@@ -77,6 +80,7 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "calibration": None,
         "mean": None,
         "folds": [],
+        "outputs": [],
     }
     arrays: Arrays = {name: getattr(fitted, name) for name in schema.ARRAY_FIELDS}
     arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
@@ -85,7 +89,16 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         objects["steps"] = encoder.pipeline
     if rows is not None:
         arrays |= _named("training", rows.arrays())
-    if fitted.calibration is not None:
+    if isinstance(fitted.calibration, JointCalibration):
+        arrays["joint.q_hat"] = fitted.calibration.q_hat
+        arrays["joint.levels"] = np.array(
+            [
+                [each.mean_width, each.realised, *_cross_check_row(each.cross_check)]
+                for each in fitted.calibration.levels
+            ],
+            dtype=np.float64,
+        )
+    elif fitted.calibration is not None:
         facts["calibration"], own = calibration_to_arrays(fitted.calibration)
         arrays |= _named("calibration", own)
     if centred is not None:
@@ -106,11 +119,12 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if fitted.jackknife is not None:
         arrays |= _named("inbag", fitted.jackknife.index.arrays())
         arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
-    for i, fold in enumerate(fitted.folds):
-        own_facts, own_arrays, own_objects = to_arrays(fold)
-        facts["folds"].append(own_facts)
-        arrays |= _named(f"fold{i}", own_arrays)
-        objects |= {f"fold{i}.{name}": each for name, each in own_objects.items()}
+    for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
+        for i, part in enumerate(parts):
+            own_facts, own_arrays, own_objects = to_arrays(part, training_rows=False)
+            facts[f"{kind}s"].append(own_facts)
+            arrays |= _named(f"{kind}{i}", own_arrays)
+            objects |= {f"{kind}{i}.{name}": each for name, each in own_objects.items()}
     return Parts(facts, arrays, objects)
 
 
@@ -124,27 +138,30 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     """
     facts, arrays, objects = parts
     schema.check_facts(facts, schema.FACTS)
-    own = {name: array for name, array in arrays.items() if not _FOLD.match(name)}
+    own = {name: array for name, array in arrays.items() if not _PART.match(name)}
     schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
     mean = facts["mean"]
     is_object = mean and mean["baseline"] is None and mean["penalty"] is None
     named = {"steps": facts["steps"] is not None, "mean": is_object}
-    if {each for each in objects if not _FOLD.match(each)} != {n for n in named if named[n]}:
+    if {each for each in objects if not _PART.match(each)} != {n for n in named if named[n]}:
         raise ValueError("its objects are not those that its facts name")
     names = _names(facts, "feature", facts["n_features"])
     read = _Reader(_grouped(own), origin, copy)
     scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
     rows, check_rows = _training_rows(read, facts, scorer.index)
     fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
+    outputs = _forests("output", parts, origin, copy)
+    has_boxes = bool(outputs or read.groups["joint"])
     return FittedForest(
         scorer=scorer,
         feature_names=None if names is None else np.array(names, dtype=object),
         target_names=_names(facts, "target", scorer.index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_calibration(facts, read),
+        calibration=_joint(outputs, facts, read) if has_boxes else _calibration(facts, read),
         centred=_centred(read, facts, objects, scorer.forest),
-        folds=_folds(parts, origin, copy),
+        folds=_forests("fold", parts, origin, copy),
+        outputs=outputs,
         jackknife=_jackknife(read, scorer.forest),
         encoder=_encoder(facts, objects),
         **fields | {name: np.array(arrays[name]) for name in schema.ARRAY_FIELDS},
@@ -359,20 +376,40 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
 
 
-def _folds(parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
+def _forests(kind: str, parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
+    """Return the forests of folds, or those of outputs, which have the training rows of all."""
     facts, arrays, objects = parts
-    names = [f"fold{i}" for i in range(len(facts["folds"]))]
-    own_arrays = _grouped({name: array for name, array in arrays.items() if _FOLD.match(name)})
-    own_objects = _grouped({name: each for name, each in objects.items() if _FOLD.match(name)})
+    names = [f"{kind}{i}" for i in range(len(facts[f"{kind}s"]))]
+    own = [name for name in (*arrays, *objects) if re.match(rf"{kind}\d+\.", name)]
+    own_arrays = _grouped({name: arrays[name] for name in own if name in arrays})
+    own_objects = _grouped({name: objects[name] for name in own if name in objects})
     if set(own_arrays) != set(names) or not set(own_objects) <= set(names):
-        raise ValueError("its tensors are not those of its folds")
-    folds = []
-    for name, own in zip(names, facts["folds"], strict=True):
-        if own.get("folds") != []:
-            raise ValueError("folds must be a list of the facts of forests without folds")
-        part = Parts(own, own_arrays[name], own_objects[name])
-        folds.append(from_arrays(part, origin.part(name), copy=copy))
-    return tuple(folds)
+        raise ValueError(f"its tensors are not those of its {kind}s")
+    forests = []
+    for i, (name, own_facts) in enumerate(zip(names, facts[f"{kind}s"], strict=True)):
+        if own_facts.get("folds") != [] or own_facts.get("outputs") != []:
+            raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
+        if kind == "output" and "training.y" in arrays and i < arrays["training.y"].shape[-1]:
+            own_facts = own_facts | {"counts_are_weighted": facts["counts_are_weighted"]}
+            own_arrays[name] |= {n: a for n, a in arrays.items() if n.startswith("training.")}
+            own_arrays[name]["training.y"] = np.ascontiguousarray(arrays["training.y"][..., i])
+        part = Parts(own_facts, own_arrays[name], own_objects[name])
+        forests.append(from_arrays(part, origin.part(name), copy=copy))
+    return tuple(forests)
+
+
+def _joint(outputs: Sequence[FittedForest], facts: Facts, read: _Reader) -> JointCalibration:
+    """Return the calibrations of several outputs together."""
+    own: list[Any] = [part.calibration for part in outputs]
+    if not own or not all(isinstance(each, Calibration) for each in own):
+        raise ValueError("each of several outputs must have a calibration that is not by folds")
+    arrays, coverages = read.groups["joint"], own[0].coverages
+    schema.check_arrays(arrays, schema.JOINT, {"n_levels": len(coverages), "n_targets": len(own)})
+    rows = zip(coverages, arrays["levels"].tolist(), strict=True)
+    levels = tuple(Level(c, row[0], row[1], _cross_check_of(row[2:])) for c, row in rows)
+    names = output_names(_names(facts, "target", len(own)), len(own))
+    common = np.array(arrays["q_hat"]), names, own[0].method, own[0].n
+    return JointCalibration(tuple(own), levels, *common)
 
 
 Checks = list[CrossCheck | None]
