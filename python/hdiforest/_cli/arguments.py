@@ -356,6 +356,10 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=("calibrated", *KINDS),
         help="calibrated, shortest, equal-tailed, or smoothed shortest intervals (default: "
         "calibrated if the model is, else hdi)")  # fmt: skip
+    add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
+        "at the level next to 0.9")  # fmt: skip
+    add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
+        "numbers, too")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_text_and_jobs(parser)
 

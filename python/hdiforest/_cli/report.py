@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._cli.arguments import kind_and_levels
+from hdiforest._cli.arguments import UsageError, kind_and_levels
 from hdiforest._cli.console import THIRDS, aligned, say, thirds
 from hdiforest._cli.inputs import read_labelled_table, read_model
 from hdiforest._model.fitted import FittedForest
-from hdiforest._model.predict import AnyKind
+from hdiforest._model.predict import USUAL_COVERAGE, AnyKind
 from hdiforest._model.training_rows import WEIGHTINGS
 from hdiforest._tables.row_counts import RowCounts
-from hdiforest._utils.checks import significant
+from hdiforest._utils import Array
+from hdiforest._utils.checks import printable, significant
 from hdiforest._utils.hints import hints_that_name
+from hdiforest.displays._coverage import chance_range
 from hdiforest.metrics import coverage_by_width, coverage_score, interval_score, mean_width_score
 from hdiforest.serving import _model_file as model_file
 
 if TYPE_CHECKING:
     from hdiforest._estimators.hdi_forest import HDIForestRegressor
+
+_N_PERIODS = 10
+_MAX_GROUPS = 30  # in a text
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,44 @@ class LevelCheck:
 
 
 @dataclass(frozen=True)
+class GroupCheck:
+    """Measures of one group of rows."""
+
+    name: str
+    rows: int
+    coverage: float
+    chance: tuple[float, float]  # between which 95 % of the coverages of exact intervals lie
+    mean_width: float | None
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Measures of groups of rows, at one nominal level."""
+
+    column: str
+    nominal: float
+    groups: list[GroupCheck]
+
+    def text(self) -> str:
+        """Return a table with a title, of the groups with most rows."""
+        most = sorted(self.groups, key=lambda group: -group.rows)[:_MAX_GROUPS]
+        shown = [group for group in self.groups if group in most]
+        rows = [["group", "rows", "coverage", "range of chance", "mean width"]]
+        for group in shown:
+            low, high = group.chance
+            mark = " " if low <= group.coverage <= high else "*"
+            width = "inf" if group.mean_width is None else significant(group.mean_width)
+            share, chance = f"{group.coverage:.3f}{mark}", f"{low:.3f} to {high:.3f}"
+            rows.append([group.name, f"{group.rows:,}", share, chance, width])
+        n_more = len(self.groups) - len(shown)
+        more = f"\n{n_more:,} groups of fewer rows are told by --json" if n_more else ""
+        return (
+            f"Coverage at {self.nominal:g} by {printable(self.column)} (*: beyond what chance "
+            f"gives exact intervals in 95 of 100 groups):\n{aligned(rows)}{more}"
+        )
+
+
+@dataclass(frozen=True)
 class Check:
     """Measures of a model on labelled rows."""
 
@@ -54,6 +98,8 @@ class Check:
     out_of_range: dict[str, int]
     rows_out_of_range: int
     rows_without_values: int
+    rows_of_new_groups: int
+    groupings: list[Grouping]
 
     def json(self) -> str:
         """Return an object of the attributes."""
@@ -72,7 +118,8 @@ class Check:
         if self.rows_without_interval:
             left_out = f"; {self.rows_without_interval:,} rows without an interval are left out"
         title = f"Intervals of kind {self.kind} on {self.rows:,} rows{left_out}"
-        return f"{title}; coverage of each third by width:\n{aligned(rows)}"
+        whole = f"{title}; coverage of each third by width:\n{aligned(rows)}"
+        return "\n\n".join([whole, *(grouping.text() for grouping in self.groupings)])
 
 
 def run_check(options: Any) -> None:
@@ -81,28 +128,37 @@ def run_check(options: Any) -> None:
     kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    X, y, counts = read_labelled_table(model, options)
-    found = check(model, X, y, kind, levels, counts)
+    asked = [name for name in (options.over, options.by) if name is not None]
+    columns = list(dict.fromkeys(asked))
+    X, y, counts, kept = read_labelled_table(model, options, columns)
+    groups = {
+        name: groups_of(column, _N_PERIODS if name == options.over else None)
+        for name, column in zip(columns, kept, strict=True)
+    }
+    found = check(model, X, y, kind, levels, counts, groups)
     say(found.json() if options.json else f"{found.text()}\n{counts}".rstrip())
 
 
 def check(
     model: HDIForestRegressor,
     X: Any,
-    y: NDArray[np.float64],
+    y: Array,
     kind: AnyKind,
     levels: list[float],
     counts: RowCounts,
+    groups: Mapping[str, RowGroups],
 ) -> Check:
     """Measure intervals of rows with finite targets; ValueError if no row has an interval."""
     fit = "the table of 'hdiforest fit' or its --report"
     usual, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
-    with hints_that_name(usual, hdi, fit):
+    with hints_that_name(usual, hdi, fit), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* of groups that the calibration")  # counts tell it
         intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
     y, intervals = y[has_interval], intervals[has_interval]
+    usual_level = int(np.argmin(np.abs(np.array(levels) - USUAL_COVERAGE)))
     return Check(
         kind=kind,
         rows=len(y),
@@ -112,10 +168,21 @@ def check(
         out_of_range=dict(counts.out_of_range),
         rows_out_of_range=counts.n_rows_out_of_range,
         rows_without_values=counts.n_rows_without_values,
+        rows_of_new_groups=counts.n_rows_of_new_groups,
+        groupings=[
+            _grouped(
+                name,
+                own._replace(of_row=own.of_row[has_interval]),
+                y,
+                intervals[..., usual_level],
+                levels[usual_level],
+            )
+            for name, own in groups.items()
+        ],
     )
 
 
-def _measured(y: NDArray[np.float64], ends: NDArray[np.float64], level: float) -> LevelCheck:
+def _measured(y: Array, ends: Array, level: float) -> LevelCheck:
     share = float(coverage_score(y, ends))
     narrow, middle, wide = map(_finite, coverage_by_width(y, ends, 3).coverage[1:])
     return LevelCheck(
@@ -126,6 +193,55 @@ def _measured(y: NDArray[np.float64], ends: NDArray[np.float64], level: float) -
         interval_score=_finite(interval_score(y, ends, level)),
         coverage_by_width=(narrow, middle, wide),
     )
+
+
+class RowGroups(NamedTuple):
+    """Groups of rows."""
+
+    names: list[str]
+    of_row: NDArray[np.intp]  # (n,), positions in `names`
+
+
+def groups_of(column: Any, n_periods: int | None = None) -> RowGroups:
+    """Return the groups of rows of one value in a pyarrow column, or so many periods of values.
+
+    Values are ordered as numbers if all are, else as texts, as dates such as 2024-05-31 may be.
+    """
+    cells = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    try:
+        keys: Any = np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        keys = np.array(cells)
+    _, first, of_row, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    names = [cells[row] or "(missing)" for row in first]
+    if n_periods is None:
+        return RowGroups(names, of_row)
+    if "" in cells:
+        raise UsageError(
+            f"--over must have a value in each row, and row {cells.index('')} has none"
+        )
+    middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
+    periods, of_value = np.unique(
+        (middle * n_periods / len(cells)).astype(np.intp), return_inverse=True
+    )
+    values = [np.flatnonzero(of_value == period) for period in range(len(periods))]
+    ends = [dict.fromkeys((names[own[0]], names[own[-1]])) for own in values]
+    return RowGroups([" to ".join(each) for each in ends], of_value[of_row])
+
+
+def _grouped(column: str, groups: RowGroups, y: Array, ends: Array, level: float) -> Grouping:
+    counts = np.bincount(groups.of_row, minlength=len(groups.names))
+    in_order = np.split(np.argsort(groups.of_row, kind="stable"), np.cumsum(counts)[:-1])
+    found = []
+    for name, rows in zip(groups.names, in_order, strict=True):
+        if len(rows):
+            low, high = chance_range(level, len(rows), 0.95)
+            share, width = coverage_score(y[rows], ends[rows]), mean_width_score(ends[rows])
+            chance = float(low), float(high)
+            found.append(GroupCheck(name, len(rows), float(share), chance, _finite(width)))
+    return Grouping(column, level, found)
 
 
 def _finite(value: Any) -> float | None:
