@@ -8,8 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from hdiforest.calibration import PredictiveDistribution
-from hdiforest.calibration._distribution import BASE_LEVELS, checked_levels, checked_points
+from hdiforest.calibration._distribution import (
+    BASE_LEVELS,
+    PredictiveDistribution,
+    checked_levels,
+    checked_points,
+)
 from hdiforest.calibration._postprocess import PostProcess
 
 KNOWN = np.array(BASE_LEVELS)

@@ -298,7 +298,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         Notes
         -----
         Calibrated quantiles at 0 and 1 are the ends of the range of the training targets, or
-        infinite without clipping. See `hdiforest.calibration.PredictiveDistribution`.
+        infinite without clipping.
         """
         ask, read = partial(self._query, X), partial(self._read_distributions, X)
         values = self._quantiles_by(quantiles, kind, interpolation, ask, read)

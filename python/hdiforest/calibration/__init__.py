@@ -1,7 +1,6 @@
 """Calibration: what makes prediction intervals cover as much as is asked of them."""
 
 from hdiforest.calibration._bases import Base
-from hdiforest.calibration._distribution import PredictiveDistribution
 from hdiforest.calibration._methods import CVPlus, JackknifePlus, OutOfBag, Split
 from hdiforest.calibration._result import (
     Calibration,
@@ -21,6 +20,5 @@ __all__ = [
     "JackknifePlus",
     "Level",
     "OutOfBag",
-    "PredictiveDistribution",
     "Split",
 ]

@@ -359,8 +359,10 @@ class PITDisplay(Display):
         ----------
         estimator : fitted estimator
             As in `IntervalDisplay.from_out_of_bag`.
-        kind, **options
+        kind : {"calibrated", "raw"}, optional
             As in `from_estimator`. Calibrated distributions are uniform here by their making.
+        **options
+            As in `from_predictions`.
 
         Returns
         -------
