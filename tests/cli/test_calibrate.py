@@ -586,6 +586,7 @@ def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
     assert groupings("--by", "text") == [["(missing)", "b", "ä"]]
     assert groupings("--by", "code") == [[f"{code}.5" for code in range(40)]]
     assert groupings("--over", "site") == [["0", "1", "2", "3", "8"]]  # no value is divided
+    assert groupings("--over", "site", "--by", "site") == [["0", "1", "2", "3", "8"]] * 2
     over_target, _ = groupings("--over", "target", "--by", "site")
     ends = [tuple(map(float, name.split(" to "))) for name in over_target]
     assert np.ravel(ends).tolist() == sorted(np.ravel(ends))

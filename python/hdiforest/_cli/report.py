@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,13 +128,11 @@ def run_check(options: Any) -> None:
     kind, levels = kind_and_levels(model.fitted_forest(), options.kind, options.coverage)
     if options.coverage is None and kind == "calibrated":
         levels = list(model.calibration_.coverages)
-    asked = [name for name in (options.over, options.by) if name is not None]
-    columns = list(dict.fromkeys(asked))
-    X, y, counts, kept = read_labelled_table(model, options, columns)
-    groups = {
-        name: groups_of(column, _N_PERIODS if name == options.over else None)
-        for name, column in zip(columns, kept, strict=True)
-    }
+    given = [(options.over, _N_PERIODS), (options.by, None)]
+    names = list(dict.fromkeys(name for name, _ in given if name is not None))
+    X, y, counts, kept = read_labelled_table(model, options, names)
+    columns = dict(zip(names, kept, strict=True))
+    groups = [(name, groups_of(columns[name], n)) for name, n in given if name is not None]
     found = check(model, X, y, kind, levels, counts, groups)
     say(found.json() if options.json else f"{found.text()}\n{counts}".rstrip())
 
@@ -146,19 +144,28 @@ def check(
     kind: AnyKind,
     levels: list[float],
     counts: RowCounts,
-    groups: Mapping[str, RowGroups],
+    groups: list[tuple[str, Groups]],
 ) -> Check:
     """Measure intervals of rows with finite targets; ValueError if no row has an interval."""
     fit = "the table of 'hdiforest fit' or its --report"
-    usual, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
-    with hints_that_name(usual, hdi, fit), warnings.catch_warnings():
+    named, hdi = f"{fit} (oob_interval in Python)", f"{fit} (oob_interval(kind='hdi') in Python)"
+    with hints_that_name(named, hdi, fit), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* of groups that the calibration")  # counts tell it
         intervals = model.predict_interval(X, levels, kind=kind)
     has_interval = ~np.isnan(intervals).any(axis=(1, 2))
     if not has_interval.any():
         raise ValueError(f"none of {len(y)} rows has an interval: all leaves of each are empty")
+    usual = int(np.argmin(np.abs(np.array(levels) - USUAL_COVERAGE)))
+    groupings = []
+    for column, own in groups:
+        known = [(name, rows[has_interval[rows]]) for name, rows in own]
+        checks = [
+            _of_group(name, y[rows], intervals[rows, :, usual], levels[usual])
+            for name, rows in known
+            if len(rows)
+        ]
+        groupings.append(Grouping(column, levels[usual], checks))
     y, intervals = y[has_interval], intervals[has_interval]
-    usual_level = int(np.argmin(np.abs(np.array(levels) - USUAL_COVERAGE)))
     return Check(
         kind=kind,
         rows=len(y),
@@ -169,16 +176,7 @@ def check(
         rows_out_of_range=counts.n_rows_out_of_range,
         rows_without_values=counts.n_rows_without_values,
         rows_of_new_groups=counts.n_rows_of_new_groups,
-        groupings=[
-            _grouped(
-                name,
-                own._replace(of_row=own.of_row[has_interval]),
-                y,
-                intervals[..., usual_level],
-                levels[usual_level],
-            )
-            for name, own in groups.items()
-        ],
+        groupings=groupings,
     )
 
 
@@ -195,15 +193,11 @@ def _measured(y: Array, ends: Array, level: float) -> LevelCheck:
     )
 
 
-class RowGroups(NamedTuple):
-    """Groups of rows."""
-
-    names: list[str]
-    of_row: NDArray[np.intp]  # (n,), positions in `names`
+Groups = list[tuple[str, NDArray[np.intp]]]  # their names and their rows
 
 
-def groups_of(column: Any, n_periods: int | None = None) -> RowGroups:
-    """Return the groups of rows of one value in a pyarrow column, or so many periods of values.
+def groups_of(column: Any, n_periods: int | None = None) -> Groups:
+    """Return the rows of each value of a pyarrow column, or of so many periods of its values.
 
     Values are ordered as numbers if all are, else as texts, as dates such as 2024-05-31 may be.
     """
@@ -216,32 +210,26 @@ def groups_of(column: Any, n_periods: int | None = None) -> RowGroups:
         keys, return_index=True, return_inverse=True, return_counts=True
     )
     names = [cells[row] or "(missing)" for row in first]
-    if n_periods is None:
-        return RowGroups(names, of_row)
-    if "" in cells:
-        raise UsageError(
-            f"--over must have a value in each row, and row {cells.index('')} has none"
-        )
-    middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
-    periods, of_value = np.unique(
-        (middle * n_periods / len(cells)).astype(np.intp), return_inverse=True
-    )
-    values = [np.flatnonzero(of_value == period) for period in range(len(periods))]
-    ends = [dict.fromkeys((names[own[0]], names[own[-1]])) for own in values]
-    return RowGroups([" to ".join(each) for each in ends], of_value[of_row])
+    if n_periods is not None:
+        if "" in cells:
+            row = cells.index("")
+            raise UsageError(f"--over must have a value in each row, and row {row} has none")
+        middle = np.cumsum(counts) - counts / 2  # rows of one value stay together
+        period = (middle * n_periods / len(cells)).astype(np.intp)
+        _, of_value, n_values = np.unique(period, return_inverse=True, return_counts=True)
+        last = np.cumsum(n_values) - 1
+        ends = [
+            {names[i]: None, names[j]: None} for i, j in zip(last - n_values + 1, last, strict=True)
+        ]
+        names, of_row = [" to ".join(each) for each in ends], of_value[of_row]
+    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row))[:-1])
+    return list(zip(names, rows, strict=True))
 
 
-def _grouped(column: str, groups: RowGroups, y: Array, ends: Array, level: float) -> Grouping:
-    counts = np.bincount(groups.of_row, minlength=len(groups.names))
-    in_order = np.split(np.argsort(groups.of_row, kind="stable"), np.cumsum(counts)[:-1])
-    found = []
-    for name, rows in zip(groups.names, in_order, strict=True):
-        if len(rows):
-            low, high = chance_range(level, len(rows), 0.95)
-            share, width = coverage_score(y[rows], ends[rows]), mean_width_score(ends[rows])
-            chance = float(low), float(high)
-            found.append(GroupCheck(name, len(rows), float(share), chance, _finite(width)))
-    return Grouping(column, level, found)
+def _of_group(name: str, y: Array, ends: Array, level: float) -> GroupCheck:
+    low, high = chance_range(level, len(y), 0.95)
+    share, width = coverage_score(y, ends), mean_width_score(ends)
+    return GroupCheck(name, len(y), float(share), (float(low), float(high)), _finite(width))
 
 
 def _finite(value: Any) -> float | None:
