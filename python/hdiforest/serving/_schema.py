@@ -127,7 +127,7 @@ def pack(value: Any, arrays: Arrays, name: str = "") -> Any:
     if isinstance(value, tuple) and value and isinstance(value[0], np.ndarray):
         arrays[name] = np.concatenate(value)
         return list(map(len, value))
-    if own := _entries(type(value)):
+    if own := _fields(value.__class__):
         return {each: pack(getattr(value, each), arrays, _inside(name, each)) for each in own}
     if isinstance(value, tuple | list):
         return [pack(each, arrays, f"{name}[{i}]") for i, each in enumerate(value)]
@@ -171,23 +171,22 @@ def _unpack(hint: Any, value: Any, left: Arrays, name: str) -> Any:
     if hint is float:
         return float(value["float"] if isinstance(value, dict) else value)
     if origin in (list, tuple):
-        own = args if origin is tuple and args[-1] is not Ellipsis else (args[0],) * len(value)
-        if len(own) != len(value):
-            raise ValueError(f"{name} must have {len(own)} elements, got {len(value)}")
-        pairs = enumerate(zip(own, value, strict=True))
+        kinds = args if origin is tuple and args[-1] is not Ellipsis else (args[0],) * len(value)
+        if len(kinds) != len(value):
+            raise ValueError(f"{name} must have {len(kinds)} elements, got {len(value)}")
+        pairs = enumerate(zip(kinds, value, strict=True))
         return origin(_unpack(kind, each, left, f"{name}[{i}]") for i, (kind, each) in pairs)
     if origin is dict:
         return {
-            key: _unpack(args[1], each, left, _inside(name, key)) for key, each in value.items()
+            key: _unpack(args[1], each, left, f"{name}[{reprlib.repr(key)}]")
+            for key, each in value.items()
         }
-    if entries := _entries(hint):
-        for entry in entries:
+    if own := _fields(hint):
+        for entry in own:
             if entry not in value:
                 raise ValueError(f"the fact {_inside(name, entry)} is missing")
-        unknown = {_inside(name, entry): None for entry in value if entry not in entries}
-        require_none(unknown, "fact")
-        kinds = _kinds(hint)
-        return hint(**{e: _unpack(kinds[e], value[e], left, _inside(name, e)) for e in entries})
+        require_none({_inside(name, entry): None for entry in value if entry not in own}, "fact")
+        return hint(**{e: _unpack(own[e], value[e], left, _inside(name, e)) for e in own})
     return value
 
 
@@ -207,16 +206,13 @@ def _inside(name: str, entry: str) -> str:
     return f"{name}.{entry}" if name else entry
 
 
-def _entries(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a dataclass or a NamedTuple; none of other types."""
-    if isinstance(kind, type) and is_dataclass(kind):
-        return tuple(field.name for field in fields(kind) if field.init)
-    return getattr(kind, "_fields", ())
-
-
 @cache
-def _kinds(of: Any) -> dict[str, Any]:
-    return get_type_hints(of, include_extras=True)
+def _fields(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields of a dataclass or a NamedTuple; none of other types."""
+    own = (
+        [each.name for each in fields(kind)] if is_dataclass(kind) else kind.__dict__.get("_fields")
+    )
+    return {name: get_type_hints(kind, include_extras=True)[name] for name in own or ()}
 
 
 def _is_length(value: Any) -> bool:
@@ -243,6 +239,7 @@ _LIST = Form("a list", lambda value: isinstance(value, list))
 _OBJECT = Form("an object", lambda value: isinstance(value, dict))
 
 
+@cache
 def _form(hint: Any) -> Form:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -258,7 +255,7 @@ def _form(hint: Any) -> Form:
         )
     if origin in (list, tuple):
         return _LIST
-    return _OBJECT if origin is dict or _entries(hint) else _FORMS[hint]
+    return _OBJECT if origin is dict or hint not in _FORMS else _FORMS[hint]
 
 
 Expected = Mapping[str, tuple[str, tuple[int, ...]]]  # types and shape by name
