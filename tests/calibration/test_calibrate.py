@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdiforest.calibration import _calibrate
-from hdiforest.calibration._bases import DEFAULT_KINDS, FAMILIES, LEVELS, Base, candidate_bases
+from hdiforest.calibration._bases import (
+    DEFAULT_KINDS,
+    FAMILIES,
+    LEVELS,
+    Base,
+    Candidates,
+    candidate_bases,
+)
 from hdiforest.calibration._calibrate import CrossFit, best_by_half, calibrate_split
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._selection import Selected
@@ -224,9 +231,9 @@ def test_a_coverage_in_the_place_of_rows_is_told():
 def test_each_half_takes_the_fit_that_is_best_on_the_other():
     in_first = np.array([True, False, True])
     intervals = [np.full((3, 2, 1), value) for value in (1.0, 2.0)]
-    ones = np.ones((2, 1))
+    ones, of_rows = np.ones((2, 1)), Candidates((FIXED,), np.zeros((3, 2, 1)), np.zeros(3), None)
     fits = [
-        CrossFit(np.zeros(3), None, in_first, own, ones, np.array(scores)[:, None])
+        CrossFit(in_first, own, ones, np.array(scores)[:, None], (), of_rows)
         for own, scores in zip(intervals, ([2.0, 3.0], [4.0, 1.0]), strict=True)
     ]
     best = best_by_half(fits, "balanced")  # the first half is best by fit 0, the second by fit 1

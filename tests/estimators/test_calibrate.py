@@ -202,9 +202,6 @@ def test_the_parameter_calibration():
         model = HDIForestRegressor(RandomForestRegressor(trees), calibration=True)
         with pytest.raises(ValueError, match=f"calibration must be .* because .*{reason}"):
             model.fit(rows, Y_TRAIN[: len(rows)])
-    both = np.c_[Y_TRAIN, Y_TRAIN]
-    with pytest.raises(ValueError, match=r"instead of True, because .* one target, got 2"):
-        HDIForestRegressor(calibration=True).fit(X_TRAIN, both)
     for wrong in ("never", None, 1, 0.0, 90, [0.9, 0.9], []):
         said = re.escape(f"must be 'auto', True, False or coverages, got {wrong!r}: coverage must")
         with pytest.raises(ValueError, match=said):
@@ -265,12 +262,6 @@ def test_the_default_forest_of_targets_that_cannot_be_averaged_stays_raw():
     assert not hasattr(model, "calibration_")
 
 
-def test_the_default_forest_of_two_targets_stays_raw():
-    model = HDIForestRegressor().fit(X_TRAIN, np.c_[Y_TRAIN, -Y_TRAIN])
-    assert not hasattr(model, "calibration_")
-    assert model.predict_interval(X_NEW[:3]).shape == (3, 2, 2)
-
-
 @pytest.mark.slow
 def test_targets_that_are_noise_are_covered_as_often_as_asked():
     """Features say nothing; with so many rows the choice among candidates takes nothing away."""
@@ -314,10 +305,6 @@ def test_arguments_out_of_range_are_named(model):
         fresh(10).calibrate()
     with pytest.raises(ValueError, match=r"coverage must be above 0 and below 1, got 1"):
         model.predict_interval(X_NEW, [0.9, 1])
-    several = RandomForestRegressor(60, random_state=0).fit(X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
-    two = HDIForestRegressor.from_forest(several, X_TRAIN, np.c_[Y_TRAIN, Y_TRAIN])
-    with pytest.raises(ValueError, match="one target"):
-        two.calibrate()
 
 
 def test_files_keep_the_calibration(model, tmp_path):

@@ -506,6 +506,47 @@ def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
         HDIForestRegressor.load(path)
 
 
+@pytest.mark.parametrize(
+    ("change_facts", "change_tensors", "message"),
+    [
+        (lambda facts: facts["outputs"].pop(), None, "outputs must be as many as the targets, 2"),
+        (lambda facts: facts.update(outputs=[]), None, "each of several outputs must have a cal"),
+        (lambda facts: facts.update(outputs=[], boxes=None), None, "has the tensor '.*', which"),
+        (lambda facts: facts.update(boxes=None), None, "it must be an object, got None"),
+        (lambda facts: facts["boxes"]["levels"].pop(), None, "coverages of boxes must be those"),
+        (lambda facts: facts["outputs"][1].update(calibration=None), None, "calibration"),
+        (
+            lambda facts: facts["outputs"][0].update(outputs=[facts["outputs"][1]]),
+            None,
+            "the facts of forests without folds",
+        ),
+        (None, lambda tensors: tensors.pop("boxes.q_hat"), "the tensor q_hat is missing"),
+        (
+            None,
+            lambda tensors: tensors.update({"boxes.q_hat": tensors["boxes.q_hat"] * np.nan}),
+            "the quantiles of boxes must be",
+        ),
+        (None, lambda tensors: tensors.pop("output1.forest.nodes"), "must contain 'nodes'"),
+        (None, lambda tensors: tensors.update({"output2.x": np.zeros(1)}), "'output2', which"),
+        (
+            None,
+            lambda tensors: tensors.update({"output0.training.X": np.zeros((3, 1), np.float32)}),
+            None,
+        ),
+    ],
+)
+def test_hostile_outputs(tmp_path, change_facts, change_tensors, message):
+    path = tmp_path / "outputs.hdi"
+    model = HDIForestRegressor(RandomForestRegressor(60, random_state=0), calibration=[0.8])
+    model.fit(X, np.column_stack([Y, -(Y**2)])).save(path)
+    rewritten(path, change_facts, change_tensors)
+    if message is None:  # rows are those of the whole model
+        assert HDIForestRegressor.load(path).oob_interval(0.8).shape == (len(X), 2, 2)
+        return
+    with pytest.raises(ValueError, match=message):
+        HDIForestRegressor.load(path)
+
+
 def test_newer_versions(path):
     rewritten(path, lambda facts: facts.update(format_version=99, hdicore="9.9"))
     with pytest.raises(ValueError, match=r"format 99, written by hdicore 9\.9; .* upgrade hdicore"):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import LeafIndex, Scorer
-from hdiforest._model.predict import AnyKind, distribution_of, reading_of_bounds
+from hdiforest._model.predict import AnyKind, distributions_of, readings_of_bounds
 from hdiforest._tables.frames import Output, frame_of, require_library, table_in
 from hdiforest._tables.names import (
     ENDS,
@@ -31,6 +31,8 @@ Source = Scorer | LeafIndex
 
 # Called as function(source, rows, *values_of_rows, **options); the first axis is the rows.
 Query = Callable[..., Array]
+
+Readings = Sequence[Reading]  # one for each output
 
 
 def query_of(method: str, *arguments: Any, **options: Any) -> Query:
@@ -81,13 +83,13 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
     ) -> tuple[Array, Array]:
-        """Return means, (n,) or if they are not resolved (0,), and calibrated intervals."""
+        """Return means, (n[, n_outputs]) or if they are not resolved (0,), and intervals."""
 
     @abstractmethod
     def _read_distributions(
-        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         """Read from the base quantiles of the rows of X; see `read_distributions`."""
 
@@ -166,6 +168,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         *,
         kind: AnyKind | None = None,
         by: ArrayLike | None = None,
+        joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
         """Prediction intervals.
@@ -191,6 +194,9 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             The groups of the rows, of calibrated intervals, if the calibration was made by groups
             that no column of X holds. Rows of a group that it does not know take the quantile of
             all rows.
+        joint : bool, default=False
+            Whether calibrated intervals of several outputs are sides of boxes that hold all targets
+            of a row together with the coverage. One output has the same intervals either way.
         output : {"numpy", "pandas", "polars", "pyarrow"}, default="numpy"
             As in `predict`; tables have the mean of each row in front.
 
@@ -219,13 +225,19 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         O(entries of the row's leaves + distinct targets / 64) per row, and O(support) per level.
         """
-        if by is not None and self._kind(kind) != "calibrated":
-            raise ValueError(f"by must be None with kind={self._kind(kind)!r}")
+        self._check_calibrated(kind, by, joint)
         ask = partial(self._query, X, hint=True)
-        calibrated = partial(self._predict_calibrated, X, by=by)
+        calibrated = partial(self._predict_calibrated, X, by=by, joint=joint)
         # Of tables the mean warns.
         read = partial(self._read_distributions, X, hint=output == "numpy")
         return self._format_intervals(X, coverage, kind, output, ask, calibrated, read)
+
+    def _check_calibrated(self, kind: AnyKind | None, by: Any, joint: bool) -> None:
+        """Raise ValueError if what only calibrated intervals take is given with another kind."""
+        check_flag("joint", joint)
+        if self._kind(kind) != "calibrated" and (by is not None or joint):
+            what = "joint must be False" if joint else "by must be None"
+            raise ValueError(f"{what} with kind={self._kind(kind)!r}")
 
     def _format_intervals(
         self,
@@ -235,12 +247,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         output: Output,
         ask: Callable[[Query], Array],
         calibrated: Callable[..., tuple[Array, Array]],
-        read: Callable[[Reading], Array],
+        read: Callable[[Readings], Array],
     ) -> Any:
         """Return what `ask`, `calibrated` and `read` say of the rows of X; see `_format`."""
         resolved = self._kind(kind)
         calibration = getattr(self, "calibration_", None)
-        bounds = reading_of_bounds(calibration, resolved, coverage)
+        bounds = readings_of_bounds(calibration, resolved, coverage)
         if output == "numpy":
             if resolved == "calibrated":
                 return calibrated(coverage, with_mean=False)[1]
@@ -252,8 +264,9 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             if resolved == "calibrated":
                 return join_columns(*calibrated(np.atleast_1d(coverage), with_mean=True))
             if bounds is not None:
-                ends = read(bounds).reshape(-1, 2, np.size(coverage))
-                return columns_of_kind(join_columns(ask(query_of("mean")), ends), resolved)
+                mean, ends = ask(query_of("mean")), read(bounds)
+                ends = ends.reshape(*mean.shape, 2, np.size(coverage))
+                return columns_of_kind(join_columns(mean, ends), resolved)
             function = partial(query_mean_and_intervals, coverage=coverage, kind=resolved)
             return columns_of_kind(ask(function), resolved)
 
@@ -310,11 +323,11 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         kind: str | None,
         interpolation: str | None,
         ask: Callable[[Query], Array],
-        read: Callable[[Reading], Array],
+        read: Callable[[Readings], Array],
     ) -> Callable[[], Array]:
         """Return what gives quantiles by `ask` or `read`."""
-        distribution = distribution_of(getattr(self, "calibration_", None), kind)
-        if distribution is None:
+        distributions = distributions_of(getattr(self, "calibration_", None), kind)
+        if distributions is None:
             return partial(ask, query_of("quantiles", quantiles, interpolation or "inverted_cdf"))
         if interpolation is not None:
             raise ValueError(
@@ -324,8 +337,8 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         levels = checked_levels(quantiles)
 
         def values() -> Array:
-            columns = read(distribution.quantiles(np.atleast_1d(levels)))
-            return columns.reshape(len(columns), *levels.shape)
+            columns = read([each.quantiles(np.atleast_1d(levels)) for each in distributions])
+            return columns.reshape(*columns.shape[:-1], *levels.shape)
 
         return values
 
@@ -373,11 +386,12 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         read: Callable[..., Array],
     ) -> Callable[[], Array]:
         """Return what gives the distribution function at y by `ask` or `read`."""
-        distribution = distribution_of(getattr(self, "calibration_", None), kind)
-        if distribution is None:
+        distributions = distributions_of(getattr(self, "calibration_", None), kind)
+        if distributions is None:
             return partial(ask, query_of("cdf", inclusive=inclusive), y)
         check_flag("inclusive", inclusive)
-        return partial(read, distribution.cdf(inclusive=bool(inclusive)), checked_points(y))
+        readings = [each.cdf(inclusive=bool(inclusive)) for each in distributions]
+        return partial(read, readings, checked_points(y, len(readings)))
 
     def _format(
         self,

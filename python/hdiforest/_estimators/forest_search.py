@@ -22,6 +22,7 @@ from hdiforest._estimators.hdi_forest import (
     replace_levels,
 )
 from hdiforest._estimators.input_rows import one_column_as_1d, rows_for_sklearn
+from hdiforest._model.fitted import AnyCalibration
 from hdiforest._model.predict import AnyKind
 from hdiforest._tables.frames import Output
 from hdiforest._utils import Array
@@ -34,9 +35,8 @@ from hdiforest._utils.checks import (
 )
 from hdiforest._utils.hints import hints_that_name
 from hdiforest._utils.meta_estimators import layers
-from hdiforest.calibration import Calibration, CrossCalibration, FixedLevel
+from hdiforest.calibration import FixedLevel
 from hdiforest.calibration._calibrate import CrossFit, best_by_half
-from hdiforest.calibration._distribution import Reading
 from hdiforest.calibration._selection import OBJECTIVES, Objective, loss
 
 _FORESTS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -189,13 +189,14 @@ class ForestSearchOOB(DistributionModel):
         *,
         kind: AnyKind | None = None,
         by: ArrayLike | None = None,
+        joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
         """Calibrated prediction intervals.
 
         Parameters
         ----------
-        X, coverage, kind, by, output : rows and options
+        X, coverage, kind, by, joint, output : rows and options
             As in `HDIForestRegressor.predict_interval`; by default the coverage of the search.
 
         Returns
@@ -208,7 +209,8 @@ class ForestSearchOOB(DistributionModel):
             coverage = self.coverage_
         name = "best_estimator_.oob_interval"
         with hints_that_name(name, f"{name}(kind='hdi')"):
-            return super().predict_interval(X, coverage, kind=kind, by=by, output=output)
+            options: Any = {"kind": kind, "by": by, "joint": joint, "output": output}
+            return super().predict_interval(X, coverage, **options)
 
     def _query(
         self, X: Any, function: Query, values: ArrayLike | None = None, *, hint: bool = False
@@ -216,17 +218,17 @@ class ForestSearchOOB(DistributionModel):
         return self._best()._query(X, function, values, hint=hint)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
+        self, X: Any, coverage: ArrayLike, **options: Any
     ) -> tuple[Array, Array]:
-        return self._best()._predict_calibrated(X, coverage, with_mean=with_mean, by=by)
+        return self._best()._predict_calibrated(X, coverage, **options)
 
     def _read_distributions(
-        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: Any, values: Array | None = None, *, hint: bool = False
     ) -> Array:
-        return self._best()._read_distributions(X, reading, values, hint=hint)
+        return self._best()._read_distributions(X, readings, values, hint=hint)
 
     @property
-    def calibration_(self) -> Calibration | CrossCalibration:
+    def calibration_(self) -> AnyCalibration:
         """The calibration of the best model."""
         return self._best().calibration_
 

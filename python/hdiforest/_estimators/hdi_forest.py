@@ -22,7 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from hdicore import Scorer
-from hdiforest._estimators.distribution_model import DistributionModel, Query
+from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
 from hdiforest._estimators.folds import (
     check_labels,
     check_later_rows,
@@ -60,9 +60,10 @@ from hdiforest._model.calibrate import (
     default_kinds,
     ignore_infinite_intervals,
 )
-from hdiforest._model.fitted import FittedForest
+from hdiforest._model.fitted import AnyCalibration, FittedForest
 from hdiforest._model.predict import (
-    distribution_of,
+    distributions_of,
+    of_outputs,
     predict_calibrated,
     read_distributions,
 )
@@ -85,7 +86,6 @@ from hdiforest._utils.meta_estimators import forest_of, layers, pipelines
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import (
     Calibration,
-    CrossCalibration,
     CrossCheck,
     CVPlus,
     JackknifePlus,
@@ -155,8 +155,8 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     calibration : "auto", bool, float or sequence of floats, default="auto"
         What `fit` calibrates, as `calibrate` does by "oob": the coverages that are named, or with
         True those of its default ones that there are rows enough for. It is an error where it
-        cannot be done. "auto" then leaves it out, and else is as True: that needs one target, trees
-        enough that leave rows out, and rows enough for a coverage of 0.9.
+        cannot be done. "auto" then leaves it out, and else is as True: that needs trees enough that
+        leave rows out, and rows enough for a coverage of 0.9.
     n_jobs : int, default=None
         Threads used for scoring: None means as many as the forest itself uses (its ``n_jobs``), or
         1 if it does not say; -1 means all processors. Results do not depend on it.
@@ -173,8 +173,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         The `weights` it was made with.
     preprocessing_ : Pipeline
         The fitted steps before the forest, which all methods apply to X; only if there are some.
-    calibration_ : hdiforest.calibration.Calibration or CrossCalibration
-        What `fit` or `calibrate` chose for each coverage; absent without a calibration.
+    calibration_ : hdiforest.calibration.Calibration, CrossCalibration or JointCalibration
+        What `fit` or `calibrate` chose for each coverage; absent without a calibration. The last is
+        of several outputs.
     predict_matches_forest_ : bool
         Whether `predict` must give the predictions of the scikit-learn forest, up to rounding: its
         leaves predict means of y, and `weights` count rows as its trees drew them.
@@ -417,7 +418,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         )
 
     @property
-    def calibration_(self) -> Calibration | CrossCalibration:
+    def calibration_(self) -> AnyCalibration:
         """What was chosen for each coverage; absent from a model without a calibration."""
         fitted: FittedForest | None = getattr(self, "_fitted", None)
         if fitted is None or fitted.calibration is None:
@@ -500,7 +501,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         labels, n_before, n_new = check_labels(by, X), 0, 0
@@ -508,13 +509,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
             n_threads = self._n_threads(len(block.rows))
-            means.append(np.empty(len(block.rows) if with_mean else 0))
+            shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
+            means.append(np.empty(shape if with_mean else 0))
             mean = means[-1] if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
             own = None if labels is None else labels[n_before : n_before + len(block.rows)]
             codes = fitted.group_codes(block.rows, own)
             ends.append(
-                predict_calibrated(fitted, block.rows, coverage, n_threads, mean, of_folds, codes)
+                predict_calibrated(
+                    fitted, block.rows, coverage, n_threads, mean, of_folds, codes, joint
+                )
             )
             n_before += len(block.rows)
             n_new += 0 if codes is None else int(np.count_nonzero(codes < 0))
@@ -529,7 +533,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         return concatenated(means), concatenated(ends)
 
     def _read_distributions(
-        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         fitted = self.fitted_forest()
 
@@ -537,7 +541,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             n_threads = self._n_threads(len(block.rows))
             if any(len(each) != len(block.rows) for each in block.per_row):
                 raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
-            return read_distributions(fitted, block.rows, reading, n_threads, block.per_row)
+
+            def of_output(part: FittedForest, output: int) -> Array:
+                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+                return read_distributions(part, block.rows, readings[output], n_threads, own)
+
+            return of_outputs(of_output, fitted)
 
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 
@@ -596,22 +605,25 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         -------
         (n, n_samples) float64, or table
             (n, n_outputs, n_samples) with several outputs, which are drawn jointly: each draw is
-            the target of one training row, so that a model without these refuses.
+            the target of one training row, so that a model without these refuses. Calibrated ones
+            have the levels of such targets in the forest's own distributions.
         """
-        distribution = distribution_of(self.fitted_forest().calibration, kind)
+        distributions = distributions_of(self.fitted_forest().calibration, kind)
 
         def values() -> NDArray[np.float64]:
             size = check_whole_number("n_samples", n_samples)
             random = checked_random_state(random_state)
-            if distribution is None:
+            if distributions is None:
                 return self._draw(X, size, random)
-
-            levels, read = distribution.draws()
+            if len(distributions) > 1:
+                readings = [each.draws() for each in distributions]
+                return self._read_distributions(X, readings, self._joint_levels(X, size, random))
+            levels, read = distributions[0].draws()
 
             def draws(base: NDArray[np.float64]) -> NDArray[np.float64]:
                 return read(base, random.random_sample((len(base), size)))
 
-            return self._read_distributions(X, Reading(levels, draws))
+            return self._read_distributions(X, [Reading(levels, draws)])
 
         return self._format(output, "sample", values, X)
 
@@ -632,6 +644,16 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         targets = fitted.require_training_rows().y[np.where(empty, 0, drawn).astype(np.intp)]
         targets[empty] = np.nan
         return np.moveaxis(targets, 2, 1)
+
+    def _joint_levels(self, X: Any, n_samples: int, random: RandomState) -> NDArray[np.float64]:
+        """Return uniform numbers (n, n_outputs, n_samples) that depend on each other as targets do.
+
+        They are how much of the forest's own distributions is above its draws.
+        """
+        drawn = np.nan_to_num(self._draw(X, n_samples, random))
+        at, below = (self._query(X, query_of("cdf", inclusive=up), drawn) for up in (True, False))
+        above = 1 - (below + random.random_sample(at.shape) * (at - below))
+        return np.nan_to_num(above).clip(0, 1)
 
     def calibrate(
         self,
@@ -654,7 +676,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
 
         Parameters
         ----------
-        X, y : (n_calibration, n_features) array or table and (n_calibration,) array, optional
+        X, y : (n, n_features) array or table and (n,) or (n, n_outputs) array, optional
             Rows that took no part in the fit, and their targets, for "split".
         coverage : float or sequence of floats, default=(0.5, 0.8, 0.9, 0.95, 0.99)
             Coverages that the intervals shall have, above 0 and below 1. Each is calibrated as the
@@ -710,9 +732,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         Raises
         ------
         ValueError
-            If the model has several outputs or no training rows, too few trees leave rows out, the
-            rows for "split" are training rows, or a loaded model has no forest, or an unpickled one
-            no table, to fit for "cv+" or `order`.
+            If the model has no training rows, or several outputs and method or `order` is for one,
+            too few trees leave rows out, the rows for "split" are training rows, or a loaded model
+            has no forest, or an unpickled one no table, to fit for "cv+" or `order`.
 
         Warns
         -----
@@ -745,6 +767,9 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             None if by is None else group_source(fitted, by, how),
         )
         check_calibration(fitted, settings)
+        if fitted.n_outputs > 1 and (order is not None or not isinstance(how, OutOfBag | Split)):
+            what = "order must be None" if order is not None else "method must be 'oob' or 'split'"
+            raise ValueError(f"{what} for a model of several targets, this has {fitted.n_outputs}")
         if order is not None:
             rank = order_of_rows(fitted, order, how)
             refit = self._refit(fitted, "order")
@@ -753,9 +778,11 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             return self
         n_threads = self._n_threads()
         if isinstance(how, Split):
-            rows, targets = checked_rows(self, X, fitted), check_targets("y", cast("ArrayLike", y))
-            if targets.shape != (len(rows),):
-                raise ValueError(f"y must have shape ({len(rows)},), got {targets.shape}")
+            rows = checked_rows(self, X, fitted)
+            targets = check_targets("y", cast("ArrayLike", y), fitted.n_outputs)
+            if len(targets) != len(rows):
+                shape = len(rows), *targets.shape[1:]
+                raise ValueError(f"y must have shape {shape}, got {targets.shape}")
             if settings.by is not None:
                 settings.by.labels(rows)  # raises before any work is done
             self._fitted = calibrate_by_split(

@@ -18,6 +18,7 @@ from hdicore import LeafIndex
 from hdiforest._estimators.distribution_model import (
     DistributionModel,
     Query,
+    Readings,
     query_mean_and_intervals,
     query_of,
 )
@@ -30,7 +31,7 @@ from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
 from hdiforest.calibration._calibrate import calibrate_split
-from hdiforest.calibration._distribution import BASE_LEVELS, Reading
+from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
@@ -237,8 +238,8 @@ class LeafModel(DistributionModel):
         return concatenated(answers(rows, leaves) for rows, leaves in blocks)
 
     def _predict_calibrated(
-        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None = None
-    ) -> tuple[Array, Array]:
+        self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, **_joint: bool
+    ) -> tuple[Array, Array]:  # boxes of one output are its intervals
         if by is not None:
             raise ValueError("by must be None: the calibration was not made by groups")
         calibration = self.calibration_
@@ -253,11 +254,11 @@ class LeafModel(DistributionModel):
         return values[:, 0] if with_mean else np.empty(0), intervals
 
     def _read_distributions(
-        self, X: Any, reading: Reading, values: Array | None = None, *, hint: bool = False
+        self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
     ) -> Array:
         def function(index: Any, leaves: Any, *per_row: Array, **options: Any) -> Array:
-            base = index.intervals(leaves, reading.levels, "upper", **options)[:, 1]
-            return reading.read(base, *per_row)
+            base = index.intervals(leaves, readings[0].levels, "upper", **options)[:, 1]
+            return readings[0].read(base, *per_row)
 
         return self._query(X, function, values, hint=hint)
 

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from hdicore import LeafIndex
-from hdiforest._estimators.distribution_model import DistributionModel, Query, query_of
+from hdiforest._estimators.distribution_model import DistributionModel, Query, Readings, query_of
 from hdiforest._model.fitted import FittedForest
 from hdiforest._model.predict import (
     AnyKind,
+    of_outputs,
     predict_calibrated_out_of_bag,
     read_distributions_out_of_bag,
 )
@@ -25,7 +26,6 @@ from hdiforest._tables.frames import Output
 from hdiforest._tables.names import quantile_names
 from hdiforest._utils import Array, Interpolation
 from hdiforest._utils.hints import callers_level
-from hdiforest.calibration._distribution import Reading
 
 
 class OutOfBagMixin(DistributionModel):
@@ -75,13 +75,14 @@ class OutOfBagMixin(DistributionModel):
         *,
         kind: AnyKind | None = None,
         by: ArrayLike | None = None,
+        joint: bool = False,
         output: Output = "numpy",
     ) -> Any:
         """Return intervals for the training rows, each from the trees that did not see it.
 
         Parameters
         ----------
-        coverage, kind, by, output : optional
+        coverage, kind, by, joint, output : optional
             As in `predict_interval`; `by` is needed of a loaded model alone. The kind "calibrated",
             and one-sided bounds of a calibrated model, need a calibration by "oob" or "split",
             without a regressor as `mean`.
@@ -103,17 +104,19 @@ class OutOfBagMixin(DistributionModel):
         Calibrated intervals have the quantiles of `calibration_`, of which the row decided one part
         in the number of calibration rows: of these `calibration_` gives the cross-check.
         """
+        self._check_calibrated(kind, by, joint)
         ask = partial(self._query_numbers, "interval")
-        calibrated = partial(self._oob_calibrated, by=by)
+        calibrated = partial(self._oob_calibrated, by=by, joint=joint)
         read = partial(self._read_out_of_bag, "interval")
         return self._format_intervals(None, coverage, kind, output, ask, calibrated, read)
 
     def _oob_calibrated(
-        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None
+        self, coverage: ArrayLike, *, with_mean: bool, by: ArrayLike | None, joint: bool
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
-        ends = predict_calibrated_out_of_bag(fitted, coverage, self._n_threads(), by)
+        args = coverage, self._n_threads(), by
+        ends = of_outputs(lambda e, _: predict_calibrated_out_of_bag(e, *args), fitted, joint)
         _warn_of_nan(ends, "interval")
         # The rows without a mean are those without an interval, of which a warning was given.
         mean = np.empty(0)
@@ -203,10 +206,15 @@ class OutOfBagMixin(DistributionModel):
         has_none = kind is None and self.fitted_forest().why_not_out_of_bag() is not None
         return "raw" if has_none else kind
 
-    def _read_out_of_bag(self, result: str, reading: Reading, *values: Array) -> Array:
+    def _read_out_of_bag(self, result: str, readings: Readings, *values: Array) -> Array:
         fitted = self.fitted_forest()
         _require_bags(fitted, result)
-        numbers = read_distributions_out_of_bag(fitted, reading, self._n_threads(), values)
+
+        def answer(part: FittedForest, output: int) -> Array:
+            own = [each[:, output] if fitted.outputs else each for each in values]
+            return read_distributions_out_of_bag(part, readings[output], self._n_threads(), own)
+
+        numbers = of_outputs(answer, fitted)
         _warn_of_nan(numbers, result)
         return numbers
 

@@ -6,12 +6,19 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.fitted import FittedForest, GroupSource, Jackknife, base_intervals
+from hdiforest._model.fitted import (
+    AnyCalibration,
+    FittedForest,
+    GroupSource,
+    Jackknife,
+    base_intervals,
+)
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._model.predict import USUAL_COVERAGE
 from hdiforest._model.stacking import check_mean
@@ -24,6 +31,7 @@ from hdiforest.calibration._bases import (
     KINDS,
     Base,
     BaseKind,
+    Candidates,
     candidate_bases,
 )
 from hdiforest.calibration._calibrate import (
@@ -33,6 +41,7 @@ from hdiforest.calibration._calibrate import (
     calibrate_split,
     select_out_of_bag,
 )
+from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
 from hdiforest.calibration._result import base_quantiles, with_distribution
@@ -83,8 +92,6 @@ def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
 
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
-    if fitted.n_outputs > 1:
-        raise ValueError(f"calibrate needs a model of one target, got {fitted.n_outputs}")
     check_names("kinds", settings.kinds, KINDS)
     check_choice("objective", settings.objective, OBJECTIVES)
     check_flag("adaptive", settings.adaptive)
@@ -111,7 +118,29 @@ def calibrate_out_of_bag(
     `blocks` are all their leaves and draws, if they are at hand. Raises ValueError if too few trees
     leave rows out.
     """
-    return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
+    if fitted.n_outputs == 1:
+        return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
+    training, settings = fitted.require_training_rows(), _with_seed(settings)
+    blocks = blocks or list(training.blocks(fitted.scorer.forest, None, n_threads))
+    parts = [fitted.of_output(output, n_threads) for output in range(fitted.n_outputs)]
+    found = [calibrate_and_cross_fit(part, settings, n_threads, blocks) for part in parts]
+    rows = reduce(np.intersect1d, [own for _, own, _ in found])
+    fits = [fit.of_rows(np.searchsorted(own, rows)) for _, own, fit in found]
+    known = [(fit.candidates, fit.selected) for fit in fits]
+    return _jointly(fitted, [forest for forest, _, _ in found], known, fits[0].in_first)
+
+
+def _jointly(
+    fitted: FittedForest,
+    forests: Sequence[FittedForest],
+    known: Sequence[tuple[Candidates, Sequence[list[Selected]]]],
+    in_first: NDArray[np.bool_],
+) -> FittedForest:
+    """Return a forest of several outputs with the calibrated forests of each, and their boxes."""
+    own = [cast("Calibration", forest.calibration) for forest in forests]
+    calibration = calibrate_jointly(own, known, in_first, fitted.target_names)
+    outputs = tuple(replace(forest, grown=None) for forest in forests)
+    return fitted.uncalibrated(calibration=calibration, outputs=outputs)
 
 
 def calibrate_and_cross_fit(
@@ -208,7 +237,7 @@ def calibrate_finite_coverages(
     """
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
-    n_rows = cast("Calibration", result.calibration).n
+    n_rows = cast("AnyCalibration", result.calibration).n
     result = result.with_finite_coverages()
     if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
         raise ValueError(
@@ -254,14 +283,40 @@ def calibrate_by_split(
     """
     rows = fitted.require_training_rows()
     _refuse_training_rows(X, y, rows.X, rows.y)
+    if fitted.n_outputs == 1:
+        return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
+    settings, forests, known = _with_seed(settings), [], []
+    for output, own in enumerate(y.T.copy()):
+        part = fitted.of_output(output, n_threads)
+        forest, of_rows = _split_output(part, settings, X, own, confidence, n_threads)
+        forests.append(forest)
+        known.append(of_rows)
+    return _jointly(fitted, forests, known, first_half(len(y)))
+
+
+def _split_output(
+    fitted: FittedForest,
+    settings: Settings,
+    X: NDArray[Any],
+    y: NDArray[np.float64],
+    confidence: float | None,
+    n_threads: int,
+) -> tuple[FittedForest, tuple[Candidates, list[list[Selected]]]]:
+    """Return the forest of one target as `calibrate_by_split` does, and what boxes are made of."""
+    rows = fitted.require_training_rows()
+    y_train = rows.y[rows.has_weight]
     fitted = calibrate_if_possible(fitted, replace(settings, by=None), n_threads)
     selection = cast("Calibration | None", fitted.calibration)
     if selection is None:
-        selected = [Selected(FIXED_RAW)] * len(settings.coverages)
+        unit = float(y_train.std()) or 1.0
+        selected = [Selected(FIXED_RAW, 0.0, 0.0, unit, coverage=c) for c in settings.coverages]
         bases: tuple[Base, ...] = (FIXED_RAW,)
     else:
         bases = tuple(dict.fromkeys(selection.bases))
-        selected = [Selected(e.base, slope=e.slope, unit=e.unit) for e in selection.levels]
+        selected = [
+            Selected(e.base, e.q_hat, e.slope, e.unit, coverage=e.coverage)
+            for e in selection.levels
+        ]
     ends = base_intervals(fitted, X, bases, n_threads)
     n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
     if n_empty > 0:
@@ -269,7 +324,7 @@ def calibrate_by_split(
     calibration = calibrate_split(
         ends,
         y,
-        rows.y[rows.has_weight],
+        y_train,
         settings.coverages,
         selected=selected,
         bases=bases,
@@ -279,7 +334,8 @@ def calibrate_by_split(
     )
     quantiles = base_intervals(fitted, X, base_quantiles(calibration), n_threads)[:, 1]
     calibration = _with_feature(with_distribution(calibration, quantiles, y), settings)
-    return replace(fitted, calibration=calibration, by=settings.by)
+    known = Candidates(bases, ends, y, None), [selected] * 3
+    return replace(fitted, calibration=calibration, by=settings.by), known
 
 
 def _with_feature(calibration: Calibration, settings: Settings) -> Calibration:
@@ -327,6 +383,13 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
             "call calibrate(X, y) with rows that took no part in the fit, or "
             "calibrate(method='cv+')"
         )
+
+
+def _with_seed(settings: Settings) -> Settings:
+    """Return settings with which all outputs draw the same rows."""
+    if settings.random_state is not None:
+        return settings
+    return replace(settings, random_state=int(np.random.default_rng().integers(2**31)))
 
 
 def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -19,7 +20,9 @@ from hdiforest._utils import Array, Kind
 from hdiforest._utils.hints import Instead, TrainingRowsHint
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
 from hdiforest.calibration._groups import Groups
-from hdiforest.calibration._result import Calibration, CrossCalibration
+from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
+
+AnyCalibration = Calibration | CrossCalibration | JointCalibration
 
 _MERGES_AT_ONCE = 1 << 16  # bounds the leaf ids
 
@@ -94,9 +97,11 @@ class FittedForest:
     feature_range: NDArray[np.float32]
     training_digest: str  # of the features of the fit; see `RowsDigest`
     matches_forest: bool  # whether the means are the predictions of the scikit-learn forest
-    calibration: Calibration | CrossCalibration | None = None
+    calibration: AnyCalibration | None = None
     centred: CentredForest | None = None  # for calibrated intervals that are not raw
     folds: tuple[FittedForest, ...] = ()  # of CV+: calibrated, without training rows
+    # Of several targets, if they are calibrated: a forest of each, with its own calibration.
+    outputs: tuple[FittedForest, ...] = ()
     jackknife: Jackknife | None = None  # of the jackknife+
     # How a table becomes rows, by data or by steps of scikit-learn; None: it is rows already.
     encoder: TableEncoder | TableSteps | None = None
@@ -114,8 +119,7 @@ class FittedForest:
     _row_scorers: list[Scorer] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.calibration is not None and self.n_outputs > 1:
-            raise ValueError("a model of several outputs must not have a calibration")
+        self._check_outputs()
         bases = self.calibration.bases if isinstance(self.calibration, Calibration) else ()
         families = {base.family for base in bases} - {"raw"}
         if families != ({self.centred.family} if self.centred else set()):
@@ -136,20 +140,50 @@ class FittedForest:
     def uncalibrated(self, **parts: Any) -> FittedForest:
         """Return the forest without its calibration, but with the given parts of another."""
         none = {"calibration": None, "centred": None, "folds": (), "jackknife": None}
-        none |= {"grown": None, "by": None}
+        none |= {"outputs": (), "grown": None, "by": None}
         return replace(self, **(none | parts))
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
-        calibration = cast("Calibration", self.calibration)
-        n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
-        if n_finite == 0:
-            return self.uncalibrated()
-        calibration = calibration.first(n_finite)
+        k = cast("Calibration | JointCalibration", self.calibration).n_finite
+        return self._with_first(k) if k > 0 else self.uncalibrated()
+
+    def _with_first(self, k: int) -> FittedForest:
+        calibration = cast("Calibration | JointCalibration", self.calibration).first(k)
+        if isinstance(calibration, JointCalibration):
+            outputs = tuple(part._with_first(k) for part in self.outputs)
+            own = tuple(cast("Calibration", part.calibration) for part in outputs)
+            return replace(self, calibration=replace(calibration, outputs=own), outputs=outputs)
         needs_centred = any(base.family != "raw" for base in calibration.bases)
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
         )
+
+    def of_output(self, output: int, n_threads: int) -> FittedForest:
+        """Return a forest of one of several outputs, without a calibration."""
+        rows = self.require_training_rows()
+        rows = replace(rows, y=np.ascontiguousarray(rows.y[:, output]))
+        index = rows.index(self.scorer.forest, None, self.weights, n_threads=n_threads)
+        own: dict[str, Any] = {"scorer": Scorer(self.scorer.forest, index), "training_rows": rows}
+        return self.uncalibrated(**own, encoder=None, target_names=None, check_file=None)
+
+    @cached_property
+    def boxes(self) -> tuple[FittedForest, ...]:
+        """The forests of outputs, with calibrations whose intervals are the sides of boxes."""
+        boxes = cast("JointCalibration", self.calibration).boxes
+        pairs = zip(self.outputs, boxes, strict=True)
+        return tuple(replace(part, calibration=own) for part, own in pairs)
+
+    def _check_outputs(self) -> None:
+        joint = self.calibration if isinstance(self.calibration, JointCalibration) else None
+        n = 0 if self.calibration is None or self.n_outputs == 1 else self.n_outputs
+        own = [part.calibration for part in self.outputs]
+        if (
+            len(own) != n
+            or own != ([] if joint is None else list(joint.outputs))
+            or any((e.n_outputs, e.n_features) != (1, self.n_features) for e in self.outputs)
+        ):
+            raise ValueError("the calibration does not fit the outputs of the model")
 
     def _check_folds(self) -> None:
         n = len(self.calibration.scores) if isinstance(self.calibration, CrossCalibration) else 0
@@ -288,6 +322,9 @@ class FittedForest:
         """Say why the calibration has no intervals of training rows; None if it has."""
         if isinstance(self.calibration, CrossCalibration):
             return f"the model was calibrated by {self.calibration.method!r}"
+        if self.outputs:
+            reasons = (part.why_not_out_of_bag() for part in self.outputs)
+            return next((reason for reason in reasons if reason is not None), None)
         if self.centred is not None and not self.centred.is_of_rows:
             return "what the other mean predicts out of fold is not kept"
         return None

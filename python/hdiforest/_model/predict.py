@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdiforest._model.fitted import FittedForest, base_intervals
+from hdiforest._model.fitted import AnyCalibration, FittedForest, base_intervals
 from hdiforest._model.out_of_bag import OutOfBagIntervals
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.checks import check_choice, shares
 from hdiforest.calibration._bases import FIXED_RAW
 from hdiforest.calibration._distribution import PredictiveDistribution, Reading
-from hdiforest.calibration._result import Calibration, CrossCalibration, base_quantiles
+from hdiforest.calibration._result import (
+    Calibration,
+    CrossCalibration,
+    JointCalibration,
+    base_quantiles,
+)
 
 Rows = NDArray[np.floating[Any]]
 
@@ -40,7 +45,7 @@ def resolve_kind_and_levels(
     if kind is None:
         kind = fitted.usual_kind
     if kind != "calibrated":
-        reading_of_bounds(calibration, kind, USUAL_COVERAGE)
+        readings_of_bounds(calibration, kind, USUAL_COVERAGE)
         return kind, [USUAL_COVERAGE] if levels is None else list(levels)
     if calibration is None:
         raise ValueError("kind must not be calibrated, because the model has no calibration")
@@ -68,9 +73,9 @@ def predict_mean_and_intervals(
     if kind == "calibrated":
         codes = fitted.group_codes(X)
         intervals = predict_calibrated(fitted, X, levels, n_threads, mean, of_folds, codes)
-    elif (bounds := reading_of_bounds(fitted.calibration, kind, levels)) is not None:
+    elif (bounds := readings_of_bounds(fitted.calibration, kind, levels)) is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
-        intervals = read_distributions(fitted, X, bounds, n_threads)
+        intervals = read_distributions(fitted, X, bounds[0], n_threads)
     else:
         intervals = fitted.scorer.intervals(X, levels, kind, mean=mean, n_threads=n_threads)
     return mean.reshape(-1), intervals.reshape(len(X), 2, len(levels))
@@ -84,13 +89,21 @@ def predict_calibrated(
     mean: Array | None = None,
     of_folds: Sequence[Rows] = (),
     codes: NDArray[np.intp] | None = None,
+    joint: bool = False,
 ) -> Array:
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
-    An array `mean` (n,) is filled with the means of the rows. `of_folds` are the same rows for the
-    forest of each fold, if they are not those of X; `codes` are `FittedForest.group_codes`.
-    Raises ValueError if a coverage was not calibrated.
+    Of several outputs (n, n_outputs, 2[, k]); if `joint` these are the sides of boxes. An array
+    `mean` (n,) or (n, n_outputs) is filled with the means of the rows. `of_folds` are the same rows
+    for the forest of each fold, if they are not those of X; `codes` are
+    `FittedForest.group_codes`. Raises ValueError if a coverage was not calibrated.
     """
+    if fitted.outputs and mean is not None:
+        fitted.scorer.mean(X, out=mean, n_threads=n_threads)
+    if fitted.outputs:
+        return of_outputs(
+            lambda part, _: predict_calibrated(part, X, coverage, n_threads), fitted, joint
+        )
     calibration, at = _calibration_up_to(fitted, coverage)
     if isinstance(calibration, CrossCalibration):
         if mean is not None:
@@ -141,23 +154,38 @@ def read_distributions_out_of_bag(
     return reading.read(source.intervals(np.arange(len(source.rows.y)), bases)[:, 1], *values)
 
 
-def distribution_of(
-    calibration: Calibration | CrossCalibration | None, kind: str | None
-) -> PredictiveDistribution | None:
-    """Return what makes calibrated distributions; None for those of the forest.
+def of_outputs(
+    answer: Callable[[FittedForest, int], Array], fitted: FittedForest, joint: bool = False
+) -> Array:
+    """Return the answers of the forests of several outputs, or boxes, (n, n_outputs, ...).
+
+    Of one output that of the forest itself, as it is.
+    """
+    if not fitted.outputs:
+        return answer(fitted, 0)
+    parts = enumerate(fitted.boxes if joint else fitted.outputs)
+    return np.stack([answer(part, output) for output, part in parts], axis=1)
+
+
+def distributions_of(
+    calibration: AnyCalibration | None, kind: str | None
+) -> list[PredictiveDistribution] | None:
+    """Return what makes calibrated distributions of outputs; None for those of the forest.
 
     The kind None is "calibrated" if that can be. Raises AttributeError if the kind is "calibrated"
     and there is no calibration, and ValueError if that is one by folds.
     """
     check_choice("kind", kind, ("calibrated", "raw", None))
-    distribution = calibration.distribution if isinstance(calibration, Calibration) else None
-    if kind is None or distribution is not None:
-        return None if kind == "raw" else distribution
-    if kind == "raw":
+    own = [calibration] if isinstance(calibration, Calibration) else []
+    own = list(calibration.outputs) if isinstance(calibration, JointCalibration) else own
+    found = [each.distribution for each in own if each.distribution is not None]
+    if kind == "raw" or (kind is None and len(found) < len(own or [None])):
         return None
     if calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
-    if isinstance(calibration, Calibration):
+    if own and len(found) == len(own):
+        return found
+    if own:
         raise ValueError("the file of this model holds no distribution; calibrate the model again")
     raise ValueError(
         "distributions and one-sided bounds are calibrated by method 'oob' or 'split', and the "
@@ -166,22 +194,27 @@ def distribution_of(
     )
 
 
-def reading_of_bounds(
-    calibration: Calibration | CrossCalibration | None, kind: str, coverage: ArrayLike
-) -> Reading | None:
-    """Return what reads the one-sided intervals (n, 2[, k]) of a calibrated model, or None.
+def readings_of_bounds(
+    calibration: AnyCalibration | None, kind: str, coverage: ArrayLike
+) -> list[Reading] | None:
+    """Return what reads the one-sided intervals (n, 2[, k]) of each output; None: not calibrated.
 
-    Raises ValueError if a coverage is out of range, and as `distribution_of`.
+    Raises ValueError if a coverage is out of range, and as `distributions_of`.
     """
     if calibration is None or kind not in ("lower", "upper"):
         return None
-    distribution = cast("PredictiveDistribution", distribution_of(calibration, "calibrated"))
+    distributions = distributions_of(calibration, "calibrated") or []
     coverages = shares("coverage", coverage, one=True)
     if coverages.ndim > 1:
         raise ValueError(f"coverage must be a number or a list of numbers, got {coverage!r}")
-    confidence = cast("Calibration", calibration).confidence
-    levels, read = distribution.bounds(coverages.reshape(-1), kind, calibration.n, confidence)
-    return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
+    first = calibration.outputs[0] if isinstance(calibration, JointCalibration) else calibration
+    confidence, n = cast("Calibration", first).confidence, first.n
+
+    def reading(distribution: PredictiveDistribution) -> Reading:
+        levels, read = distribution.bounds(coverages.reshape(-1), kind, n, confidence)
+        return Reading(levels, lambda base: read(base).reshape(len(base), 2, *coverages.shape))
+
+    return list(map(reading, distributions))
 
 
 def predict_fold(fold: FittedForest, X: Rows, k: int, n_threads: int) -> Array:
@@ -211,9 +244,9 @@ def _calibration_up_to(
 
     Intervals contain those of lower coverages; higher ones are not needed.
     """
-    calibration = fitted.calibration
-    if calibration is None:
+    if fitted.calibration is None:
         raise AttributeError("this model has no calibration_; call calibrate first")
+    calibration = cast("Calibration | CrossCalibration", fitted.calibration)  # of one output
     at = calibration.positions(coverage)
     return calibration.first(int(at.max(initial=0)) + 1), at
 

@@ -82,13 +82,15 @@ def check_whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def check_targets(name: str, value: ArrayLike) -> Array:
-    """Return finite targets, (n,), at least one."""
-    y = reals(name, value)
-    if y.ndim != 1 or len(y) == 0:
-        raise ValueError(f"{name} must have shape (n,) with n > 0, got {y.shape}")
+def check_targets(name: str, value: ArrayLike, n_outputs: int = 1) -> Array:
+    """Return finite targets, (n,) or of several outputs (n, n_outputs), at least one."""
+    y, of_row = reals(name, value), (n_outputs,)[n_outputs == 1 :]
+    if y.ndim == 0 or y.shape[1:] != of_row or len(y) == 0:
+        expected = f"(n, {n_outputs})" if of_row else "(n,)"
+        raise ValueError(f"{name} must have shape {expected} with n > 0, got {y.shape}")
     if not np.isfinite(y).all():
-        raise ValueError(f"{name} must be finite, got {count_rows(~np.isfinite(y))} that are not")
+        bad = ~np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+        raise ValueError(f"{name} must be finite, got {count_rows(bad)} that are not")
     return y
 
 

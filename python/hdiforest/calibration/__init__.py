@@ -7,6 +7,7 @@ from hdiforest.calibration._result import (
     CrossCalibration,
     CrossCheck,
     FixedLevel,
+    JointCalibration,
     Level,
 )
 
@@ -18,6 +19,7 @@ __all__ = [
     "CrossCheck",
     "FixedLevel",
     "JackknifePlus",
+    "JointCalibration",
     "Level",
     "OutOfBag",
     "Split",

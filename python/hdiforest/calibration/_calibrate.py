@@ -110,7 +110,7 @@ def calibrate_oob(
         rule = corrected(rule)
     shares = checked_coverages(coverages)
     fit = cross_fit(candidates, shares, postprocess, rule, in_first)
-    return _calibrate("oob", candidates, shares, postprocess, rule, fit, labels=labels), fit
+    return _calibrate("oob", candidates, shares, postprocess, fit, labels=labels), fit
 
 
 def calibrate_split(
@@ -155,7 +155,7 @@ def calibrate_split(
 
     postprocess = PostProcess.from_targets(y_train, clip=clip)
     fit = cross_fit(candidates, shares, postprocess, rule)
-    return _calibrate("split", candidates, shares, postprocess, rule, fit, confidence, labels)
+    return _calibrate("split", candidates, shares, postprocess, fit, confidence, labels)
 
 
 def calibrate_cross(
@@ -217,12 +217,11 @@ def _calibrate(
     candidates: Candidates,
     coverages: tuple[float, ...],
     postprocess: PostProcess,
-    rule: Rule,
     fit: CrossFit,
     confidence: float | None = None,
     labels: ArrayLike | None = None,
 ) -> Calibration:
-    selected = rule(candidates, coverages, postprocess)
+    selected = fit.selected[0]
     q_hat, groups = None, None
     if labels is not None:
         distinct, codes = divide(labels)
@@ -257,23 +256,32 @@ def _calibrate(
 class CrossFit:
     """Intervals of n rows by what the other half of the rows selected, for k coverages."""
 
-    y: Array  # (n,)
-    weights: Array | None  # (n,)
     in_first: NDArray[np.bool_]  # (n,), which half a row is in
     intervals: Array  # (n, 2, k)
     # (2, k) of each half by what it selected itself: mean widths and interval scores.
     widths: Array
     scores: Array
+    # What all rows, the first half and the second selected, and their bases of the rows.
+    selected: tuple[list[Selected], ...]
+    candidates: Candidates
+
+    @property
+    def y(self) -> Array:
+        """Targets of the rows, (n,)."""
+        return self.candidates.y
+
+    @property
+    def weights(self) -> Array | None:
+        """Weights of the rows, (n,); None: all weigh alike."""
+        return self.candidates.weights
 
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
-        """Return the intervals of some rows; widths and scores stay those of all."""
-        weights = None if self.weights is None else self.weights[rows]
+        """Return the intervals of some rows; what was selected stays that of all."""
         return replace(
             self,
-            y=self.y[rows],
-            weights=weights,
             in_first=self.in_first[rows],
             intervals=self.intervals[rows],
+            candidates=self.candidates.rows(rows),
         )
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
@@ -319,16 +327,21 @@ def cross_fit(
     in_first = first_half(n) if in_first is None else in_first
     intervals = np.full((n, 2, k), np.inf)
     widths, scores = np.full((2, k), np.inf), np.full((2, k), np.inf)
+    all_selected = [rule(candidates, coverages, postprocess)]
     for half, in_half in enumerate((in_first, ~in_first)):
         if not in_half.any():
+            all_selected.append(all_selected[0])
             continue
         rows, others = (candidates.rows(np.flatnonzero(part)) for part in (in_half, ~in_half))
         selected = rule(rows, coverages, postprocess)
+        all_selected.append(selected)
         fitted = calibrated_intervals(rows, selected, postprocess)
         widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
         scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
         intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
-    return CrossFit(candidates.y, candidates.weights, in_first, intervals, widths, scores)
+    bases = {base for part in all_selected for s in part for base in (s.base, s.base.of_width())}
+    used = tuple(all_selected), candidates.some(bases)
+    return CrossFit(in_first, intervals, widths, scores, *used)
 
 
 def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:

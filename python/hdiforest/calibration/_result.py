@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from itertools import pairwise
 from typing import Any, Self, cast
@@ -287,9 +288,10 @@ class CalibrationResult(ABC):
         return "\n".join([self._title(), *lines, self.guarantee])
 
     def _repr_html_(self) -> str:
+        rows = self._rows()
         head, *body = (
             "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-            for row, tag in zip(self._rows(), ["th", *["td"] * len(self.levels)], strict=True)
+            for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
         )
         return (
             f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
@@ -428,6 +430,11 @@ class Calibration(CalibrationResult):
         if self.groups is not None and codes is not None:
             q_hat = self.groups.quantiles(codes, np.array([level.q_hat for level in self.levels]))
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
+
+    @property
+    def n_finite(self) -> int:
+        """How many coverages, the lowest ones, have finite intervals."""
+        return sum(math.isfinite(level.q_hat) for level in self.levels)
 
     @property
     def later(self) -> tuple[CrossCheck | None, ...]:
@@ -594,3 +601,84 @@ class CrossCalibration(CalibrationResult):
     def _describe(self, level: Level) -> str:  # noqa: ARG002 (each fold has its own)
         what = "folds" if self.method == "cv+" else "rows"
         return f"by {len(self.scores)} {what}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class JointCalibration(CalibrationResult):
+    """Calibrations of d outputs, and of boxes that cover all targets of a row together.
+
+    Parameters
+    ----------
+    outputs : tuple of d Calibration
+        Of the same rows and coverages.
+    levels : tuple of k Level
+        Of boxes; the width of a box is the geometric mean of its sides.
+    q_hat : (k, d) array
+        Conformal quantiles of boxes, by which the base intervals of each output are widened.
+    names, method, n : tuple of d str, str and int
+        Names of the outputs, and what all calibrations have in common.
+
+    Notes
+    -----
+    The quantile of an output is ``location + t * scale``, with one t for all outputs: the conformal
+    quantile of the rows' largest standardised scores, (score - location) / scale (as Diquigiovanni,
+    Fontana, Vantini, "Conformal prediction bands for multivariate functional data", Journal of
+    Multivariate Analysis 189, 2022). Location is the output's own quantile, so that boxes are its
+    own intervals, each widened; scale is their mean half width without a slope, and 0 of constant
+    targets. With "split" both are those out of bag, so that the guarantee of one score holds.
+    """
+
+    outputs: tuple[Calibration, ...]
+    levels: tuple[Level, ...]
+    q_hat: Array
+    names: tuple[str, ...]
+    method: str
+    n: int
+
+    def __post_init__(self) -> None:
+        shape = len(self.levels), len(self.outputs)
+        if any(each.coverages != self.coverages for each in self.outputs):
+            raise ValueError("the calibrations of all outputs must be of the same coverages")
+        if (self.q_hat.shape, len(self.names)) != (shape, shape[1]) or np.isnan(self.q_hat).any():
+            raise ValueError(f"the quantiles of boxes must be {shape} numbers")
+
+    @property
+    def n_finite(self) -> int:
+        """How many coverages, the lowest ones, have finite intervals and boxes."""
+        n_boxes = int(np.isfinite(self.q_hat).all(axis=1).sum())
+        return min(n_boxes, *(each.n_finite for each in self.outputs))
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised of one interval, or one box, of each coverage c, in words."""
+        return self.outputs[0].guarantee
+
+    @cached_property
+    def boxes(self) -> tuple[Calibration, ...]:
+        """Calibrations of single outputs whose intervals are the sides of boxes."""
+        if self.outputs[0].groups is not None:
+            raise ValueError("joint must be False: the calibration was made by groups")
+        sides = []
+        for own, q_hat in zip(self.outputs, self.q_hat.T.tolist(), strict=True):
+            pairs = zip(own.levels, q_hat, strict=True)
+            levels = tuple(replace(level, q_hat=q) for level, q in pairs)
+            sides.append(replace(own, levels=levels))
+        return tuple(sides)
+
+    def _of_first(self, k: int) -> dict[str, Any]:
+        outputs = tuple(each.first(k) for each in self.outputs)
+        return super()._of_first(k) | {"outputs": outputs, "q_hat": self.q_hat[:k]}
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        head, *together = super()._rows()
+        tables = [*(each._rows()[1:] for each in self.outputs), together]
+        named = zip((*self.names, "all together"), tables, strict=True)
+        return [("output", *head), *((name, *row) for name, table in named for row in table)]
+
+    def _describe(self, level: Level) -> str:
+        return f"q_hat {', '.join(map(significant, self.q_hat[self.levels.index(level)].tolist()))}"
+
+
+def output_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    """Return names of n outputs, by default y0, y1, ..."""
+    return tuple(names or (f"y{output}" for output in range(n)))

@@ -156,7 +156,7 @@ def _ranks_among(
     for j, each in enumerate(selected):
         inner = (None, None) if j == 0 else (own_intervals[..., j - 1], intervals[..., j - 1])
         own_scores, scores = (
-            _shifted_scores(replace(part, inner=of_part), each, postprocess)
+            shifted_scores(replace(part, inner=of_part), each, postprocess)
             for part, of_part in zip((rows, others), inner, strict=True)
         )
         order = np.argsort(own_scores)
@@ -172,7 +172,7 @@ def _largest_finite_level(candidates: Candidates) -> float:
     return float(weights.sum() / (weights.sum() + weights.max()))
 
 
-def _shifted_scores(candidates: Candidates, selected: Selected, postprocess: PostProcess) -> Array:
+def shifted_scores(candidates: Candidates, selected: Selected, postprocess: PostProcess) -> Array:
     """Return the scores (n,) that the quantile of what was selected is one of."""
     member = candidates.only(selected.base)
     scores = postprocess.scores(member.ends, member.y, selected.unit)[:, 0]
@@ -292,7 +292,7 @@ def widen_base(
     """Find the quantile of what was selected before; its slope and unit stay."""
     if math.isnan(selected.unit):
         selected = selected._replace(unit=float(candidates.only(selected.base).units[0]))
-    scores = _shifted_scores(candidates, selected, postprocess)
+    scores = shifted_scores(candidates, selected, postprocess)
     weights = candidates.weights
     q_hat = conformal_quantile(scores, coverage, weights=weights, confidence=confidence)
     return selected._replace(q_hat=float(q_hat), coverage=coverage)
@@ -317,7 +317,7 @@ def quantiles_by_group(
         rows = candidates.rows(np.flatnonzero(codes == code))
         of_group: list[Selected] = []
         for j, each in enumerate(selected):
-            scores = _shifted_scores(rows, each, postprocess)
+            scores = shifted_scores(rows, each, postprocess)
             scores[np.isneginf(scores)] = scores[~np.isneginf(scores)].min(initial=each.q_hat)
             q = float(
                 conformal_quantile(

@@ -153,6 +153,13 @@ def out_of_bag_of(
     return OutOfBag(rows, y[rows], mean[rows], ends[rows], len(y))
 
 
+def calibration_of(model: Any, target: int | None) -> Any:
+    """Return the calibration of one target of a model, or None."""
+    calibration = getattr(model, "calibration_", None)
+    outputs = getattr(calibration, "outputs", None)
+    return calibration if outputs is None else outputs[checked_target(model, target)]
+
+
 def checked_target(model: Any, target: int | None) -> int:
     """Return which target of a model is meant; a model of several needs a choice."""
     n = getattr(model, "n_outputs_", 1)

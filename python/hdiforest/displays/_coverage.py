@@ -26,6 +26,7 @@ from hdiforest.displays._common import (
     RowsDisplay,
     Style,
     axes_for,
+    calibration_of,
     intervals_of,
     out_of_bag_of,
     percent,
@@ -119,7 +120,7 @@ class CalibrationDisplay(Display):
         """
         require_matplotlib(cls)
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "predict_interval", coverages)
+        calibration, coverages = _asked(estimator, "predict_interval", coverages, target)
         if kind is None:
             kind = ("hdi",) if calibration is None else ("hdi", "calibrated")
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
@@ -161,7 +162,7 @@ class CalibrationDisplay(Display):
         """
         require_matplotlib(cls)
         one_share("band", band)
-        calibration, coverages = _asked(estimator, "oob_interval", coverages)
+        calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         if calibration is None:
@@ -298,10 +299,10 @@ _NAMES = {
 
 
 def _asked(
-    estimator: Any, method: str, coverages: Sequence[float] | None
+    estimator: Any, method: str, coverages: Sequence[float] | None, target: int | None
 ) -> tuple[Any, Sequence[float]]:
     """Return the calibration of the model that has a method, or None, and the coverages to draw."""
-    calibration = getattr(model_in(estimator, method), "calibration_", None)
+    calibration = calibration_of(model_in(estimator, method), target)
     if coverages is None:
         coverages = COVERAGES if calibration is None else calibration.coverages
     return calibration, coverages

@@ -29,6 +29,7 @@ from hdiforest.displays._common import (
     Display,
     Style,
     axes_for,
+    calibration_of,
     checked_target,
     intervals_of,
     percent,
@@ -439,12 +440,12 @@ def _one_row(X: Any, row: int) -> Any:
 
 def _distribution(model: Any, one: Any, output: int) -> tuple[Array, Array]:
     """Return the values that a model knows of a target, and their masses in one row."""
-    calibrated = getattr(getattr(model, "calibration_", None), "distribution", None)
+    calibrated = getattr(calibration_of(model, output), "distribution", None)
     if calibrated is not None:
         levels = calibrated.levels
-        return _checked_sample(
-            model.predict_quantiles(one, levels, output="numpy")[0], np.diff(levels, prepend=0.0)
-        )
+        quantiles = model.predict_quantiles(one, levels, output="numpy")
+        own = quantiles.reshape(-1, len(levels))[output]
+        return _checked_sample(own, np.diff(levels, prepend=0.0))
     index = model.scorer_.index if hasattr(model, "scorer_") else model.index_
     values: Array = index.atoms(output)
     shape = (1, len(values)) if index.scalar_output else (1, index.n_outputs, len(values))

@@ -100,7 +100,9 @@ class ModelFacts(NamedTuple):
     steps: StepsFacts | None
     calibration: dict[str, Any] | None
     mean: MeanFacts | None
+    boxes: dict[str, Any] | None
     folds: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
 
 
 class LeafFacts(NamedTuple):

@@ -22,7 +22,15 @@ from hdiforest._model.residuals import (
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest.calibration._result import CROSS_METHODS, Calibration, CrossCalibration
+from hdiforest._utils import Array
+from hdiforest.calibration._result import (
+    CROSS_METHODS,
+    Calibration,
+    CrossCalibration,
+    JointCalibration,
+    Level,
+    output_names,
+)
 from hdiforest.serving._schema import (
     Arrays,
     Facts,
@@ -75,12 +83,16 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         "index": index.arrays(),
         "feature_range": {"": fitted.feature_range},
     }
-    objects, mean, calibration, folds = {}, None, None, []
+    objects, mean, calibration, boxes = {}, None, None, None
     if isinstance(encoder, TableSteps):
         objects["steps"] = encoder.pipeline
     if rows is not None:
         groups["training"] = rows.arrays()
-    if fitted.calibration is not None:
+    if isinstance(fitted.calibration, JointCalibration):
+        own_arrays: Arrays = {}
+        boxes = pack(_Boxes(fitted.calibration.levels, fitted.calibration.q_hat), own_arrays)
+        groups["boxes"] = own_arrays
+    elif fitted.calibration is not None:
         calibration, groups["calibration"] = calibration_to_arrays(fitted.calibration)
     if centred is not None:
         groups["residuals"] = centred.scorer.index.arrays()
@@ -99,11 +111,13 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     if jackknife is not None:
         groups["inbag"] = jackknife.index.arrays()
         groups["jackknife"] = {"drawn": jackknife.drawn.astype(np.uint8)}
-    for i, fold in enumerate(fitted.folds):
-        own = to_arrays(fold)
-        folds.append(own.facts)
-        groups[f"fold{i}"] = own.arrays
-        objects |= {f"fold{i}.{name}": each for name, each in own.objects.items()}
+    part_facts: dict[str, list[Facts]] = {"fold": [], "output": []}
+    for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
+        for i, part in enumerate(parts):
+            own = to_arrays(part, training_rows=False)
+            part_facts[kind].append(own.facts)
+            groups[f"{kind}{i}"] = own.arrays
+            objects |= {f"{kind}{i}.{name}": each for name, each in own.objects.items()}
     facts = ModelFacts(
         **{name: getattr(fitted, name) for name in _FIELDS},
         n_features=forest.n_features,
@@ -115,7 +129,9 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
         steps=StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
         calibration=calibration,
         mean=mean,
-        folds=folds,
+        boxes=boxes,
+        folds=part_facts["fold"],
+        outputs=part_facts["output"],
     )
     return Parts(pack(facts, {}), _joined(groups), objects)
 
@@ -132,7 +148,11 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
     forest = read.forest("forest", facts.n_features)
     index = read.index("index", facts.scalar_output)
+    training = read.groups.get("training")
     rows, check_rows = _training_rows(read, facts, forest, index)
+    if len(facts.outputs) not in (0, index.n_outputs):
+        raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
+    outputs = _forests(read, "output", facts.outputs, facts, training)
     names = _checked_names(facts.feature_names, "feature", facts.n_features)
     fitted = partial(
         FittedForest,
@@ -142,9 +162,10 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
         training_rows=rows,
         check_rows=check_rows,
         feature_range=np.array(read.array("feature_range")),
-        calibration=_calibration(facts.calibration, read),
+        calibration=_boxes(read, facts, outputs) or _calibration(facts.calibration, read),
         centred=_centred(read, facts, forest),
-        folds=tuple(_fold(read, i, own) for i, own in enumerate(facts.folds)),
+        folds=_forests(read, "fold", facts.folds, facts),
+        outputs=outputs,
         jackknife=_jackknife(read, forest),
         encoder=_encoder(read, facts),
         **{name: getattr(facts, name) for name in _FIELDS},
@@ -366,14 +387,52 @@ def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
     return Jackknife.checked(forest, read.index("inbag"), drawn != 0)
 
 
-def _fold(read: _Reader, i: int, facts: Facts) -> FittedForest:
-    if facts.get("folds") != []:
-        raise ValueError("folds must be a list of the facts of forests without folds")
-    name = f"fold{i}"
-    own = [each for each in read.objects if each.startswith(f"{name}.")]
-    objects = {each.removeprefix(f"{name}."): read.object(each) for each in own}
-    parts = Parts(facts, read.groups.pop(name, {}), objects)
-    return from_arrays(parts, read.origin.part(name), copy=read.copy)
+def _forests(
+    read: _Reader,
+    kind: str,
+    all_facts: Sequence[Facts],
+    whole: ModelFacts,
+    training: Arrays | None = None,
+) -> tuple[FittedForest, ...]:
+    """Return the forests of folds, or of outputs, which have the `training` rows of the whole."""
+    forests = []
+    for i, facts in enumerate(all_facts):
+        if facts.get("folds") != [] or facts.get("outputs") != []:
+            raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
+        name = f"{kind}{i}"
+        arrays = read.groups.pop(name, {})
+        if training is not None:
+            y = training["y"].reshape(whole.n_training_rows, -1)[:, i]
+            arrays |= _joined({"training": training | {"y": np.ascontiguousarray(y)}})
+            facts = facts | {"counts_are_weighted": whole.counts_are_weighted}
+        own = [each for each in read.objects if each.startswith(f"{name}.")]
+        objects = {each.removeprefix(f"{name}."): read.object(each) for each in own}
+        parts = Parts(facts, arrays, objects)
+        forests.append(from_arrays(parts, read.origin.part(name), copy=read.copy))
+    return tuple(forests)
+
+
+class _Boxes(NamedTuple):
+    """What a `JointCalibration` has that the calibrations of its outputs have not."""
+
+    levels: tuple[Level, ...]
+    q_hat: Array
+
+
+def _boxes(
+    read: _Reader, facts: ModelFacts, outputs: Sequence[FittedForest]
+) -> JointCalibration | None:
+    """Return the calibrations of several outputs together."""
+    if facts.boxes is None and not outputs:
+        return None
+    own: list[Any] = [part.calibration for part in outputs]
+    if not own or not all(isinstance(each, Calibration) for each in own):
+        raise ValueError("each of several outputs must have a calibration that is not by folds")
+    levels, q_hat = unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
+    if [level.coverage for level in levels] != list(own[0].coverages):
+        raise ValueError("the coverages of boxes must be those of each output")
+    names = output_names(facts.target_names, len(own))
+    return JointCalibration(tuple(own), levels, q_hat, names, own[0].method, own[0].n)
 
 
 def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:

@@ -1,0 +1,141 @@
+"""Boxes that hold all targets of a row together: one quantile of standardised scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdiforest._utils import Array
+from hdiforest.calibration._bases import Candidates
+from hdiforest.calibration._calibrate import measure_cross_check
+from hdiforest.calibration._postprocess import PostProcess
+from hdiforest.calibration._quantiles import conformal_quantile
+from hdiforest.calibration._result import Calibration, JointCalibration, Level, output_names
+from hdiforest.calibration._selection import Selected, calibrated_intervals, shifted_scores
+from hdiforest.metrics._intervals import coverage_score, mean_width_score
+
+
+@dataclass(frozen=True, eq=False)
+class OutputRows:
+    """Calibration rows of one output, and what was selected for k coverages.
+
+    What was selected standardises the scores: it must not depend on rows that are to be covered.
+    """
+
+    candidates: Candidates
+    selected: Sequence[Selected]
+    postprocess: PostProcess
+
+    def standard(self, j: int) -> tuple[float, float]:
+        """Return location and scale of the scores of a coverage."""
+        q, unit = self.selected[j].q_hat, self.selected[j].unit
+        location = q if np.isfinite(q) else 0.0
+        if self.postprocess.low == self.postprocess.high:
+            return location, 0.0
+        return location, location + unit if location > -unit else unit
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> Self:
+        """Return some of the rows."""
+        return replace(self, candidates=self.candidates.rows(np.flatnonzero(rows)))
+
+    def scores(self, j: int, inner: Array | None) -> Array:
+        """Return the standardised scores (n,) of a coverage; minus infinity: covered anyhow."""
+        location, scale = self.standard(j)
+        rows = replace(self.candidates, inner=inner)
+        scores = shifted_scores(rows, self.selected[j], self.postprocess) - location
+        return scores / scale if scale > 0 else np.where(scores > 0, np.inf, -np.inf)
+
+    def quantiles(self, t: Sequence[float]) -> list[float]:
+        """Return the quantiles of the lowest k coverages by those of standardised scores."""
+        standards = map(self.standard, range(len(t)))
+        return [a + (b * each if b > 0 else 0.0) for (a, b), each in zip(standards, t, strict=True)]
+
+    def intervals(self, t: Sequence[float]) -> Array:
+        """Return the sides of boxes of the lowest k coverages, (n, 2, k)."""
+        chosen = zip(self.selected, self.quantiles(t), strict=False)
+        selected = [each._replace(q_hat=q_hat) for each, q_hat in chosen]
+        return calibrated_intervals(self.candidates, selected, self.postprocess)
+
+
+def calibrate_jointly(
+    calibrations: Sequence[Calibration],
+    known: Sequence[tuple[Candidates, Sequence[Sequence[Selected]]]],
+    in_first: NDArray[np.bool_],
+    names: Sequence[str] | None,
+) -> JointCalibration:
+    """Return the calibrations of d outputs with that of boxes.
+
+    Of each output the bases of the same n rows are `known`, and what all of them selected and what
+    either half did, which the cross-check is of. O(n d) time and memory per coverage.
+    """
+    method, confidence = calibrations[0].method, calibrations[0].confidence
+    rows = [
+        [OutputRows(candidates, selected, each.postprocess) for selected in by_all_and_halves]
+        for each, (candidates, by_all_and_halves) in zip(calibrations, known, strict=True)
+    ]
+    own, *by_half = zip(*rows, strict=True)
+    t = joint_quantiles(own, method, confidence)
+    y, ends = _as_intervals(own, t)
+    y_checked, checked = np.empty_like(y), np.full_like(ends, np.inf)
+    for of_half, in_half in zip(by_half, (in_first, ~in_first), strict=True):
+        if in_half.any():
+            in_rows, others = ([e.of_rows(part) for e in of_half] for part in (in_half, ~in_half))
+            by_others = joint_quantiles(in_rows, method, confidence)
+            y_checked[~in_half], checked[~in_half] = _as_intervals(others, by_others)
+    weights = own[0].candidates.weights
+    levels = tuple(
+        Level(
+            coverage,
+            float(mean_width_score(ends[..., j], sample_weight=weights)),
+            float(coverage_score(y[:, j], ends[..., j], sample_weight=weights)),
+            measure_cross_check(y_checked[:, j], checked[..., j], weights),
+        )
+        for j, coverage in enumerate(calibrations[0].coverages)
+    )
+    q_hat = np.array([each.quantiles(t) for each in own]).T
+    named, n = output_names(names, len(own)), calibrations[0].n
+    return JointCalibration(tuple(calibrations), levels, q_hat, named, method, n)
+
+
+def joint_quantiles(
+    outputs: Sequence[OutputRows], method: str, confidence: float | None = None
+) -> list[float]:
+    """Return the conformal quantiles (k,) of the largest standardised scores of each row.
+
+    Out of bag, rows that boxes of lower coverages hold widen nothing; and where levels allow for
+    the optimism of the selection, the largest counts.
+    """
+    found: list[float] = []
+    inner: list[Array | None] = [None] * len(outputs)
+    for j in range(len(outputs[0].selected)):
+        scores = np.max([each.scores(j, i) for each, i in zip(outputs, inner, strict=True)], axis=0)
+        held = np.isneginf(scores)
+        scores[held] = scores[~held].min(initial=0.0)
+        level = max(each.selected[j].coverage for each in outputs)
+        weights = outputs[0].candidates.weights
+        found.append(
+            float(conformal_quantile(scores, level, weights=weights, confidence=confidence))
+        )
+        if method == "oob":
+            inner = [each.intervals(found)[..., -1] for each in outputs]
+    return found
+
+
+def _as_intervals(outputs: Sequence[OutputRows], t: Sequence[float]) -> tuple[Array, Array]:
+    """Return targets (n, k) and intervals (n, 2, k) that stand for those of rows and their boxes.
+
+    An interval is around 0 and as wide as the geometric mean of the sides. It holds the target if
+    and only if the box holds all.
+    """
+    sides = np.array([each.intervals(t) for each in outputs])  # (d, n, 2, k)
+    y = np.array([each.candidates.y for each in outputs])[..., np.newaxis]
+    covered = ((sides[:, :, 0] <= y) & (y <= sides[:, :, 1])).all(axis=0)
+    widths = sides[:, :, 1] - sides[:, :, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):  # points
+        means = np.exp(np.log(widths).mean(axis=0))
+    means = np.where(np.isinf(widths).any(axis=0), np.inf, means)
+    return np.where(covered, 0.0, means + 1), np.stack([-means / 2, means / 2], axis=1)

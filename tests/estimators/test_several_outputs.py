@@ -1,0 +1,278 @@
+"""Calibration of forests with several outputs: each output, and boxes of all."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import ExtraTreesRegressor
+
+from hdiforest import HDIForestRegressor, from_leaves
+from hdiforest.calibration import CVPlus
+from hdiforest.displays import CalibrationDisplay, DistributionDisplay
+
+RNG = np.random.default_rng(0)
+N = 700
+X = RNG.normal(size=(3 * N, 4))
+NOISE = RNG.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 3 * N)
+Y = np.column_stack([X[:, 0] + NOISE[:, 0], 1000 * (X[:, 1] * X[:, 2] + NOISE[:, 1])])
+TRAIN, OTHER, TEST = slice(N), slice(N, 2 * N), slice(2 * N, None)
+COVERAGES = [0.5, 0.9]
+
+
+def forest(n_trees=80, **options):
+    return ExtraTreesRegressor(n_trees, bootstrap=True, random_state=0, **options)
+
+
+def fitted(targets=Y, **options):
+    model = HDIForestRegressor(forest(), calibration=False, **options)
+    return model.fit(X[TRAIN], targets[TRAIN])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HDIForestRegressor(forest()).fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.fixture
+def raw():
+    return fitted()
+
+
+def share_held(sides, targets=Y):
+    y = targets[TEST]
+    return ((sides[..., 0] <= y) & (y <= sides[..., 1])).all(axis=1).mean()
+
+
+def test_a_fit_calibrates_each_output_and_boxes(model):
+    calibration = model.calibration_
+    assert calibration.coverages == (0.5, 0.8, 0.9, 0.95, 0.99)
+    assert len(calibration.outputs) == 2
+    text = repr(calibration)
+    for words in ("y0 ", "y1 ", "all together", "Calibration, method oob, ", "No guarantee"):
+        assert words in text
+    assert "all together" in calibration._repr_html_()
+    separate = model.predict_interval(X[TEST], COVERAGES)
+    boxes = model.predict_interval(X[TEST], COVERAGES, joint=True)
+    assert separate.shape == boxes.shape == (N, 2, 2, 2)
+    for j, coverage in enumerate(COVERAGES):
+        error = np.sqrt(coverage * (1 - coverage) * 2 / N)
+        assert abs(share_held(boxes[..., j]) - coverage) < 4 * error
+        assert share_held(separate[..., j]) < coverage - 0.03
+    lower, upper = np.moveaxis(boxes, -2, 0)
+    assert (lower[..., 1] <= lower[..., 0]).all()
+    assert (upper[..., 0] <= upper[..., 1]).all()
+
+
+def test_few_rows_leave_out_coverages():
+    model = HDIForestRegressor(forest()).fit(X[:30], Y[:30])
+    assert model.calibration_.coverages == (0.5, 0.8, 0.9, 0.95)
+    assert np.isfinite(model.predict_interval(X[:5], 0.95, joint=True)).all()
+
+
+def test_each_output_is_calibrated_as_if_it_were_alone(raw):
+    """Each output's part of the trees is a model of one target."""
+    raw.calibrate(coverage=COVERAGES)
+    for output, part in enumerate(raw.fitted_forest().outputs):
+        alone = fitted()
+        alone._fitted = alone._fitted.of_output(output, 1)
+        alone.calibrate(coverage=COVERAGES)
+        assert repr(alone.calibration_) == repr(part.calibration)
+        for own, expected in (
+            (raw.predict_interval(X[TEST], COVERAGES), alone.predict_interval(X[TEST], COVERAGES)),
+            (raw.oob_interval(COVERAGES), alone.oob_interval(COVERAGES)),
+            (raw.predict_quantiles(X, [0.1, 0.9]), alone.predict_quantiles(X, [0.1, 0.9])),
+            (raw.predict_quantiles(X[TEST], 0.1), alone.predict_quantiles(X[TEST], 0.1)),
+            (raw.oob_quantiles([0.2]), alone.oob_quantiles([0.2])),
+            (raw.predict_cdf(X[TEST], Y[TEST]), alone.predict_cdf(X[TEST], Y[TEST, output])),
+            (raw.oob_cdf(), alone.oob_cdf()),
+            (
+                raw.predict_interval(X[TEST], COVERAGES, kind="upper"),
+                alone.predict_interval(X[TEST], COVERAGES, kind="upper"),
+            ),
+        ):  # fmt: skip
+            assert_array_equal(own[:, output], expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "inbag"}, {"weights": "oob"}])
+def test_weights_and_sample_weights(options):
+    weight = RNG.uniform(1, 2, N)
+    model = HDIForestRegressor(forest(), calibration=True, **options)
+    model.fit(X[TRAIN], Y[TRAIN], weight)
+    share = share_held(model.predict_interval(X[TEST], 0.9, joint=True))
+    assert 0.85 < share < 0.96
+
+
+def test_split(raw):
+    raw.calibrate(X[OTHER], Y[OTHER], coverage=COVERAGES)
+    assert raw.calibration_.method == "split"
+    assert "At least with probability c" in raw.calibration_.guarantee
+    for level in raw.calibration_.levels:
+        assert level.realised >= level.coverage
+        held = share_held(raw.predict_interval(X[TEST], level.coverage, joint=True))
+        assert abs(held - level.coverage) < 4 * np.sqrt(2 * level.coverage * 0.5 / N)
+    own = HDIForestRegressor(ExtraTreesRegressor(40, random_state=0), calibration="auto")
+    own.fit(X[TRAIN], Y[TRAIN])
+    assert not hasattr(own, "calibration_")  # every tree was fitted on all rows
+    own.calibrate(X[OTHER], Y[OTHER], coverage=0.9)
+    assert abs(share_held(own.predict_interval(X[TEST], 0.9, joint=True)) - 0.9) < 0.06
+
+
+def test_means_of_another_model(raw):
+    raw.calibrate(mean="local_linear", coverage=0.9)
+    assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
+    raw.calibrate(mean="boosting", coverage=0.9)
+    assert 0.84 < share_held(raw.predict_interval(X[TEST], 0.9, joint=True)) < 0.96
+    with pytest.raises(ValueError, match="out of bag, because what the other mean predicts"):
+        raw.oob_interval(kind="calibrated")
+
+
+def test_a_box_of_one_output_is_its_interval():
+    one = fitted(Y[:, 0]).calibrate()
+    for ask in (one.oob_interval, lambda c, **how: one.predict_interval(X[TEST], c, **how)):
+        assert_array_equal(ask(0.9, joint=True), ask(0.9))
+
+
+def test_a_constant_output_has_no_width():
+    targets = np.column_stack([Y, np.full(len(Y), 3.0)])
+    model = fitted(targets).calibrate(coverage=COVERAGES)
+    for joint in (False, True):
+        assert (model.predict_interval(X[TEST], 0.9, joint=joint)[:, 2] == 3).all()
+    two = fitted().calibrate(coverage=COVERAGES)
+    share = share_held(model.predict_interval(X[TEST], 0.9, joint=True), targets)
+    assert abs(share - share_held(two.predict_interval(X[TEST], 0.9, joint=True))) < 0.03
+
+
+def test_the_unit_of_one_output_does_not_matter():
+    """Trees that split at random, whatever the targets are; powers of two round alike."""
+    ends = []
+    for unit in (1.0, 2.0**20):
+        trees = forest(max_features=1, min_samples_leaf=3)
+        model = HDIForestRegressor(trees).fit(X[TRAIN], Y[TRAIN] * [unit, 1])
+        ends.append(model.predict_interval(X[TEST], 0.9, joint=True) / [[unit], [1]])
+    assert_allclose(ends[1], ends[0], rtol=1e-9)
+
+
+def test_draws_are_calibrated_and_joint(model):
+    draws = model.sample(X[TEST], 40, random_state=0)
+    assert draws.shape == (N, 2, 40)
+    for output in range(2):
+        quantiles = model.predict_quantiles(X[TEST], [0.1, 0.5, 0.9])[:, output]
+        shares = (draws[:, output, :, np.newaxis] <= quantiles[:, np.newaxis]).mean(axis=(0, 1))
+        assert_allclose(shares, [0.1, 0.5, 0.9], atol=0.02)
+    levels = [model.predict_cdf(X[TEST], draws[..., j]) for j in range(5)]
+    correlation = np.corrcoef(np.concatenate(levels).T)[0, 1]
+    assert correlation > 0.1  # independent draws have 0 ± 0.02
+    assert_array_equal(
+        model.sample(X[:3], 2, random_state=1), model.sample(X[:3], 2, random_state=1)
+    )
+
+
+def test_tables(model):
+    pytest.importorskip("pandas")
+    table = model.predict_interval(X[TEST], [0.9], joint=True, output="pandas")
+    assert list(table.columns[:3]) == ["y0_prediction", "y0_lower_0.9", "y0_upper_0.9"]
+    boxes = model.predict_interval(X[TEST], 0.9, joint=True)
+    assert_array_equal(table[["y1_lower_0.9", "y1_upper_0.9"]], boxes[:, 1])
+    assert_array_equal(table[["y0_prediction", "y1_prediction"]], model.predict(X[TEST]))
+    bounds = model.predict_interval(X[TEST], [0.8, 0.9], kind="lower", output="pandas")
+    expected = model.predict_interval(X[TEST], 0.9, kind="lower")[:, 1, 0]
+    assert_array_equal(bounds["y1_one_sided_lower_0.9"], expected)
+    assert model.oob_interval(0.9, joint=True, output="pandas").shape == (N, 6)
+
+
+def test_groups(raw):
+    codes = (X[:, 3] > 0).astype(float)
+    raw.calibrate(by=codes[TRAIN], coverage=0.9)
+    ends = raw.predict_interval(X[TEST], 0.9, by=codes[TEST])
+    assert ends.shape == (N, 2, 2)
+    assert all(len(own.groups.labels) == 2 for own in raw.calibration_.outputs)
+    with pytest.raises(ValueError, match="joint must be False: the calibration was made by groups"):
+        raw.predict_interval(X[TEST], 0.9, by=codes[TEST], joint=True)
+
+
+def answers(model):
+    yield model.predict_interval(X[TEST], COVERAGES)
+    yield model.predict_interval(X[TEST], COVERAGES, joint=True)
+    yield model.predict_quantiles(X[TEST], [0.1, 0.9])
+    yield model.sample(X[:20], 3, random_state=0)
+    yield model.predict(X[TEST])
+    yield model.oob_interval(0.9, joint=True)
+
+
+def test_files_and_pickles(model, raw, tmp_path):
+    pytest.importorskip("safetensors")
+    for own in (model, raw.calibrate(mean="local_linear", coverage=COVERAGES)):
+        own.save(tmp_path / "model")
+        loaded = HDIForestRegressor.load(tmp_path / "model")
+        for again in (loaded, pickle.loads(pickle.dumps(own)), pickle.loads(pickle.dumps(loaded))):
+            assert repr(again.calibration_) == repr(own.calibration_)
+            for found, expected in zip(answers(again), answers(own), strict=True):
+                assert_array_equal(found, expected)
+        own.save(tmp_path / "small", training_rows=False)
+        small = HDIForestRegressor.load(tmp_path / "small")
+        boxes = own.predict_interval(X[TEST], 0.9, joint=True)
+        assert_array_equal(small.predict_interval(X[TEST], 0.9, joint=True), boxes)
+        with pytest.raises(ValueError, match="saved without its training rows"):
+            small.oob_interval(0.9)
+        with pytest.raises(ValueError, match="saved without its training rows"):
+            small.calibrate()
+    again = loaded.calibrate(coverage=COVERAGES)
+    expected = fitted().calibrate(coverage=COVERAGES)
+    assert_array_equal(
+        again.predict_interval(X[TEST], 0.9, joint=True),
+        expected.predict_interval(X[TEST], 0.9, joint=True),
+    )
+
+
+def test_names_of_targets(tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(Y[TRAIN], columns=["height", "mass"])
+    model = HDIForestRegressor(forest()).fit(pd.DataFrame(X[TRAIN]).add_prefix("x"), table)
+    assert model.calibration_.names == ("height", "mass")
+    assert "\nheight " in repr(model.calibration_)
+
+
+def test_displays(model):
+    pytest.importorskip("matplotlib")
+    shown = CalibrationDisplay.from_out_of_bag(model, target=1)
+    check = model.calibration_.outputs[1].level(0.9).cross_check.coverage
+    at = shown.coverages.tolist().index(0.9)
+    assert shown.realised["calibrated, cross-check"][at] == check
+    drawn = DistributionDisplay.from_estimator(model, X[TEST], Y[TEST], row=3, target=1)
+    assert drawn is not None
+
+
+def test_what_is_refused(raw):
+    for options, message in (
+        ({"method": "cv+"}, "method must be 'oob' or 'split' for a model of several targets"),
+        ({"method": CVPlus(3)}, "method must be 'oob' or 'split' for a model of several targets"),
+        ({"method": "jackknife+"}, "method must be 'oob' or 'split'"),
+        ({"order": 0}, "order must be None for a model of several targets, this has 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            raw.calibrate(**options)
+    for targets in (Y[OTHER, 0], Y[OTHER][:, [0, 1, 1]]):
+        with pytest.raises(ValueError, match=r"y must have shape \(n, 2\) with n > 0, got"):
+            raw.calibrate(X[OTHER], targets)
+    with pytest.raises(ValueError, match=r"y must have shape \(700, 2\), got \(5, 2\)"):
+        raw.calibrate(X[OTHER], Y[:5])
+    with pytest.raises(ValueError, match="must be finite, got 1 of 700 rows that are not"):
+        raw.calibrate(X[OTHER], np.where(Y[OTHER] == Y[N, 0], np.nan, Y[OTHER]))
+    with pytest.raises(ValueError, match="are training rows"):
+        raw.calibrate(X[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
+        raw.predict_interval(X[TEST], joint=True)
+    raw.calibrate(coverage=0.9)
+    with pytest.raises(ValueError, match="joint must be False with kind='hdi'"):
+        raw.oob_interval(kind="hdi", joint=True)
+    with pytest.raises(ValueError, match="joint must be True or False"):
+        raw.predict_interval(X[TEST], joint="yes")
+    with pytest.raises(ValueError, match="coverage must be one that was calibrated"):
+        raw.predict_interval(X[TEST], 0.8, joint=True)
+    for points in (Y[TEST, 0], Y[TEST][:, [0, 1, 1]]):
+        with pytest.raises(ValueError, match=r"y must be \(n, 2\) or \(n, 2, k\) numbers"):
+            raw.predict_cdf(X[TEST], points)
+    two = from_leaves(raw.estimator_.apply, X[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match="one target, got 2"):
+        two.calibrate(X[OTHER], Y[OTHER])
