@@ -16,7 +16,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -42,10 +41,6 @@ _MISSING = [
     *["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"],
     *["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"],
 ]
-
-
-class RowError(ValueError):
-    """Rows that cannot be separated, or that a reader would skip."""
 
 
 class CsvReader(TableReader):
@@ -100,7 +95,7 @@ class CsvReader(TableReader):
 
     def without_missing(self, column: Any) -> Any:
         """Return text with null in place of what means missing."""
-        return pc.if_else(_is_missing(column), None, column)
+        return pc.if_else(pc.is_in(column, value_set=pa.array(_MISSING)), None, column)
 
     def _read_header(self) -> list[str]:
         """Return the cells of the first row that is not blank."""
@@ -125,7 +120,7 @@ class CsvReader(TableReader):
             raise TableError(f"{self.path} is empty")
         header, self._ahead = self._ahead[:n_header], self._ahead[n_header:]
         if header.count(b'"') % 2:
-            raise RowError("the quote opened in the header is not closed")
+            raise TableError(f"{self.path}: the quote opened in the header is not closed")
         self._n_lines = _n_lines(header)
         self._block_bytes = max(_BLOCK_BYTES, _BLOCK_ROWS * n_header)
         try:
@@ -150,13 +145,11 @@ class CsvReader(TableReader):
             for cells in self._blocks(number_columns, others):
                 kinds |= self._kinds({name: cells[name] for name in columns if name not in kinds})
                 numbers = self._numbers({n: cells[n] for n in columns if kinds.get(n) == "number"})
-                found = dict.fromkeys(columns) | numbers
-                for name in columns:
-                    if name in kinds and name not in numbers:
-                        found[name] = self.without_missing(cells[name])
-                    elif name not in kinds:  # all cells were missing so far
-                        found[name] = pa.nulls(len(cells[name]))
-                yield pa.table(found)
+                texts = [name for name in kinds if name not in numbers]
+                found = numbers | {name: self.without_missing(cells[name]) for name in texts}
+                # Where all cells were missing so far there is no type.
+                nulls = pa.nulls(len(cells[columns[0]]))
+                yield pa.table({name: found.get(name, nulls) for name in columns})
 
     def _kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
         """Return the kinds of those columns of text that have cells."""
@@ -183,7 +176,9 @@ class CsvReader(TableReader):
             if self._block:
                 columns, n_rows, rest = self._parse_block(number_columns, texts)
                 if rest and not goes_on:
-                    raise RowError(f"the quote opened in line {self._line(n_rows)} is not closed")
+                    raise TableError(
+                        f"{self.path}: the quote opened in line {self._line(n_rows)} is not closed"
+                    )
                 if n_rows > 0:
                     yield columns
                 self._n_rows += n_rows
@@ -202,9 +197,9 @@ class CsvReader(TableReader):
 
     def _more_than(self, n_bytes: int) -> int:
         if n_bytes >= MAX_ROW_BYTES:
-            raise RowError(
-                f"the row in line {self._n_lines + 1} is longer than {MAX_ROW_BYTES >> 20} MiB; is "
-                "a quote not closed?"
+            raise TableError(
+                f"{self.path}: the row in line {self._n_lines + 1} is longer than "
+                f"{MAX_ROW_BYTES >> 20} MiB; is a quote not closed?"
             )
         return 2 * n_bytes
 
@@ -228,15 +223,17 @@ class CsvReader(TableReader):
         self._require_no_gap(table.num_rows + len(uneven) + (rest != ""))
         for row in uneven[:1]:
             n_cells = f"{row.actual_columns} cell{'s' * (row.actual_columns != 1)}"
-            raise RowError(
-                f"line {self._line(row.number - 1)} has {n_cells}, but the header has "
+            raise TableError(
+                f"{self.path}: line {self._line(row.number - 1)} has {n_cells}, but the header has "
                 f"{len(self._header)}"
             )
         columns = dict(zip(types, table.columns, strict=True))
         for name in () if is_utf_8 else texts:
             row = pc.match_substring(columns[name], "\ufffd").index(True).as_py()
             if row >= 0:
-                raise RowError(f"column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}")
+                raise TableError(
+                    f"{self.path}: column '{name}' is not UTF-8 in {self._place(row)}; {_AS_UTF_8}"
+                )
         return columns, table.num_rows, rest.encode()
 
     def _parse(self, types: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -265,7 +262,7 @@ class CsvReader(TableReader):
         return pa_csv.read_csv(pa.BufferReader(content), read, parse, convert), uneven
 
     def _require_no_gap(self, n_rows: int) -> None:
-        """Raise RowError for an empty line before a row of the block, but in one column."""
+        """Raise TableError for an empty line before a row of the block, but in one column."""
         n_in_front, block = 0, self._block
         may_be = block[:1] in b"\r\n" or any(two in block for two in (b"\n\n", b"\n\r", b"\r\r"))
         if len(self._header) > 1 and self._empty_line is None and may_be:
@@ -274,7 +271,7 @@ class CsvReader(TableReader):
                 n_in_front = rows.index(b"")
                 self._empty_line = self._line(n_in_front)
         if self._empty_line is not None and n_rows > n_in_front:
-            raise RowError(f"line {self._empty_line} is empty; remove it or fill it")
+            raise TableError(f"{self.path}: line {self._empty_line} is empty; remove it or fill it")
 
     def _line(self, row: int) -> int:
         """Return the line of the file, counted from 1, on which a row of the block begins."""
@@ -317,14 +314,6 @@ class CsvReader(TableReader):
             present = pc.replace_substring(present, self._decimal, ".")
         return present.cast("double")
 
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        try:
-            with super()._naming_the_file():
-                yield
-        except RowError as error:
-            raise TableError(f"{self.path}: {error}") from None
-
 
 Kind = Literal["number", "text", "mixed"]
 
@@ -347,10 +336,6 @@ def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind |
     number = rf"^\s*[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?\s*$"
     n_numbers = pc.sum(pc.match_substring_regex(cells, number)).as_py()
     return "mixed" if 2 * n_numbers > len(cells) else "text"
-
-
-def _is_missing(text: Any) -> Any:
-    return pc.is_in(text, value_set=pa.array(_MISSING))
 
 
 def _n_lines(block: bytes) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any, NamedTuple
 
 from hdiforest._tables.csv import CsvReader
@@ -47,11 +46,7 @@ def packed(file: IO[bytes], packing: Packing, layers: list[Any]) -> Any:
         # times as fast as at level 6, to 2 to 7 % more bytes.
         stream: Any = gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
     else:
-        # The file stays open when the stream on it is closed.
-        left_open = SimpleNamespace(
-            write=file.write, flush=file.flush, close=lambda: None, closed=False
-        )
-        stream = pa.CompressedOutputStream(pa.PythonFile(left_open, mode="w"), "zstd")
+        stream = pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd")
     layers.append(stream)
     return stream
 
@@ -187,11 +182,7 @@ def ending(path: Path) -> str:
 
 
 def open_table(path: Path, stream: Any = None, form: TextForm | None = None) -> TableReader:
-    """Open a table by the ending of its name and read its header; see `TableReader`.
-
-    OSError if the file cannot be opened; TableError if its ending is unknown, or says something
-    else.
-    """
+    """Open a table by the ending of its name and read its header; OSError or TableError."""
     return FORMATS[ending(path)].read(path, stream=stream, form=form)
 
 
@@ -200,9 +191,7 @@ def write_table(
 ) -> AbstractContextManager[Write]:
     """Write a table batch by batch; it appears under its name when the block ends without error.
 
-    The context manager gives a function that takes a pyarrow Table of the schema. A file is
-    replaced; a pipe or a device is written as the batches come. `within` is that of `replacing`.
-    OSError or TableError if the file cannot be written: then, and if the block raises, nothing is
-    left behind; TableError if the ending of the name is unknown.
+    A pipe or a device is written as the batches come. `within` is that of `replacing`. OSError or
+    TableError if the file cannot be written.
     """
     return written(path, schema, FORMATS[ending(path)].write, within)

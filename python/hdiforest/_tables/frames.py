@@ -6,7 +6,7 @@ Without narwhals: it knows three of the nine kinds of tables here, and refuses c
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from numbers import Number
 from typing import Any, Literal, Self, get_args
@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._tables.columns import is_number, require_columns
+from hdiforest._tables.columns import EncodingError, is_number, require_columns
 from hdiforest._utils import Array
 from hdiforest._utils.checks import check_choice
 from hdiforest._utils.optional import need, pa
@@ -90,8 +90,7 @@ class Frame:
     def arrow(self, columns: Collection[str] | None = None) -> Any:  # noqa: ARG002
         """Return all columns, or those of some names that are there, as a pyarrow Table.
 
-        ImportError if pyarrow is not installed. ValueError if this is no table, columns differ in
-        length, two of pandas have one name, or Arrow has no type for one of them.
+        ImportError without pyarrow; ValueError if this is no table, or Arrow cannot hold it.
         """
         raise ValueError(
             f"{self.argument} must be a table with names of columns (pandas, polars, pyarrow, or a "
@@ -101,16 +100,14 @@ class Frame:
     def numbers(self) -> Any:
         """Return what scikit-learn reads by name: a pyarrow Table of floats for most tables.
 
-        Those of pandas and what is no table stay as they are. Raises as `arrow`, and ValueError if
-        columns do not hold numbers, or two have one name.
+        Those of pandas and what is no table stay as they are. Raises as `arrow`.
         """
         return self.native
 
     def in_library(self, library: Library | None) -> Any:  # noqa: ARG002
         """Return a table as one of that library, and what is no table as it is.
 
-        Steps do not read one value alike from all libraries: missing cells are None or NaN. Raises
-        as `numbers`.
+        Steps do not read one value alike from all libraries: missing cells are None or NaN.
         """
         return self.native
 
@@ -126,6 +123,40 @@ class Table(Frame):
 
     def columns(self) -> Iterator[tuple[Any, Any]]:
         yield from self.native.items() if hasattr(self.native, "items") else ()
+
+    def arrow(self, columns: Collection[str] | None = None) -> Any:
+        if columns is None:
+            return self._read()
+        wanted = set(columns)
+        at = [j for j, name in enumerate(self.names) if name in wanted]
+        return frame_of(self._part(at), self.argument).arrow()
+
+    def _part(self, at: list[int]) -> Any:
+        """Return some of the columns as the library has them."""
+        return self.native.select(at)
+
+    def _as_arrow(self) -> Any:
+        return pa.table(self.native)
+
+    def _read(self) -> Any:
+        """Return all columns as a pyarrow Table, or say which of them cannot be read."""
+        what = f"{self.argument} is a {type(self.native).__name__}"
+        need("pyarrow", f"{what}, which", None)
+        unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
+        try:
+            return self._as_arrow()
+        except EncodingError:
+            raise
+        except unreadable as error:
+            why: Any = error
+        for name, cells in self.columns():
+            try:
+                pa.array(cells, from_pandas=True)
+            except unreadable:
+                if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
+                    why = f"column {str(name)!r} {mixed}"
+                    break
+        raise ValueError(f"{what} that cannot be read as a table: {why}")
 
     def numbers(self) -> Any:
         table = self._distinct()
@@ -156,7 +187,7 @@ class Table(Frame):
         """Return kept columns, cast to some `types` of pyarrow, and results behind them."""
         columns = {name: self._column(name) for name in keep}
         for name, kind in (types or {}).items():
-            column = self._arrow_column(name)
+            column = self.arrow([name]).column(0).combine_chunks()
             try:
                 columns[name] = self._from_arrow(column.cast(kind))
             except pa.ArrowException as error:
@@ -168,34 +199,13 @@ class Table(Frame):
     def _column(self, name: str) -> Any:
         return self.native[name]
 
-    def _arrow_column(self, name: str) -> Any:
-        return self.arrow([name]).column(0)
-
     def _from_arrow(self, column: Any) -> Any:
-        """Return a column of pyarrow as one of the library."""
-        raise NotImplementedError
+        """Return a column of pyarrow as one that the library takes."""
+        return column
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         """Return columns of the library, and results, as a table."""
         raise NotImplementedError
-
-    def _read(self, read: Callable[[], Any]) -> Any:
-        """Return what a function makes by pyarrow; its errors say what cannot be read."""
-        what = f"{self.argument} is a {type(self.native).__name__}"
-        need("pyarrow", f"{what}, which", None)
-        unreadable = pa.ArrowException, OverflowError, TypeError, ValueError
-        try:
-            return read()
-        except unreadable as error:
-            why: Any = error
-        for name, cells in self.columns():
-            try:
-                pa.array(cells, from_pandas=True)
-            except unreadable:
-                if isinstance(cells, Iterable) and (mixed := two_kinds(cells)):
-                    why = f"column {str(name)!r} {mixed}"
-                    break
-        raise ValueError(f"{what} that cannot be read as a table: {why}")
 
 
 class _Series(Frame):
@@ -215,16 +225,15 @@ class _Pandas(_Series, Table):
     def column(self, position: int) -> NDArray[Any]:
         return np.asarray(self.native.iloc[:, position])
 
-    def arrow(self, columns: Collection[str] | None = None) -> Any:
+    def _part(self, at: list[int]) -> Any:
+        return self.native.iloc[:, at]
+
+    def _as_arrow(self) -> Any:
         names, table = self.names, self.native
-        if columns is not None:
-            at = _positions(names, columns)
-            names, table = [names[j] for j in at], table.iloc[:, at]
         require_columns(names, names)
         if list(table.columns) != names:
             table = table.set_axis(names, axis="columns")
-        part = _Pandas(table, self.argument)
-        return part._read(lambda: pa.Table.from_pandas(table, preserve_index=False))
+        return pa.Table.from_pandas(table, preserve_index=False)
 
     def numbers(self) -> Any:
         require_columns(self.native.columns, self.native.columns)
@@ -249,17 +258,11 @@ class _Pandas(_Series, Table):
 class _Polars(Table):
     library = "polars"
 
-    def arrow(self, columns: Collection[str] | None = None) -> Any:
-        names, table = self.names, self.native
-        if columns is not None:
-            table = table.select([names[j] for j in _positions(names, columns)])
-        return self._read(lambda: pa.table(table))
+    def _part(self, at: list[int]) -> Any:
+        return self.native[:, at]
 
     def in_library(self, library: Library | None) -> Any:
         return self.native.to_arrow().to_pandas() if library == "pandas" else self.native
-
-    def _from_arrow(self, column: Any) -> Any:
-        return _polars().from_arrow(column)
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         return _polars().DataFrame(columns | results)
@@ -273,19 +276,9 @@ class _Arrow(Table):
         names: list[str] = self.native.schema.names
         return names
 
-    def arrow(self, columns: Collection[str] | None = None) -> Any:
-        part = self.native
-        if columns is not None:
-            part = part.select(_positions(self.names, columns))
-        return part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
-
-    def _column(self, name: str) -> Any:
-        return self.native.column(name)
-
-    _arrow_column = _column
-
-    def _from_arrow(self, column: Any) -> Any:
-        return column
+    def _as_arrow(self) -> Any:
+        is_table = isinstance(self.native, pa.Table)
+        return self.native if is_table else pa.Table.from_batches([self.native])
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         schema = self.native.schema
@@ -303,7 +296,7 @@ class _Stream(Table):
         return []
 
     def arrow(self, columns: Collection[str] | None = None) -> Any:
-        return _Arrow(self._read(lambda: pa.table(self.native))).arrow(columns)
+        return _Arrow(self._read()).arrow(columns)
 
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
@@ -321,18 +314,18 @@ class _Dict(Table):
     def sliceable(self) -> Frame:
         return _Arrow(self.arrow(), self.argument)
 
-    def arrow(self, columns: Collection[str] | None = None) -> Any:
-        items = self.native.items()
-        part = {name: cells for name, cells in items if columns is None or name in columns}
+    def _part(self, at: list[int]) -> Any:
+        items = list(self.native.items())
+        return dict(items[j] for j in at)
 
+    def _as_arrow(self) -> Any:
         def column(cells: Any) -> Any:  # NaN in a list of texts is a missing cell
             return pa.array(cells, from_pandas=True) if isinstance(cells, list) else cells
 
-        table = _Dict(part, self.argument)
-        return table._read(lambda: pa.table({name: column(part[name]) for name in part}))
+        return pa.table({name: column(cells) for name, cells in self.columns()})
 
     def _from_arrow(self, column: Any) -> Any:
-        return column.to_numpy()
+        return column.to_numpy(zero_copy_only=False)
 
     def _table(self, columns: dict[str, Any], results: Results) -> Any:
         return columns | results
@@ -411,11 +404,6 @@ def _is_cell(value: Any) -> bool:
     """Whether a value is no column: text, or without a length, as arrays of no dimension are."""
     is_text = isinstance(value, str | bytes)
     return is_text or getattr(value, "shape", None) == () or not hasattr(value, "__len__")
-
-
-def _positions(names: Sequence[str], columns: Collection[str]) -> list[int]:
-    wanted = set(columns)
-    return [j for j, name in enumerate(names) if name in wanted]
 
 
 def two_kinds(cells: Iterable[Any]) -> str:

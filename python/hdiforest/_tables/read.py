@@ -235,17 +235,16 @@ class TableReader(ABC):
         """Return a Table of the file with the columns of one value in their places."""
         if not self._keys:
             return part
-        own, columns, names = iter(part.columns), [], [*number_columns, *kept]
-        for j, name in enumerate(names):
-            if name not in self._keys:
-                columns.append(next(own))
-                continue
-            kind = pa.float64() if j < len(number_columns) else self._key_type(name)
-            value = self._keys[name]
-            is_text = value is not None and pa.types.is_string(kind)
-            scalar = pa.scalar(str(value) if is_text else value, kind)
-            columns.append(pa.repeat(scalar, part.num_rows))
-        return pa.Table.from_arrays(columns, names)
+        wanted = [(name, pa.float64()) for name in number_columns]
+        wanted += [(name, self._key_type(name)) for name in kept]
+        own, n = iter(part.columns), part.num_rows
+        columns = [
+            pa.repeat(pa.scalar(self._keys[name]).cast(kind), n)
+            if name in self._keys
+            else next(own)
+            for name, kind in wanted
+        ]
+        return pa.Table.from_arrays(columns, [name for name, _ in wanted])
 
     def _key_type(self, name: str) -> Any:
         is_text = self.is_text or isinstance(self._keys.get(name), str)
@@ -409,18 +408,16 @@ class JsonLinesReader(TableReader):
 
     def _read(self, number_columns: list[str], kept: list[str], _rows: int) -> Iterator[Any]:
         self._widen(kept)
-        fields = [self._schema.field(name) for name in dict.fromkeys([*number_columns, *kept])]
-        numeric = set(number_columns) - set(kept)
-        asked = [f.with_type(pa.float64()) if f.name in numeric else f for f in fields]
-        # What is whole in the first block may have decimals later.
-        are_booleans = (pa.types.is_boolean(field.type) for field in fields)
-        read = [
-            own if is_b else a for own, a, is_b in zip(fields, asked, are_booleans, strict=True)
-        ]
-        as_read, as_asked = pa.schema(read), pa.schema(asked)
+        as_read, as_asked = {}, {}
+        for name in dict.fromkeys([*number_columns, *kept]):
+            own = self._schema.field(name).type
+            as_asked[name] = own if name in kept else pa.float64()
+            # What is whole in the first block may have decimals later.
+            as_read[name] = own if pa.types.is_boolean(own) else as_asked[name]
+        schema = pa.schema(list(as_read.items()))
         with self._naming_the_file():
             for block, line in chain([self._first], self._blocks):
-                table = self._parsed(block, line, as_read).cast(as_asked)
+                table = self._parsed(block, line, schema).cast(pa.schema(list(as_asked.items())))
                 yield table.select([*number_columns, *kept])
 
     def _schema_of(self, block: bytes, line: int) -> Any:

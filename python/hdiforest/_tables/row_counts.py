@@ -24,12 +24,6 @@ class _Beyond(NamedTuple):
     least: float
     greatest: float
 
-    def with_more(self, other: _Beyond | None) -> _Beyond:
-        if other is None:
-            return self
-        least, greatest = min(self.least, other.least), max(self.greatest, other.greatest)
-        return self._replace(least=least, greatest=greatest)
-
     def __str__(self) -> str:
         ends = {"down to": self.least} if self.least < self.trained[0] else {}
         ends |= {"up to": self.greatest} if self.greatest > self.trained[1] else {}
@@ -86,8 +80,8 @@ class RowCounts:
             self.n_rows_of_new_groups += other.n_rows_of_new_groups
             self.unseen.update(other.unseen)
             self.out_of_range.update(other.out_of_range)
-            for name, beyond in other._beyond.items():
-                self._beyond[name] = beyond.with_more(self._beyond.get(name))
+            for beyond in other._beyond.values():
+                self._see(beyond)
 
     def _add_block(
         self,
@@ -101,10 +95,14 @@ class RowCounts:
             if j in columns:
                 cells, name = block[outside[:, j], j], columns[j].name
                 low, high = feature_range[:, j].tolist()
-                found = _Beyond(columns[j], (low, high), float(cells.min()), float(cells.max()))
-                self._beyond[name] = found.with_more(self._beyond.get(name))
+                self._see(_Beyond(columns[j], (low, high), float(cells.min()), float(cells.max())))
                 self.out_of_range[name] += len(cells)
         self.n_rows_out_of_range += int(np.count_nonzero(outside[:, at].any(axis=1)))
+
+    def _see(self, new: _Beyond) -> None:
+        old = self._beyond.get(new.column.name, new)
+        least, greatest = min(old.least, new.least), max(old.greatest, new.greatest)
+        self._beyond[new.column.name] = new._replace(least=least, greatest=greatest)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:  # for pickles and copies, while other threads add

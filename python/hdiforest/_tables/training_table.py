@@ -86,11 +86,9 @@ class Roles:
 def read_training_table(
     path: Path, target: str, form: TextForm | None = None, *, encoded: bool = True, **roles: Any
 ) -> TrainingTable:
-    """Read a table from a file; see `Roles` for further arguments.
+    """Read a table from a file; see `Roles` for further arguments. Raises TableError.
 
-    Features that are not `encoded` stay as they are. TableError says what is wrong: a column is
-    missing, is of a type that cannot be encoded, or holds two kinds of cells; target or weights are
-    not finite numbers; no feature is left, a row has no group, or there are no rows.
+    Features that are not `encoded` stay as they are.
     """
     found = Roles(target, **roles)
     with open_table(path, form=form) as table:

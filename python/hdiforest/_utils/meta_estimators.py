@@ -113,23 +113,15 @@ def model_in(estimator: Any, method: str) -> Any:
 
 
 def _model_and_steps(estimator: Any, method: str) -> tuple[Any, list[Pipeline]]:
-    model, steps = estimator, []
-    while True:
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, Pipeline):
-            if len(model.steps) > 1:
-                steps.append(model[:-1])
-            model = model.steps[-1][1]
-        elif is_search(model):
-            model = layers(model, fitted=True)[1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
+    outer: list[Any] = []
+    for model in layers(estimator, fitted=True):
+        if not (isinstance(model, FrozenEstimator | Pipeline) or is_search(model)):
             break
+        outer.append(model)
+    model = getattr(model, "best_estimator_", model)  # of a ForestSearchOOB
     if not hasattr(model, method):
         raise ValueError(
             f"estimator must be, or end in, a model that has {method}, such as "
             f"HDIForestRegressor, got {type(model).__name__}"
         )
-    return model, steps
+    return model, [pipeline[:-1] for pipeline in pipelines(outer)]

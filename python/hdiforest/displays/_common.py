@@ -21,27 +21,12 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
 INK, GREY, MIST = "#1d2733", "#6b7680", "#dfe3e8"
 PALE_BLUE, PALE_VERMILLION = "#a6cde5", "#efb58c"
+SHADES = "#4f9bcb", "#d3e6f2"
 # A line of each has its own mark too.
 CURVES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 
 Style = Mapping[str, Any] | None
 Coverages = float | Sequence[float] | Array
-
-
-def axes_for(display: object, ax: Any) -> Any:
-    """Return the given axes, or those of a new figure, which need matplotlib."""
-    if ax is None:
-        pyplot = need("matplotlib.pyplot", type(display).__name__, "plots")
-        ax = pyplot.subplots(layout="constrained")[1]
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["bottom", "left"]].set_color(GREY)
-    ax.tick_params(color=GREY)
-    return ax
-
-
-def require_matplotlib(display: type) -> None:
-    """Raise MissingPackageError before any work if matplotlib is not installed."""
-    need("matplotlib", display.__name__, "plots")
 
 
 def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, Any]:
@@ -52,11 +37,10 @@ def styled(usual: Mapping[str, Any], keywords: Style, artist: str) -> dict[str, 
     return {**usual, **named}
 
 
-def shades(k: int) -> list[tuple[float, float, float]]:
+def shades(k: int) -> list[Any]:
     """Return k blues, from dark to pale."""
-    dark, pale = np.array([[79, 155, 203], [211, 230, 242]]) / 255
-    shares = np.linspace(0, 1, k) if k > 1 else np.array([0.5])
-    return [tuple(((1 - share) * dark + share * pale).tolist()) for share in shares]
+    colors = need("matplotlib.colors").LinearSegmentedColormap.from_list("", SHADES)
+    return list(colors(np.linspace(0, 1, k) if k > 1 else [0.5]))
 
 
 def set_limits(ax: Any, axis: str, low: float, high: float) -> None:
@@ -239,9 +223,20 @@ class Display:
     ax_: Any
     figure_: Any
 
-    def _drawn_on(self, ax: Any) -> Self:
+    @classmethod
+    def _require_matplotlib(cls, module: str = "matplotlib") -> Any:
+        return need(module, cls.__name__, "plots")
+
+    def _draw_on(self, ax: Any) -> Any:
+        """Keep and return the given axes, or those of a new figure."""
+        if ax is None:
+            pyplot = self._require_matplotlib("matplotlib.pyplot")
+            ax = pyplot.subplots(layout="constrained")[1]
         self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["bottom", "left"]].set_color(GREY)
+        ax.tick_params(color=GREY)
+        return ax
 
 
 class RowsDisplay(Display):
@@ -293,7 +288,7 @@ class RowsDisplay(Display):
         ValueError
             If an argument is out of range, or the model has several targets and `target` is None.
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         if "feature" in options:
             values, name = feature_of(X, options["feature"])
             options = {"feature_name": name, **options, "feature": values}
@@ -338,7 +333,7 @@ class RowsDisplay(Display):
         UserWarning
             If rows are left out, because every tree has seen them.
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         training = out_of_bag_of(estimator, coverage, kind, target)
         for name in {"feature", "groups"} & options.keys():
             options[name] = training.of_rows(name, options[name])

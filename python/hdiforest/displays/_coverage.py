@@ -25,14 +25,12 @@ from hdiforest.displays._common import (
     Display,
     RowsDisplay,
     Style,
-    axes_for,
     calibration_of,
     intervals_of,
     out_of_bag_of,
     percent,
     plain,
     plain_numbers,
-    require_matplotlib,
     styled,
     target_label,
     target_of,
@@ -118,7 +116,7 @@ class CalibrationDisplay(Display):
         -------
         CalibrationDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         one_share("band", band)
         calibration, coverages = _asked(estimator, "predict_interval", coverages, target)
         if kind is None:
@@ -160,7 +158,7 @@ class CalibrationDisplay(Display):
         intervals is the cross-check of `calibration_`: the conformal quantiles are those with which
         the intervals of the calibration rows themselves have the nominal coverage.
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         one_share("band", band)
         calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
@@ -205,7 +203,7 @@ class CalibrationDisplay(Display):
         -------
         CalibrationDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         one_share("band", band)
         has_names = isinstance(intervals, Mapping) and any(isinstance(k, str) for k in intervals)
         named = intervals if has_names else {"intervals": intervals}
@@ -249,7 +247,7 @@ class CalibrationDisplay(Display):
         CalibrationDisplay
             The display itself.
         """
-        ax = axes_for(self, ax)
+        ax = self._draw_on(ax)
         shown = "realised coverage (%)"
         base, ideal = np.zeros(len(self.coverages)), np.array([0.0, 100.0])
         if difference:
@@ -285,7 +283,7 @@ class CalibrationDisplay(Display):
         else:
             ax.set(xlim=limits, ylim=limits, aspect="equal")
         ax.legend(loc="upper left", frameon=False, fontsize="small")
-        return self._drawn_on(ax)
+        return self
 
 
 # What curves of `from_estimator` are called.
@@ -417,7 +415,7 @@ class WidthDisplay(RowsDisplay):
         -------
         WidthDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         band, coverage = one_share("band", band), one_share("coverage", coverage)
         y, lower, upper = check_intervals(y_true, interval)
         if lower.ndim != 1:
@@ -464,7 +462,7 @@ class WidthDisplay(RowsDisplay):
             The display itself.
         """
         check_choice("what", what, WHAT)
-        ax = axes_for(self, ax)
+        ax = self._draw_on(ax)
         n = len(self.groups)
         place, outside = np.arange(n), np.zeros(n, dtype=bool)
         if what == "coverage":
@@ -501,7 +499,7 @@ class WidthDisplay(RowsDisplay):
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
         ax.legend(loc="upper center", ncols=2, edgecolor="none", framealpha=1, fontsize="small")
-        return self._drawn_on(ax)
+        return self
 
 
 def _grouped(groups: Any, widths: Array) -> tuple[list[str], NDArray[np.intp]]:

@@ -28,13 +28,11 @@ from hdiforest.displays._common import (
     VERMILLION,
     Display,
     Style,
-    axes_for,
     calibration_of,
     checked_target,
     intervals_of,
     percent,
     plain_numbers,
-    require_matplotlib,
     set_limits,
     styled,
     target_label,
@@ -127,7 +125,7 @@ class DistributionDisplay(Display):
         A calibrated model has its calibrated distribution drawn, as by some 500 quantiles. Its
         calibrated interval is widened, and the ends need not be values of the distribution.
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         one = _one_row(X, row)
         model, rows = model_and_rows(estimator, one, "predict_cdf")
         position = checked_target(model, target)
@@ -176,7 +174,7 @@ class DistributionDisplay(Display):
         -------
         DistributionDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         atoms, masses = _checked_sample(values, weights)
         ends = None if interval is None else reals("interval", interval)
         if ends is not None and (ends.shape != (2,) or not ends[0] <= ends[1]):
@@ -219,7 +217,7 @@ class DistributionDisplay(Display):
         check_choice("what", what, WHAT)
         if bins is not None:
             check_whole_number("bins", bins, 0)
-        ax = axes_for(self, ax)
+        ax = self._draw_on(ax)
         seen = self.masses > 0
         shown = self.values[seen]
         points = [*shown, *([] if self.y_true is None else [self.y_true])]
@@ -248,7 +246,7 @@ class DistributionDisplay(Display):
         if ax.get_legend_handles_labels()[0]:
             place = "upper right" if what == "mass" else "best"
             ax.legend(loc=place, framealpha=0.85, edgecolor="none", fontsize="small")
-        return self._drawn_on(ax)
+        return self
 
     def _inside(self) -> NDArray[np.bool_]:
         lower, upper = (-np.inf, np.inf) if self.interval is None else self.interval
@@ -347,7 +345,7 @@ class PITDisplay(Display):
         -------
         PITDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")
         ask = partial(model.predict_cdf, rows, np.asarray(y), kind=kind, output="numpy")
         return cls.from_predictions(pit_values(ask(), ask(inclusive=False)), **options)
@@ -369,7 +367,7 @@ class PITDisplay(Display):
         -------
         PITDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         ask = partial(model_in(estimator, "oob_cdf").oob_cdf, kind=kind)
         at, below = ask(), ask(inclusive=False)
         known = ~np.isnan(at)
@@ -390,7 +388,7 @@ class PITDisplay(Display):
         -------
         PITDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         values = check_targets("pit", pit)
         if (values < 0).any() or (values > 1).any():
             raise ValueError("pit must be in [0, 1]")
@@ -412,7 +410,7 @@ class PITDisplay(Display):
             The display itself.
         """
         check_whole_number("bins", bins)
-        ax, n = axes_for(self, ax), len(self.pit)
+        ax, n = self._draw_on(ax), len(self.pit)
         self.shares_ = np.histogram(self.pit, bins, (0, 1))[0] / n
         low, high = (100 * binom.ppf(share, n, 1 / bins) / n for share in (0.05, 0.95))
         label = f"90 % of bars, if uniform ({n:,} rows)"
@@ -424,7 +422,7 @@ class PITDisplay(Display):
         ax.set_xlabel("probability integral transform of targets")
         ax.set_ylabel("rows (%)")
         ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", fontsize="small")
-        return self._drawn_on(ax)
+        return self
 
 
 def _one_row(X: Any, row: int) -> Any:

@@ -18,11 +18,9 @@ from hdiforest.displays._common import (
     VERMILLION,
     RowsDisplay,
     Style,
-    axes_for,
     drawn_rows,
     percent,
     plain_numbers,
-    require_matplotlib,
     require_shape,
     set_limits,
     shades,
@@ -48,10 +46,10 @@ class IntervalDisplay(RowsDisplay):
     y_true, prediction : (n,) arrays
         Targets and means of the rows to draw; the means may be None.
     intervals : (n, 2, k) array
-        Lower and upper ends of k levels.
+        Lower and upper ends of k levels, the widest last.
     coverages, realised : (k,) arrays
-        What the levels were meant to hold, or None; and the share of targets that each level holds,
-        of all rows, drawn or not.
+        What the levels were meant to hold, ascending, or None; and the share of targets that each
+        level holds, of all rows, drawn or not.
     n_rows : int
         Number of all rows.
     position : (n,) array
@@ -150,13 +148,15 @@ class IntervalDisplay(RowsDisplay):
         -------
         IntervalDisplay
         """
-        require_matplotlib(cls)
+        cls._require_matplotlib()
         label = target_label(y_true, target_name)
         y, lower, upper = check_intervals(y_true, intervals)
         y, n = y.reshape(-1), len(y)
         ends = np.stack([lower, upper], axis=1).reshape(n, 2, -1)
         k = ends.shape[2]
         levels = _checked_levels(coverage, k)
+        if levels is not None:
+            ends, levels = ends[..., np.argsort(levels)], np.sort(levels)
         means = None if prediction is None else reals("prediction", prediction)
         if means is not None:
             require_shape("prediction", means.shape, n)
@@ -164,11 +164,10 @@ class IntervalDisplay(RowsDisplay):
         check_choice("sort_by", order, ORDERS)
         if order == "prediction" and means is None and feature is None:
             raise ValueError("sort_by must not be 'prediction' without prediction")
-        by_level = [float(coverage_score(y, ends[..., j])) for j in range(k)]
+        realised = np.array([coverage_score(y, ends[..., j]) for j in range(k)])
         rows = drawn_rows(n, subsample, random_state)
         if feature is None:
-            widest = k - 1 if levels is None else int(np.argmax(levels))
-            widths = ends[:, 1, widest] - ends[:, 0, widest]
+            widths = ends[:, 1, -1] - ends[:, 0, -1]
             keys = {"prediction": means, "target": y, "width": widths}[order]
             rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
             position, position_name = np.arange(len(rows)), f"rows, sorted by {order}"
@@ -180,10 +179,18 @@ class IntervalDisplay(RowsDisplay):
                 raise ValueError(f"feature must hold numbers or dates, got values of type {kind}")
             rows = rows[np.argsort(values[rows], kind="stable")]
             position, position_name = values[rows], feature_name or "feature"
-        drawn: dict[str, Any] = {"position": position, "position_name": position_name}
-        drawn |= {"y_true": y[rows], "prediction": None if means is None else means[rows]}
-        drawn |= {"intervals": ends[rows], "coverages": levels, "realised": np.array(by_level)}
-        return cls(**drawn, n_rows=n, target_name=label).plot(ax, **options)
+        display = cls(
+            y_true=y[rows],
+            prediction=None if means is None else means[rows],
+            intervals=ends[rows],
+            coverages=levels,
+            realised=realised,
+            n_rows=n,
+            position=position,
+            position_name=position_name,
+            target_name=label,
+        )
+        return display.plot(ax, **options)
 
     def plot(
         self,
@@ -212,30 +219,27 @@ class IntervalDisplay(RowsDisplay):
             The display itself.
         """
         check_choice("style", style, SHAPES)
-        ax = axes_for(self, ax)
+        ax = self._draw_on(ax)
         k = self.intervals.shape[2]
         distinct = len(np.unique(self.position)) == len(self.position)
         as_bands = style == "bands" or (style == "auto" and k > 1 and distinct)
-        lower, upper = self.intervals[:, 0, self._widest], self.intervals[:, 1, self._widest]
+        lower, upper = self.intervals[..., -1].T
         inside = (lower <= self.y_true) & (self.y_true <= upper)
         ends = self._finite_ends(ax)
         self.intervals_: list[Any] = []
         # From wide to narrow, so that narrow ones are drawn above.
-        for at in reversed(range(k)):
-            level = self._levels[at]
-            looks: list[tuple[NDArray[np.bool_], Any, str | None]]
-            looks = [(np.full(len(inside), True), shades(k)[at], self._name(level))]
+        for level in reversed(range(k)):
+            looks: list[tuple[Any, Any, str | None]]
+            looks = [(slice(None), shades(k)[level], self._name(level))]
             if k == 1 and not as_bands:
                 looks = [(inside, PALE_BLUE, self._name(level)), (~inside, PALE_VERMILLION, None)]
             for rows, colour, label in looks:
                 usual = {"color": colour, "label": label}
-                scale = None if as_bands else (k - at) ** 0.5
+                scale = None if as_bands else (k - level) ** 0.5
                 drawn = self._drawn(ax, rows, ends[..., level], usual, scale, interval_kwargs)
                 self.intervals_.append(drawn)
         self._draw_mean(ax, as_bands, line_kwargs)
-        wide = ""
-        if k > 1 and self.coverages is not None:
-            wide = f" {percent(self.coverages[self._widest])}"
+        wide = f" {percent(self.coverages[-1])}" if k > 1 and self.coverages is not None else ""
         dot = {"color": BLUE if k == 1 and not as_bands else INK, "s": 12, "label": "target inside"}
         mark = {"color": VERMILLION, "s": 24, "marker": "^", "label": f"target outside{wide}"}
         self.inside_ = self._dots(ax, inside, dot, scatter_kwargs)
@@ -248,17 +252,7 @@ class IntervalDisplay(RowsDisplay):
         low, high = self._limits(ax)
         room = 0.055 * ((len(legend.get_texts()) + 1) // 2)
         set_limits(ax, "y", low, low + (high - low) * (1 + room))
-        return self._drawn_on(ax)
-
-    @property
-    def _levels(self) -> list[int]:
-        """Positions of the levels, from narrow to wide."""
-        k = self.intervals.shape[2]
-        return list(range(k)) if self.coverages is None else np.argsort(self.coverages).tolist()
-
-    @property
-    def _widest(self) -> int:
-        return self._levels[-1]
+        return self
 
     def _finite_ends(self, ax: Any) -> Array:
         """Return the ends, with places a little beyond all others for infinite ones."""
@@ -282,7 +276,7 @@ class IntervalDisplay(RowsDisplay):
 
     def _name(self, level: int) -> str:
         held = f"holds {percent(self.realised[level])}"
-        if level == self._widest:
+        if level == len(self.realised) - 1:
             held += f" of {self.n_rows:,} rows"
         if self.coverages is None:
             return f"interval, {held}"

@@ -7,7 +7,6 @@ its import; quantile-forest itself need not be installed. Answers come from hdic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from inspect import Signature, signature
 from itertools import chain
 from typing import Any, Literal, Self, get_args
@@ -39,7 +38,7 @@ from hdiforest.adapters.quantile_forest._leaf_samples import (
     Weighing,
     leaf_limit,
     mean_over_trees,
-    mean_rank_over_trees,
+    of_one_tree,
     pairs,
     ranks,
     tree_mask,
@@ -188,8 +187,13 @@ class QuantileForest(ForestRegressor):
         blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=alone)
         if not alone:
             return concatenated(ask(source, rows) for _, source, rows in blocks)
-        by_tree = partial(mean_over_trees, partial(ask, index), n_leaves=index.n_leaves)
-        return concatenated(by_tree(leaves) for *_, leaves in blocks)
+
+        def ask_each(leaves: NDArray[Any]) -> Iterator[Array]:
+            for tree, of_rows in enumerate(leaves.T):
+                leaf, which = np.unique(of_rows, return_inverse=True)
+                yield ask(index, of_one_tree(leaf, tree, index.n_trees))[which]
+
+        return concatenated(mean_over_trees(ask_each(leaves)) for *_, leaves in blocks)
 
     def predict_interval(
         self,
@@ -267,8 +271,10 @@ class QuantileForest(ForestRegressor):
             targets = points[part]
             if aggregate_leaves_first:
                 return ranks(source, rows, targets, kind, n_threads)
-            ask = partial(ranks, index, y=targets, kind=kind, n_threads=n_threads)
-            return mean_rank_over_trees(ask, rows, targets)
+            return mean_over_trees(
+                ranks(index, of_one_tree(leaf, tree, index.n_trees), targets, kind, n_threads)
+                for tree, leaf in enumerate(rows.T)
+            )
 
         by_leaf = not aggregate_leaves_first
         blocks = self._blocks(X, index, oob_score, indices, duplicates, by_leaf=by_leaf)

@@ -6,7 +6,7 @@ A sample is a draw of a training row by a tree, so a row that was drawn twice is
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
-from hdiforest._model.leaf_blocks import BLOCK_IDS
 from hdiforest._model.training_rows import Bounds, TrainingRows, TreeBlock, clipped_index
 from hdiforest._utils import Array
 from hdiforest._utils.hints import callers_level
@@ -115,13 +114,9 @@ def _limit_counts(
 
 def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_threads: int) -> Array:
     """Quantile ranks as `scipy.stats.percentileofscore`, by rows, or by leaves of an index."""
-
-    def share(inclusive: bool) -> Array:
-        return source.cdf(rows, y, inclusive=inclusive, n_threads=n_threads)
-
     if kind in ("weak", "strict"):
-        return share(kind == "weak")
-    weak, strict = share(True), share(False)
+        return source.cdf(rows, y, inclusive=kind == "weak", n_threads=n_threads)
+    weak, strict = (source.cdf(rows, y, inclusive=i, n_threads=n_threads) for i in (True, False))
     mean = (weak + strict) / 2
     if kind == "mean":
         return mean
@@ -131,46 +126,21 @@ def ranks(source: Source, rows: NDArray[Any], y: Array, kind: RankKind, n_thread
     return rank
 
 
-def mean_over_trees(
-    ask: Callable[[Leaves], Array], leaves: Leaves, n_leaves: NDArray[np.int64]
-) -> Array:
-    """Return the mean over trees of what each answers alone; trees without an answer do not count.
-
-    `ask` answers from the leaves of rows, (m, n_trees). It is asked once about each leaf.
-    """
-    n, n_trees = leaves.shape
-    first = np.concatenate([[0], np.cumsum(n_leaves)[:-1]])  # leaf of each tree, over all trees
-    is_asked = leaves >= 0
-    number = np.where(is_asked, leaves + first, 0)
-    wanted = np.zeros(int(np.sum(n_leaves)), dtype=bool)
-    wanted[number[is_asked]] = True
-    place = np.cumsum(wanted) - 1  # of a leaf among the wanted ones
-    leaf = np.flatnonzero(wanted)
-    tree = np.searchsorted(first, leaf, side="right") - 1
-    step, parts = max(1, BLOCK_IDS // n_trees), []
-    for begin in range(0, max(1, len(leaf)), step):
-        part = slice(begin, begin + step)
-        alone = np.full((len(tree[part]), n_trees), -1, dtype=np.int32)
-        alone[np.arange(len(alone)), tree[part]] = leaf[part] - first[tree[part]]
-        parts.append(ask(alone))
-    answers = np.concatenate(parts)
-    total, count = np.zeros((n, *answers.shape[1:])), np.zeros((n, *answers.shape[1:]))
-    for t in range(n_trees):
-        rows = np.flatnonzero(is_asked[:, t])
-        answer = answers[place[number[rows, t]]]
-        count[rows] += ~np.isnan(answer)
-        total[rows] += np.nan_to_num(answer, copy=False)
-    return _divided(total, count)
+def mean_over_trees(answers: Iterable[Array]) -> Array:
+    """Return the mean of what each tree answers alone; NaN is no answer, and does not count."""
+    total, count = np.zeros(()), np.zeros(())
+    for answer in answers:
+        count = count + ~np.isnan(answer)
+        total = total + np.nan_to_num(answer)
+    mean: Array = np.full(np.shape(total), np.nan)
+    return np.divide(total, count, where=count > 0, out=mean)
 
 
-def mean_rank_over_trees(ask: Callable[[Leaves], Array], leaves: Leaves, like: Array) -> Array:
-    """Return the mean over trees of the ranks that `ask` gives for the leaves of each alone."""
-    total, count = np.zeros_like(like), np.zeros_like(like)
-    for t in range(leaves.shape[1]):
-        answer = ask(np.where(np.arange(leaves.shape[1]) == t, leaves, np.int32(-1)))
-        count += ~np.isnan(answer)
-        total += np.nan_to_num(answer, copy=False)
-    return _divided(total, count)
+def of_one_tree(leaf: NDArray[np.int32], tree: int, n_trees: int) -> Leaves:
+    """Return leaves (m,) of one tree as leaves (m, n_trees), so that no other tree is asked."""
+    leaves = np.full((len(leaf), n_trees), -1, dtype=np.int32)
+    leaves[:, tree] = leaf
+    return leaves
 
 
 def pairs(
@@ -183,11 +153,6 @@ def pairs(
     if by_count or most is not None:
         found = [sorted(row, key=lambda pair: (-pair[1], pair[0]))[:most] for row in found]
     return found if by_count else [sorted(row) for row in found]
-
-
-def _divided(total: Array, count: Array) -> Array:
-    result: Array = np.full(total.shape, np.nan)
-    return np.divide(total, count, where=count > 0, out=result)
 
 
 def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
