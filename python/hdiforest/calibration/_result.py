@@ -634,6 +634,8 @@ class JointCalibration(CalibrationResult):
         shape = len(self.levels), len(self.outputs)
         if any(each.coverages != self.coverages for each in self.outputs):
             raise ValueError("the calibrations of all outputs must be of the same coverages")
+        if len({each.groups and each.groups.labels for each in self.outputs}) > 1:
+            raise ValueError("the groups of all outputs must be the same")
         if (self.q_hat.shape, len(self.names)) != (shape, shape[1]) or np.isnan(self.q_hat).any():
             raise ValueError(f"the quantiles of boxes must be {shape} numbers")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -219,11 +218,6 @@ class BatchScorer:
             As of a call.
         """
         yield from map(self, batches)
-
-    @property
-    def unseen(self) -> Counter[str]:
-        """Cells of unknown categories by column: those of `counts`."""
-        return self.counts.unseen
 
     @property
     def features(self) -> list[str] | None:
