@@ -180,6 +180,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
             end, which are calibrated as `predict_quantiles` is. All kinds: :doc:`/intervals`.
         by : (n,) array, optional
             The groups of the rows, if the calibration was made by groups that no column of X holds.
+            Rows of groups that it had no rows of get a warning.
         joint : bool, default=False
             Whether calibrated intervals of several outputs are sides of boxes that hold all targets
             of a row together with the coverage. One output has the same intervals either way.

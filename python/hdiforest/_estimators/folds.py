@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -136,7 +136,8 @@ def check_later_rows(
         forest = calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
     scored = checked_rows(model, _safe_indexing(X, last), model.fitted_forest())
     labels = None if by is None or by.array is None else by.array[last]
-    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, labels=labels)
+    codes = forest.group_codes(scored, labels)
+    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
     finite = ~np.isnan(ends).any(axis=(1, 2))
     y, last_weights = rows.y[last[finite]], _part(rows.sample_weight, last[finite])
     return tuple(
@@ -227,6 +228,18 @@ def check_labels(by: ArrayLike | None, X: Any) -> NDArray[Any] | None:
     if n is not None and labels.shape != (n,):
         raise ValueError(f"by must give one group for each of {n} rows, got shape {labels.shape}")
     return labels
+
+
+def warn_of_new_groups(is_new: Sequence[NDArray[np.bool_]]) -> None:
+    """Warn if rows, in blocks, are of groups that the calibration had no rows of."""
+    n_new, n = sum(int(block.sum()) for block in is_new), sum(map(len, is_new))
+    if n_new:
+        warnings.warn(
+            f"{n_new:,} of {n:,} rows are of groups that the calibration had no rows of: they take "
+            "the conformal quantile of all rows, so nothing is promised of these groups",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
 
 
 def _part(weights: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> Any:

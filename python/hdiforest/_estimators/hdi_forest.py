@@ -36,6 +36,7 @@ from hdiforest._estimators.folds import (
     group_source,
     order_of_rows,
     warn_of_later_rows,
+    warn_of_new_groups,
 )
 from hdiforest._estimators.input_rows import (
     Block,
@@ -457,17 +458,22 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     ) -> Array:
         fitted = self.fitted_forest()
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
+        of_new_groups: list[NDArray[np.bool_]] = []
 
         def answer(block: Block, n_threads: int) -> Array:
             shape = (len(block.rows), fitted.n_outputs)[: 1 + bool(fitted.outputs)]
             mean = np.empty(shape) if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
-            labels = block.per_row[0] if block.per_row else None
-            args = block.rows, coverage, n_threads, mean, of_folds, labels, joint
+            codes = fitted.group_codes(block.rows, *block.per_row)
+            if codes is not None:
+                of_new_groups.append(codes < 0)
+            args = block.rows, coverage, n_threads, mean, of_folds, codes, joint
             ends = predict_calibrated(fitted, *args)
             return ends if mean is None else join_columns(mean, ends)
 
-        return self._by_block(X, answer, check_labels(by, X), hint=True)
+        answers = self._by_block(X, answer, check_labels(by, X), hint=True)
+        warn_of_new_groups(of_new_groups)
+        return answers
 
     def _read_distributions(
         self, X: Any, readings: Readings, values: Array | None = None, *, hint: bool = False
@@ -475,11 +481,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         fitted = self.fitted_forest()
 
         def answer(block: Block, n_threads: int) -> Array:
-            def of_output(part: FittedForest, output: int) -> Array:
-                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+            def of_output(part: FittedForest, output: int, *own: Array) -> Array:
                 return read_distributions(part, block.rows, readings[output], n_threads, own)
 
-            return of_outputs(of_output, fitted)
+            return of_outputs(fitted, of_output, *block.per_row)
 
         return self._by_block(X, answer, values, hint=hint)
 

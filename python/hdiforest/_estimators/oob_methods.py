@@ -61,7 +61,11 @@ class OutOfBagDistributions(DistributionModel):
     ) -> Array:
         _require_bags(self._fitted, self.result)
         args = coverage, self.model._n_threads(), by
-        ends = of_outputs(lambda e, _: predict_calibrated_out_of_bag(e, *args), self._fitted, joint)
+
+        def answer(part: FittedForest, _: int) -> Array:
+            return predict_calibrated_out_of_bag(part, *args)
+
+        ends = of_outputs(self._fitted, answer, joint=joint)
         self._warn_of_nan(ends)
         # The rows without a mean are those without an interval, of which a warning was given.
         return join_columns(self.answer(query_of("mean")), ends) if with_mean else ends
@@ -72,11 +76,10 @@ class OutOfBagDistributions(DistributionModel):
         _require_bags(self._fitted, self.result)
         n_threads, targets = self.model._n_threads(), () if values is None else (values,)
 
-        def answer(part: FittedForest, output: int) -> Array:
-            own = [each[:, output] if self._fitted.outputs else each for each in targets]
+        def answer(part: FittedForest, output: int, *own: Array) -> Array:
             return read_distributions_out_of_bag(part, readings[output], n_threads, own)
 
-        numbers = of_outputs(answer, self._fitted)
+        numbers = of_outputs(self._fitted, answer, *targets)
         self._warn_of_nan(numbers)
         return numbers
 
