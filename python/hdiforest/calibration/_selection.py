@@ -108,8 +108,10 @@ def corrected(rule: Rule) -> Rule:
     The rows of each half are ranked among those of the other, by what this other half selects. The
     level at which these ranks reach a coverage c exceeds c by the optimism of half as many rows,
     and conformal quantiles are those of c plus a share of it; never below those of c. On a lattice
-    they are those of c: ties cover more than is asked already.
+    they are those of c: ties cover more than is asked already. What is `fixed` shows none.
     """
+    if rule is fixed:
+        return rule
 
     def wider(
         candidates: Candidates, coverages: Sequence[float], postprocess: PostProcess
@@ -123,7 +125,9 @@ def corrected(rule: Rule) -> Rule:
             rows, others = (candidates.rows(np.flatnonzero(half)) for half in (in_half, ~in_half))
             of_half = rule(rows, coverages, postprocess)
             ranks[~in_half] = _ranks_among(rows, others, of_half, postprocess)
-        weights, largest = candidates.weights, _largest_finite_level(candidates)
+        weights = candidates.weights
+        total = candidates.row_weights.sum()
+        largest = float(total / (total + candidates.row_weights.max()))  # with finite quantiles
         levels = []
         for of_coverage, c in zip(ranks.T, coverages, strict=True):
             reached = float(conformal_quantile(of_coverage, c, weights=weights))
@@ -164,12 +168,6 @@ def _ranks_among(
         below = weight_up_to[np.searchsorted(own_scores[order], scores, side="left")]
         ranks[:, j] = (below + of_others) / (weights.sum() + weights.max())
     return ranks
-
-
-def _largest_finite_level(candidates: Candidates) -> float:
-    """Return the level up to which conformal quantiles of rows are finite."""
-    weights = candidates.row_weights
-    return float(weights.sum() / (weights.sum() + weights.max()))
 
 
 def shifted_scores(candidates: Candidates, selected: Selected, postprocess: PostProcess) -> Array:
