@@ -238,7 +238,7 @@ def calibrate_finite_coverages(
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
     n_rows = cast("AnyCalibration", result.calibration).n
     result = result.with_finite_coverages()
-    if result.calibration is None or not result.calibration.has(USUAL_COVERAGE):
+    if result.calibration is None or USUAL_COVERAGE not in result.calibration:
         raise ValueError(
             f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
             f"and there are {n_rows}"

@@ -56,14 +56,13 @@ class GrownForest(NamedTuple):
     weighting_rules: Callable[[Bags | None, SampleWeight], list[WeightingRule]]
     features: list[NDArray[np.integer]] | None = None  # of each tree; None: all
 
+    def bags(self, n: int) -> Bags | None:
+        """Return what each tree drew of n rows; None if always each row once."""
+        return None if self.draw is None else Bags.redrawn(n, len(self.members), self.draw)
+
 
 def _read_tree(estimator: Any) -> GrownForest:
-    return GrownForest(
-        members=[estimator],
-        n_rows=None,
-        draw=None,
-        weighting_rules=lambda _bags, _weight: [WeightingRule(True)],
-    )
+    return GrownForest([estimator], None, None, lambda _bags, _weight: [WeightingRule(True)])
 
 
 def _read_forest(estimator: Any) -> GrownForest:
@@ -153,7 +152,7 @@ def import_forest(
             f"y has {n_outputs} outputs, but the forest was fitted on {members[0].tree_.n_outputs}"
         )
     _check_number_of_rows(grown, len(X), sample_weight)
-    bags = _bags(grown, len(X))
+    bags = grown.bags(len(X))
     if weights == "oob" and bags is None:
         raise ValueError(
             "weights='oob' needs a forest whose trees leave rows out; every tree of this one was "
@@ -166,10 +165,9 @@ def import_forest(
     refusals = []
     for rule in grown.weighting_rules(bags, sample_weight):
         rows = TrainingRows(X, y, sample_weight, bags, rule.counts_are_weighted)
-        check = _leaf_check(members, forest, rows, seen, rule)
         if blocks is not None:
             blocks.clear()
-            check = partial(_check_and_keep, check, blocks)
+        check = _leaf_check(members, forest, rows, seen, rule, blocks)
         try:
             if weights == "monotonic":
                 index = _monotonic_index(members, forest, rows, check, n_threads)
@@ -242,7 +240,7 @@ def _monotonic_index(
 def forest_and_bags(estimator: Any, n: int, n_threads: int = 0) -> tuple[Forest, Bags | None]:
     """Compile a fitted forest; also return what its trees drew of n rows, None if each row once."""
     grown = _grown_forest(estimator)
-    return _as_forest(grown, estimator.n_features_in_, n_threads), _bags(grown, n)
+    return _as_forest(grown, estimator.n_features_in_, n_threads), grown.bags(n)
 
 
 def check_kind(estimator: Any) -> Callable[[Any], GrownForest]:
@@ -351,11 +349,6 @@ def _as_forest(grown: GrownForest, n_features: int, n_threads: int) -> Forest:
     return Forest.from_trees(arrays, n_features, n_threads=n_threads)
 
 
-def _bags(grown: GrownForest, n: int) -> Bags | None:
-    """Return what each tree drew; None if always each row once."""
-    return None if grown.draw is None else Bags.redrawn(n, len(grown.members), grown.draw)
-
-
 def _draw(estimator: Any, **part: Any) -> NDArray[np.integer]:
     """Draw the rows of a tree again; `part` replaces an attribute by that of this tree alone."""
     revived = copy.copy(estimator)
@@ -385,21 +378,15 @@ class _Refusal(Exception):  # noqa: N818
         self.exactness = list(_DIFFERENCES).index(difference)
 
 
-def _check_and_keep(
-    check: Callable[[TreeBlock], None], kept: list[TreeBlock], block: TreeBlock
-) -> None:
-    check(block)
-    kept.append(block)
-
-
 def _leaf_check(
     members: list[Any],
     forest: Forest,
     rows: TrainingRows,
     targets: NDArray[np.float64],
     rule: WeightingRule,
+    kept: list[TreeBlock] | None,
 ) -> Callable[[TreeBlock], None]:
-    """Return what compares every leaf of some trees with the trees' own record of it."""
+    """Return what compares every leaf of some trees with their own record, and keeps the block."""
     nodes = _nodes_of_leaves(forest)
 
     def check(block: TreeBlock) -> None:
@@ -413,6 +400,8 @@ def _leaf_check(
             difference = find_mismatch(members[tree], nodes[tree], tree_rows, below_parents)
             if difference is not None:
                 raise _Refusal(difference, tree, rows.sample_weight)
+        if kept is not None:
+            kept.append(block)
 
     return check
 

@@ -47,15 +47,6 @@ class PredictiveDistribution:
     n calibration rows, moved to the nearest point of the lattice of the targets, if they have one,
     and into their range, if intervals are clipped.
 
-    Parameters
-    ----------
-    levels : (m,) array
-        Levels that are known, ascending, above 0 and below 1; at most some 500.
-    scores : (m,) array
-        What s each is, ascending.
-    postprocess : PostProcess
-        Of the calibration.
-
     Notes
     -----
     A split conformal predictive system (Vovk, Nouretdinov, Manokhin, Gammerman, "Cross-conformal
@@ -65,8 +56,8 @@ class PredictiveDistribution:
     forest's.
     """
 
-    levels: Array
-    scores: Array
+    levels: Array  # (m,) that are known, ascending, above 0 and below 1; at most some 500
+    scores: Array  # (m,) what s each is, ascending
     postprocess: PostProcess
 
     def __post_init__(self) -> None:

@@ -198,19 +198,8 @@ class CalibrationResult(ABC):
         at = [self._position(level) for level in levels.reshape(-1).tolist()]
         return np.array(at, dtype=np.intp).reshape(levels.shape)
 
-    def has(self, coverage: float) -> bool:
-        """Whether a coverage was calibrated.
-
-        Parameters
-        ----------
-        coverage : float
-            Any number.
-
-        Returns
-        -------
-        bool
-            True if it is one of `coverages`.
-        """
+    def __contains__(self, coverage: float) -> bool:
+        """Whether a coverage was calibrated."""
         return self._find(coverage) is not None
 
     def level(self, coverage: float) -> Any:

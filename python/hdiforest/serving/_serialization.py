@@ -341,8 +341,8 @@ def _centred(
     leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
     share = 0.0 if mean is None else mean["share"]
     origin = read.origin.part("centred.leaf_means")._asdict()
-    residuals = read.index("residuals")
-    return CentredForest.checked(forest, residuals, leaf_means, predicted, share, **origin)
+    scorer = Scorer(forest, read.index("residuals"))  # raises unless they have the same leaves
+    return CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
 def _mean(read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest) -> Mean | None:
@@ -356,7 +356,7 @@ def _mean(read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Fores
     if is_boosted:
         read.require("centred", "mean_values")
         trees = read.forest("mean_forest", facts)
-        return BoostedMean.checked(trees, arrays["mean_values"], mean["baseline"])
+        return BoostedMean(trees, arrays["mean_values"], mean["baseline"])
     if is_local:
         read.require("local", *schema.LOCAL)
         own = {name: np.array(array) for name, array in read.groups["local"].items()}
