@@ -82,17 +82,6 @@ def default_kinds(fitted: FittedForest) -> Sequence[BaseKind]:
     return ("equal_tailed",) if fitted.weights == "monotonic" else DEFAULT_KINDS
 
 
-def _slopes(fitted: FittedForest, settings: Settings) -> Sequence[float]:
-    """Return the slopes to choose among: monotonic ends must not depend on widths."""
-    is_fixed = fitted.weights == "monotonic" or "equal_tailed" not in settings.kinds
-    return (0.0,) if is_fixed or not settings.adaptive else SLOPES
-
-
-def _leaf_sizes(fitted: FittedForest, settings: Settings) -> Sequence[int]:
-    """Return the leaf sizes to choose among: bounds of monotonic leaves cannot be merged."""
-    return (1,) if fitted.weights == "monotonic" else settings.leaf_sizes
-
-
 def check_calibration(fitted: FittedForest, settings: Settings) -> None:
     """Raise ValueError unless a forest can be calibrated so, as far as arguments tell."""
     check_names("kinds", settings.kinds, KINDS)
@@ -173,7 +162,10 @@ def _calibrate_on(
     is_divided = len(drawn) >= 2 * MAX_ROWS_TO_SELECT
     n_compared = MAX_ROWS_TO_SELECT if is_divided else len(drawn)
     compared = _draw_rows(drawn, n_compared, settings.random_state)
-    sizes = _leaf_sizes(source.fitted, settings)
+    sizes, adaptive = settings.leaf_sizes, settings.adaptive and "equal_tailed" in settings.kinds
+    if source.fitted.weights == "monotonic":
+        # Bounds of leaves cannot be merged, and monotonic ends must not depend on widths.
+        sizes, adaptive = (1,), False
     if len(compared) < MIN_ROWS_TO_SELECT:
         sizes = (min(sizes),)
     sources = {m: source.pruned(m) for m in sizes}
@@ -187,7 +179,7 @@ def _calibrate_on(
     )
     rows, candidates = _known(source.rows, compared, bases, ends)
     postprocess = PostProcess.from_targets(source.targets, clip=settings.clip)
-    rule = rule_for(len(rows), settings.objective, _slopes(source.fitted, settings))
+    rule = rule_for(len(rows), settings.objective, SLOPES if adaptive else (0.0,))
     if is_divided:
         selected = rule(candidates, settings.coverages, postprocess)
         bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width())))

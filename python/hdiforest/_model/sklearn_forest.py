@@ -74,16 +74,11 @@ def _read_forest(estimator: Any) -> GrownForest:
     def draw(tree: int) -> NDArray[np.integer]:
         return _draw(drawn, estimators_=seeds[tree : tree + 1])
 
-    def weighting_rules(bags: Bags | None, sample_weight: SampleWeight) -> list[WeightingRule]:
-        if bags is None:
-            return [WeightingRule(True)]
-        return _rules_of_draws(estimator, bags, sample_weight)
-
     return GrownForest(
         members=list(estimator.estimators_),
         n_rows=estimator._n_samples,
         draw=draw if estimator.bootstrap else None,
-        weighting_rules=weighting_rules,
+        weighting_rules=partial(_rules_of_draws, estimator),
     )
 
 
@@ -419,6 +414,8 @@ def _rules_of_draws(
     Since scikit-learn 1.9 the weights of a bootstrapped forest decide which rows are drawn and
     leave no trace in the leaves; the forest keeps them, and other weights are refused here.
     """
+    if bags is None and isinstance(estimator, ForestRegressor):
+        return [WeightingRule(True)]
     if bags is None or not hasattr(estimator, "_sample_weight"):
         rules = [WeightingRule(True), WeightingRule(False)]
         # Before scikit-learn 1.9, weights given as float32 were multiplied as such.

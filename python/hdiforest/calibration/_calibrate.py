@@ -204,16 +204,6 @@ class CrossFit:
     selected: tuple[list[Selected], ...]
     candidates: Candidates
 
-    @property
-    def y(self) -> Array:
-        """Targets of the rows, (n,)."""
-        return self.candidates.y
-
-    @property
-    def weights(self) -> Array | None:
-        """Weights of the rows, (n,); None: all weigh alike."""
-        return self.candidates.weights
-
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
         """Return the intervals of some rows; what was selected stays that of all."""
         return replace(
@@ -225,10 +215,9 @@ class CrossFit:
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
         """Return what the intervals of each coverage cover."""
-        return tuple(
-            measure_cross_check(self.y, ends, self.weights)
-            for ends in np.moveaxis(self.intervals, -1, 0)
-        )
+        y, weights = self.candidates.y, self.candidates.weights
+        each_ends = np.moveaxis(self.intervals, -1, 0)
+        return tuple(measure_cross_check(y, ends, weights) for ends in each_ends)
 
 
 def best_by_half(fits: Sequence[CrossFit], objective: Objective) -> CrossFit:
