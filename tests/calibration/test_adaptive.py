@@ -24,7 +24,7 @@ from hdiforest.calibration._selection import (
 from .twin import BASES, calibrate_oob, calibrate_split, made
 
 BASE = Base("raw", "hdi", 0.5)
-WIDE = BASE.of_width()
+WIDE = BASE.of_width
 TWO = (BASE, WIDE)
 GRADES = np.repeat(np.arange(-6.0, 7.0), 30)  # 390 targets, 13 distinct
 

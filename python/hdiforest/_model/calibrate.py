@@ -182,7 +182,7 @@ def _calibrate_on(
     rule = rule_for(len(rows), settings.objective, SLOPES if adaptive else (0.0,))
     if is_divided:
         selected = rule(candidates, settings.coverages, postprocess)
-        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width())))
+        bases = tuple(dict.fromkeys(b for s in selected for b in (s.base, s.base.of_width)))
         others = np.setdiff1d(drawn, compared)
         ends = sources[bases[0].min_samples_leaf].intervals(others, bases)
         rows, candidates = _known(source.rows, others, bases, ends)

@@ -45,16 +45,13 @@ def find_mismatch(
     """Return what of a tree's leaves differs from its record of the fit; None if nothing does.
 
     Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
-    in the tree's bag. Tolerances bound the rounding of the sums that scikit-learn makes, by the
-    rows of the leaf and, for impurities, of its parent. O(n + n_nodes); medians are O(n log n).
+    in the tree's bag, up to bounds of the rounding of scikit-learn's sums. O(n + n_nodes); medians
+    are O(n log n). Three changes are not seen: of rows that no tree drew; of the order of rows, if
+    each leaf keeps its weighted targets, which changes no interval; and below the rounding (a
+    spread of less than about 1e-13 of the targets).
 
-    Three changes are not seen: of rows that no tree drew; of the order of rows, if each leaf keeps
-    its weighted targets, which changes no interval; and below the rounding (a spread of less than
-    about 1e-13 of the targets).
-
-    `member` is a fitted DecisionTreeRegressor, `leaf_nodes` (n_leaves,) are the nodes of its
-    leaves, and `below_parents` returns for numbers of the leaves, (k, n_leaves), their sums over
-    the leaves below each leaf's parent.
+    `leaf_nodes` (n_leaves,) are the nodes of a DecisionTreeRegressor's leaves. `below_parents` sums
+    numbers of leaves, (k, n_leaves), over those below each leaf's parent.
     """
     with np.errstate(all="ignore"):  # sums that overflow prove nothing
         weight = rows.sums(rows.weights, len(leaf_nodes))

@@ -129,11 +129,9 @@ def import_forest(
     a list of `blocks` is given to keep them. `fitted_on` are the targets of its fit if that was
     given a transform of y.
 
-    Raises ValueError if the estimator is not understood or not fitted, the number of rows is not
-    that of its fit, or a leaf holds other rows than its own statistics say: other X, y, order of
-    rows or sample_weight than those of the fit (see `find_mismatch` for what statistics cannot
-    tell). If `weights` is "oob", and every tree was fitted on all rows; or "monotonic", and the
-    forest has no constraints, or none in the unit of y.
+    Raises ValueError if the estimator is not understood or not fitted, cannot have the `weights`,
+    or was fitted on another number of rows; and OtherRowsError if a leaf holds other rows than its
+    own statistics say (see `find_mismatch`).
     """
     grown = _grown_forest(estimator)
     members = grown.members

@@ -264,10 +264,9 @@ def clipped_index(
     bounds are one row more: a row has other targets in other trees, and an index only one.
     O(rows of the index * n_trees).
 
-    All targets of a leaf lie on its side of every constrained split. Of two rows that differ in a
-    constrained feature alone, the distribution of the upper one is therefore nowhere to the left of
-    that of the lower one in any tree, and so in their mean: means, quantiles and ends of
-    equal-tailed intervals are monotonic.
+    All targets of a leaf lie on its side of every constrained split. In each tree, and so in their
+    mean, the distribution of a row is therefore nowhere to the left of that of a row that is lower
+    in a constrained feature alone: means, quantiles and equal-tailed ends are monotonic.
     """
     row_weights = np.ones(len(y)) if sample_weight is None else sample_weight
     targets, weights, trees, n = [y], [row_weights], [], len(y)

@@ -114,9 +114,9 @@ def calibrate_cross(
 ) -> CrossCalibration:
     """Score the rows held out of each of K folds by the forest that was fitted without them.
 
-    For each fold there are finite ends, (n_fold, 2, k), targets and perhaps positive weights,
-    (n_fold,). The k coverages ascend. The cross-check widens the intervals of each fold by the
-    scores of the others. Warns of infinite intervals.
+    Each has finite ends (n_fold, 2, k), for ascending coverages, targets and perhaps positive
+    weights (n_fold,). The cross-check widens each fold by the scores of the others. Warns of
+    infinite intervals.
     """
     scores = [postprocess.scores(*fold) for fold in zip(ends, y, strict=True)]
 
@@ -246,10 +246,10 @@ def cross_fit(
 ) -> CrossFit:
     """Cross-fit a rule in two halves of the rows, for k ascending coverages.
 
-    The intervals of each half are selected and widened by the other, so the optimism of the
-    selection shows. Half as many rows select as in the calibration itself, which therefore does no
-    worse on average. Rows of one group (person, site) must not be in both halves for the
-    cross-check to speak of new groups. Intervals are infinite where a half has no rows.
+    Each half is widened by what the other selects, so that the optimism of the selection shows.
+    Half as many rows select as in the calibration itself, which therefore does no worse on average.
+    For the cross-check to speak of new groups (persons, sites) none must be in both halves.
+    Intervals are infinite where a half has no rows.
     """
     n, k = len(candidates.y), len(coverages)
     in_first = first_half(n) if in_first is None else in_first
@@ -267,7 +267,7 @@ def cross_fit(
         widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
         scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
         intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
-    bases = {base for part in all_selected for s in part for base in (s.base, s.base.of_width())}
+    bases = {base for part in all_selected for s in part for base in (s.base, s.base.of_width)}
     used = tuple(all_selected), candidates.some(bases)
     return CrossFit(in_first, intervals, widths, scores, *used)
 

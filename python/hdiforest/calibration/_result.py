@@ -359,7 +359,7 @@ class Calibration(CalibrationResult):
         They are what `intervals` expects the ends of.
         """
         bases = tuple(level.base for level in self.levels)
-        return (*bases, bases[0].of_width()) if self.is_adaptive else bases
+        return (*bases, bases[0].of_width) if self.is_adaptive else bases
 
     @property
     def is_adaptive(self) -> bool:

@@ -82,9 +82,8 @@ def best_group(
     """Select the `best` base of each coverage, all of one group.
 
     Intervals of one group come from one merge of a row's leaves, and differ less from coverage to
-    coverage. Each coverage knows the intervals of the last. Of several groups the one is taken
-    whose objective is least in the sum over the coverages at which it is finite for all, if there
-    are any; ties go to the first.
+    coverage. Each coverage knows the intervals of the last. That group is taken whose objective is
+    least in the sum over the coverages at which all are finite, if any; ties go to the first.
     """
     by_group: list[list[Selected]] = []
     for members in candidates.groups():
@@ -209,10 +208,9 @@ def best(
 ) -> Selected:
     """Select the base and the slope whose intervals, once finished, have the least objective.
 
-    Of ties the first slope is taken, then the larger level, then the first base. If the candidates
-    have inner intervals, objective and conformal quantile are those of the hulls with these:
-    targets inside widen nothing. `scores` (n, m) are those of the candidates. O(n m) time and
-    memory for each slope, for n rows and m candidates.
+    Of ties the first slope is taken, then the larger level, then the first base. With inner
+    intervals, objective and quantile are those of the hulls: targets inside widen nothing. The
+    `scores` (n, m) are those of the candidates. O(n m) time and memory for each slope.
     """
     inner, bases, units = candidates.inner, candidates.bases, candidates.units
     by_slope = []
