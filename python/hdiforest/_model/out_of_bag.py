@@ -225,9 +225,8 @@ class OutOfBagIntervals:
         while families:  # one merge serves raw and centred intervals, or stacked ones
             together = [f for f in families if f == "raw" or f == families[-1]]
             families = [f for f in families if f not in together]
-            ends |= zip(
-                together, self._merged_intervals(rows, together, all_kinds, all_levels), strict=True
-            )
+            merged = self._merged_intervals(rows, together, all_kinds, all_levels)
+            ends |= zip(together, merged, strict=True)
 
         def read(family: str, kinds: list[Kind], levels: list[float]) -> Array:
             if family not in ends:
@@ -267,13 +266,9 @@ class OutOfBagIntervals:
         self, rows: NDArray[np.intp], kinds: list[Kind], levels: list[float]
     ) -> Array:
         leaves = np.where(cast("Counts", self.counts)[rows] > 0, np.int32(-1), self.leaves[rows])
-        leaves_count_row = self.fitted.weights not in IN_BAG
+        left_out = None if self.fitted.weights in IN_BAG else rows
         return self._raw_index.intervals(
-            leaves,
-            levels,
-            kinds,
-            leave_out=rows if leaves_count_row else None,
-            n_threads=self._n_threads,
+            leaves, levels, kinds, leave_out=left_out, n_threads=self._n_threads
         )
 
     @cached_property
@@ -299,9 +294,8 @@ class OutOfBagIntervals:
             if grown is None:
                 return None
             if grown.by_leaf is not self._grown.fitted.scorer.index:
-                index = grown.by_leaf.merge_leaves(
-                    self._pruned.new_leaves, n_threads=self._n_threads
-                )
+                merged = self._pruned.new_leaves
+                index = grown.by_leaf.merge_leaves(merged, n_threads=self._n_threads)
             return None if has_units(index) else grown._replace(by_leaf=index)
         order = np.argsort(self.rows.y, kind="stable")
         if len(index.atoms()) < len(order):  # targets tie

@@ -28,9 +28,8 @@ class CentredForest:
     """The residuals of the training rows by leaf, and the mean of each leaf.
 
     A row x has the atoms c(x) + (y_j - c_j), with the weights that the training rows j have in its
-    leaves: c(x) is the mean of the rows that the trees drew into its leaves, and c_j is the same
-    mean for training row j, from the trees that did not draw it. The weights give the spread, the
-    centre the location (Lu and Hardin 2021 use such residuals of out-of-bag predictions).
+    leaves: c(x) is the mean of the rows that the trees drew into its leaves, and c_j that of
+    training row j, from the trees that did not draw it (as residuals of Lu and Hardin 2021).
 
     With another regressor's mean g the centres are stacked: c + share (g - c), and for training
     rows g comes from a fit without the row.

@@ -180,17 +180,12 @@ class CalibrationResult(ABC):
         Parameters
         ----------
         coverage : float or sequence of k floats
-            Some of `coverages`.
+            Some of `coverages`; others raise ValueError.
 
         Returns
         -------
         () or (k,) intp
             From 0 on.
-
-        Raises
-        ------
-        ValueError
-            If one was not calibrated, or there are more dimensions.
         """
         levels = shares("coverage", coverage)
         if levels.ndim > 1 or levels.size == 0:
@@ -208,17 +203,12 @@ class CalibrationResult(ABC):
         Parameters
         ----------
         coverage : float
-            One of `coverages`.
+            One of `coverages`; others raise ValueError.
 
         Returns
         -------
         FixedLevel or Level
-            The latter of a `CrossCalibration`.
-
-        Raises
-        ------
-        ValueError
-            If it was not calibrated.
+            The latter of a `CrossCalibration` and of a `JointCalibration`.
         """
         return self.levels[self._position(coverage)]
 
@@ -569,11 +559,10 @@ class CrossCalibration(CalibrationResult):
         Notes
         -----
         The upper end is the ceil((n + 1) c)-th smallest of u_i + e_i over the training rows i with
-        score e_i, where u_i is the upper end by the forest that was fitted without the fold of row
-        i; the lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the
-        scores of Romano, Patterson and Candes 2019). With weights, the rows up to that one have the
-        share c of the total weight, as in `conformal_quantile`. O(K log n) for each row and
-        coverage.
+        score e_i, where u_i is the upper end by the forest fitted without the fold of row i; the
+        lower end likewise (Barber, Candes, Ramdas and Tibshirani 2021, eq. 8, with the scores of
+        Romano, Patterson and Candes 2019). With weights, the rows up to that one have the share c
+        of the total weight. O(K log n) for each row and coverage.
         """
         result = np.empty(ends.shape[1:])
         for j, level in enumerate(self.levels):
@@ -647,12 +636,12 @@ class JointCalibration(CalibrationResult):
         """Calibrations of single outputs whose intervals are the sides of boxes."""
         if self.outputs[0].groups is not None:
             raise ValueError("joint must be False: the calibration was made by groups")
-        sides = []
-        for own, q_hat in zip(self.outputs, self.q_hat.T.tolist(), strict=True):
+
+        def side(own: Calibration, q_hat: list[float]) -> Calibration:
             pairs = zip(own.levels, q_hat, strict=True)
-            levels = tuple(replace(level, q_hat=q) for level, q in pairs)
-            sides.append(replace(own, levels=levels))
-        return tuple(sides)
+            return replace(own, levels=tuple(replace(level, q_hat=q) for level, q in pairs))
+
+        return tuple(map(side, self.outputs, self.q_hat.T.tolist()))
 
     def _of_first(self, k: int) -> dict[str, Any]:
         outputs = tuple(each.first(k) for each in self.outputs)
