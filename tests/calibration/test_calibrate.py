@@ -231,7 +231,7 @@ def test_each_half_takes_the_fit_that_is_best_on_the_other():
     intervals = [np.full((3, 2, 1), value) for value in (1.0, 2.0)]
     ones, of_rows = np.ones((2, 1)), Candidates((FIXED,), np.zeros((3, 2, 1)), np.zeros(3), None)
     fits = [
-        CrossFit(in_first, own, ones, np.array(scores)[:, None], (), of_rows)
+        CrossFit(of_rows, in_first, own, ones, np.array(scores)[:, None], ())
         for own, scores in zip(intervals, ([2.0, 3.0], [4.0, 1.0]), strict=True)
     ]
     best = best_by_half(fits, "balanced")  # the first half is best by fit 0, the second by fit 1

@@ -109,6 +109,9 @@ def test_guarantees_say_what_holds():
         assert record.guarantee.endswith(".")
 
 
+TARGETS = "postprocess.targets"
+
+
 def through_json(record):
     facts, arrays = calibration_to_arrays(record)
     return calibration_from_arrays(json.loads(json.dumps(facts, allow_nan=False)), arrays)
@@ -119,14 +122,11 @@ def through_json(record):
 def test_arrays_hold_all(n, lattice):
     record, _ = made(n, lattice)
     facts, arrays = calibration_to_arrays(record)
-    assert all(array.dtype == np.float64 for array in arrays.values())
-    targets = arrays.pop("targets", None)
-    assert all(len(array) == 3 for array in arrays.values())
-    assert (targets is not None) == (facts["lattice"] is not None)
+    assert list(arrays) == ([] if facts["postprocess"]["lattice"] is None else [TARGETS])
     assert through_json(record) == record
     assert np.array_equal(through_json(record).postprocess.targets, record.postprocess.targets)
     assert repr(through_json(record)) == repr(record)
-    assert (facts["lattice"] is not None) == (lattice and n > 20)
+    assert (facts["postprocess"]["lattice"] is not None) == (lattice and n > 20)
 
 
 def adaptive():
@@ -176,99 +176,112 @@ def test_thirds_without_rows_stay_none():
     assert through_json(record) == record
 
 
-def array_of(name, value, position=0):
-    def change(arrays, facts):
-        arrays[name][position] = value
+def fact(path, value):
+    """Change one entry, such as "levels.0.q_hat"."""
+
+    def change(facts, _):
+        *outer, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
+        for part in outer:
+            facts = facts[part]
+        facts[last] = value
 
     return change
 
 
-def arrays_with(**changed):
-    return lambda arrays, facts: arrays.update(changed)
+INFINITE, NAN = {"float": "inf"}, {"float": "nan"}
+LATTICE = {"base": 0.0, "step": 1.0, "slack": 0.0}
 
 
-def facts_with(**changed):
-    return lambda arrays, facts: facts.update(changed)
+def targets(array, lattice=LATTICE):
+    def change(facts, arrays):
+        facts["postprocess"] |= {"targets": len(array), "lattice": lattice}
+        arrays[TARGETS] = array
+
+    return change
+
+
+CHECK = "levels.0.cross_check."
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays, facts: arrays.pop("q_hat"), "the tensor q_hat is missing"),
-        (lambda arrays, facts: facts.pop("clip"), "the fact clip is missing"),
-        (arrays_with(more=np.zeros(3)), "it has the tensor 'more', which"),
-        (facts_with(more=1), "it has the fact 'more', which"),
-        (arrays_with(q_hat=np.zeros(2)), r"q_hat must be float64 .* got float64 of shape \(2,\)"),
-        (arrays_with(q_hat=np.zeros(3, np.float32)), "q_hat must be float64 .* got float32"),
-        (arrays_with(q_hat=np.zeros((3, 1))), "q_hat must be float64"),
-        (arrays_with(coverage=np.array(0.5)), r"coverage must be float64 of shape \(n_levels\)"),
+        (lambda facts, _: facts["levels"][0].pop("q_hat"), r"levels\[0\].q_hat is missing"),
+        (lambda facts, _: facts.pop("n"), "the fact n is missing"),
+        (lambda _, arrays: arrays.update(more=np.zeros(3)), "it has the tensor 'more', which"),
+        (fact("more", 1), "it has the fact 'more', which"),
+        (fact("levels.0.more", 1), r"it has the fact 'levels\[0\].more', which"),
+        (fact("levels", {}), "levels must be a list, got"),
+        (fact("levels", []), "coverages must be one or more and ascend"),
+        (fact("levels.1", [0.5]), r"levels\[1\] must be an object, got"),
+        (fact("levels.0.q_hat", "0.5"), r"levels\[0\].q_hat must be a number, got '0.5'"),
+        (fact("levels.0.q_hat", {"float": "1"}), "q_hat must be a number, got"),
+        (fact("levels.0.q_hat", True), "q_hat must be a number, got"),
+        (fact("levels.0.q_hat", NAN), "q_hat must be a number or infinite"),
+        (fact("levels.0.q_hat", {"float": "-inf"}), "q_hat must be a number or infinite"),
+        (fact("levels.0.slope", -0.1), "slope must be finite and not negative, got -0.1"),
+        (fact("levels.0.slope", NAN), "slope must be finite and not negative"),
+        (fact("levels.0.slope", INFINITE), "slope must be finite and not negative"),
+        (fact("levels.0.unit", 0.0), "unit must be finite and positive, got 0"),
+        (fact("levels.0.unit", NAN), "unit must be finite and positive"),
+        (fact("levels.0.unit", INFINITE), "unit must be finite and positive"),
+        (fact("levels.0.interval_score", NAN), "interval_score must not be negative"),
+        (fact("levels.0.base.min_samples_leaf", 0), "min_samples_leaf must be a whole number"),
+        (fact("levels.0.base.min_samples_leaf", [1]), "min_samples_leaf must be a whole number"),
+        (fact("levels.0.base.min_samples_leaf", 7), "of trees with one min_samples_leaf"),
+        (fact("levels.0.coverage", 0.0), "coverage must be above 0"),
+        (fact("levels.0.coverage", NAN), "coverage must be above 0"),
+        (fact("levels.0.coverage", 0.95), "coverages must be one or more and ascend"),
+        (fact("levels.0.base.level", 1.0), "level must be above 0"),
+        (fact("levels.0.mean_width", -1.0), "mean_width must not be negative"),
+        (fact("levels.0.mean_width", NAN), "mean_width must not be negative"),
+        (fact("levels.0.realised", 1.5), "realised must be in"),
+        (fact(CHECK + "coverage", NAN), "coverage must be in"),
+        (fact(CHECK + "standard_error", -1.0), "standard_error must not"),
+        (fact(CHECK + "mean_width", NAN), "mean_width must not"),
+        (fact(CHECK + "thirds", [0.5, 2.0, None]), "thirds must be in"),
+        (fact(CHECK + "thirds", [0.5, 1.0]), "thirds must have 3 elements, got 2"),
+        (fact(CHECK + "worst_of_five", NAN), "worst_of_five must be in"),
+        (fact("method", "magic"), "method must be 'oob' or 'split', got 'magic'"),
+        (fact("method", ["oob"]), "method must be a text, got"),
+        (fact("levels.2.base.family", "<b>"), "family must be 'raw', 'centred' or 'stacked'"),
+        (fact("levels.2.base.kind", 1), r"levels\[2\].base.kind must be a text, got 1"),
+        (fact("n", 0), "n must be positive"),
+        (fact("n", True), "n must be a whole number"),
+        (fact("n", 60.0), "n must be a whole number"),
+        (fact("n", 10**400), "n must be a whole number"),
+        (fact("weighted", None), "weighted must be true or false"),
+        (fact("postprocess.clip", 1), "postprocess.clip must be true or false"),
+        (fact("postprocess.low", "1"), "low must be a number"),
+        (fact("postprocess.low", 10**400), "low must be a number"),
+        (fact("postprocess.low", math.nan), "low and high must be finite"),
+        (fact("postprocess.low", 1e9), "low <= high"),
+        (fact("postprocess.high", INFINITE), "low and high must be finite"),
+        (fact("postprocess.lattice", [0.0, 1.0]), "lattice must be null or an object"),
+        (fact("postprocess.lattice", LATTICE | {"step": 0.0}), "lattice must have .* positive st"),
+        (fact("postprocess.lattice", LATTICE | {"slack": 0.5}), "lattice must have .* a slack in"),
+        (fact("postprocess.lattice", LATTICE | {"base": NAN}), "lattice must have a finite base"),
+        (fact("postprocess.lattice", LATTICE | {"base": None}), "base must be a number"),
+        (fact("postprocess.targets", 3), "the tensor postprocess.targets is missing"),
+        (fact("postprocess.targets", 0), "targets must be null or the length of an array"),
+        (targets(np.zeros(1), lattice=None), "targets must be ascending"),
+        (targets(np.array([math.nan])), "targets must be ascending"),
+        (targets(np.array([1e9])), "targets must be ascending"),
+        (targets(np.zeros((1, 1))), "targets must be ascending"),
+        (targets(np.zeros(2)), "targets must be ascending"),
+        (targets(np.zeros(1, np.float32)), "targets must be float64 of length 1, got float32"),
+        (fact("confidence", 0.9), "confidence must be None unless method"),
+        (lambda facts, _: facts.update(confidence=2.0, method="split"), "confidence must be abov"),
+        (fact("confidence", "0.9"), "confidence must be null or a number"),
         (
-            arrays_with(cross_check=np.zeros((3, 6))),
-            r"cross_check must be float64 of shape \(3, 7\)",
+            lambda facts, _: facts.update(confidence=0.9, method="split", weighted=True),
+            "confidence must be None",
         ),
-        (array_of("q_hat", math.nan), "q_hat must be a number or infinite"),
-        (array_of("q_hat", -math.inf), "q_hat must be a number or infinite"),
-        (array_of("slope", -0.1), "slope must be finite and not negative, got -0.1"),
-        (array_of("slope", math.nan), "slope must be finite and not negative"),
-        (array_of("slope", math.inf), "slope must be finite and not negative"),
-        (array_of("unit", 0.0), "unit must be finite and positive, got 0"),
-        (array_of("unit", math.nan), "unit must be finite and positive"),
-        (array_of("unit", math.inf), "unit must be finite and positive"),
-        (array_of("interval_score", math.nan), "interval_score must not be negative"),
-        (lambda arrays, facts: arrays.pop("slope"), "the tensor slope is missing"),
-        (facts_with(min_samples_leaf=0), "min_samples_leaf must be a whole number"),
-        (facts_with(min_samples_leaf=[1]), "min_samples_leaf must be a whole number"),
-        (array_of("coverage", 0.0), "coverage must be above 0"),
-        (array_of("coverage", math.nan), "coverage must be above 0"),
-        (array_of("coverage", 0.95), "coverages must be one or more and ascend"),
-        (array_of("level", 1.0), "level must be above 0"),
-        (array_of("mean_width", -1.0), "mean_width must not be negative"),
-        (array_of("mean_width", math.nan), "mean_width must not be negative"),
-        (array_of("realised", 1.5), "realised must be in"),
-        (array_of("cross_check", math.nan, (0, 0)), "coverage must be in"),
-        (array_of("cross_check", -1.0, (0, 1)), "standard_error must not"),
-        (array_of("cross_check", math.nan, (0, 2)), "mean_width must not"),
-        (array_of("cross_check", 2.0, (0, 4)), "thirds must be in"),
-        (array_of("cross_check", math.nan, (0, 6)), "worst_of_five must be in"),
-        (facts_with(method="magic"), "method must be 'oob' or 'split', got 'magic'"),
-        (facts_with(method=["oob"]), "method must be 'oob' or 'split'"),
-        (facts_with(families=["raw"] * 2), "families must be a list of 3 names"),
-        (facts_with(families="raw"), "families must be a list"),
-        (
-            facts_with(families=["raw", "raw", "<b>"]),
-            "family must be 'raw', 'centred' or 'stacked'",
-        ),
-        (facts_with(kinds=["hdi", "hdi", 1]), "kinds must be a list of names, got"),
-        (facts_with(n=0), "n must be a whole number"),
-        (facts_with(n=True), "n must be a whole number"),
-        (facts_with(n=60.0), "n must be a whole number"),
-        (facts_with(n=10**400), "n must be a whole number"),
-        (facts_with(clip=1), "clip must be true or false"),
-        (facts_with(weighted=None), "weighted must be true or false"),
-        (facts_with(low="1"), "low must be a number"),
-        (facts_with(low=10**400), "low must be a number"),
-        (facts_with(low=math.nan), "low and high must be finite"),
-        (facts_with(low=5.0, high=4.0), "low <= high"),
-        (facts_with(high=math.inf), "low and high must be finite"),
-        (facts_with(lattice=[0.0, 1.0]), "lattice must be null or three numbers"),
-        (facts_with(lattice=[0.0, 0.0, 0.0]), "lattice must have .* a positive step"),
-        (facts_with(lattice=[0.0, 1.0, 0.5]), "lattice must have .* a slack in"),
-        (facts_with(lattice=[math.nan, 1.0, 0.0]), "lattice must have a finite base"),
-        (arrays_with(targets=np.array([math.nan])), "targets must be ascending"),
-        (arrays_with(targets=np.array([1e9])), "targets must be ascending"),
-        (arrays_with(targets=np.zeros((1, 1))), r"targets must be float64 of shape"),
-        (arrays_with(targets=np.zeros(2)), "targets must be ascending"),
-        (arrays_with(targets=np.zeros(1, np.float32)), "targets must be float64 of shape"),
-        (facts_with(lattice=[None, 1.0, 0.0]), "lattice must be null or three numbers"),
-        (facts_with(confidence=0.9), "confidence must be None unless method"),
-        (facts_with(confidence=2.0, method="split"), "confidence must be above 0"),
-        (facts_with(confidence="0.9", method="split"), "confidence must be null or a number"),
-        (facts_with(confidence=0.9, method="split", weighted=True), "confidence must be None"),
     ],
 )
 def test_hostile_arrays_get_one_sentence(change, message):
     facts, arrays = calibration_to_arrays(RECORD)
-    change(arrays, facts)
+    change(facts, arrays)
     with pytest.raises(ValueError, match=message) as error:
         calibration_from_arrays(facts, arrays)
     assert "\n" not in str(error.value)
@@ -282,10 +295,18 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(calibration_to_arrays(RECORD)[0])), json_values)
-def test_any_fact_gives_a_record_or_one_sentence(name, value):
+PLACES = [
+    *calibration_to_arrays(RECORD)[0],
+    *(f"levels.0.{name}" for name in calibration_to_arrays(RECORD)[0]["levels"][0]),
+    *(f"levels.0.base.{name}" for name in Base._fields),
+    *(f"postprocess.{name}" for name in calibration_to_arrays(RECORD)[0]["postprocess"]),
+]
+
+
+@given(st.sampled_from(PLACES), json_values)
+def test_any_fact_gives_a_record_or_one_sentence(place, value):
     facts, arrays = calibration_to_arrays(RECORD)
-    facts[name] = value
+    fact(place, value)(facts, arrays)
     try:
         record = calibration_from_arrays(facts, arrays)
     except ValueError:

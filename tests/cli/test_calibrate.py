@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.stats import binom
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
@@ -508,3 +509,91 @@ def test_refused_ways_to_calibrate(tmp_path, capsys, more, message):
     assert run(call) != 0
     assert re.search(message, capsys.readouterr().err.splitlines()[-1])
     assert not (tmp_path / "m").exists()
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """A model calibrated by sites, two of them unknown to it in the table with targets."""
+    path = tmp_path_factory.mktemp("sites")
+    table = frame(2, 1000).assign(site=np.arange(1000) % 4)
+    table["target"] += (table.site == 3) * np.random.default_rng(0).normal(0, 9, 1000)
+    table.iloc[:600].to_csv(path / "train.csv", index=False)
+    new = table.iloc[600:].assign(day=pd.date_range("2024-01-01", periods=400).strftime("%F"))
+    new.iloc[300:, new.columns.get_loc("target")] += 20
+    new.iloc[:7, new.columns.get_loc("site")] = 8
+    new.sample(frac=1, random_state=0).to_csv(path / "new.csv", index=False)
+    assert run([*FIT, path / "train.csv", "-o", path / "m", "--by", "site", "--trees", 90]) == 0
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_check_by_groups_and_over_periods(sites, capsys, ending):
+    table, path = pd.read_csv(sites / "new.csv"), sites / f"new.{ending}"
+    if ending == "parquet":
+        table.to_parquet(path)
+    call = ["check", sites / "m", path, "--target", "target", "--by", "site", "--over", "day"]
+    capsys.readouterr()
+    assert run([*call, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    periods, own = found["groupings"]
+    model = HDIForestRegressor.load(sites / "m")
+    with pytest.warns(UserWarning, match="7 of 400 rows are of groups that the calibration"):
+        lower, upper = model.predict_interval(table[[*FEATURES, "site"]], 0.9).T
+    inside = ((lower <= table.target) & (table.target <= upper)).to_numpy()
+    assert (own["column"], own["nominal"]) == ("site", 0.9)
+    assert [group["name"] for group in own["groups"]] == ["0", "1", "2", "3", "8"]
+    for group in own["groups"]:
+        rows = (table.site == int(group["name"])).to_numpy()
+        assert group["rows"] == rows.sum()
+        assert group["coverage"] == pytest.approx(inside[rows].mean())
+        assert group["mean_width"] == pytest.approx((upper - lower)[rows].mean())
+        assert group["chance"] == pytest.approx(binom.interval(0.95, rows.sum(), 0.9) / rows.sum())
+    in_order = table.sort_values("day").day.tolist()
+    names = [f"{in_order[40 * i]} to {in_order[40 * i + 39]}" for i in range(10)]
+    assert [group["name"] for group in periods["groups"]] == names
+    assert [group["rows"] for group in periods["groups"]] == [40] * 10
+    assert periods["groups"][-1]["coverage"] < 0.7 < periods["groups"][0]["coverage"]
+    assert found["rows_of_new_groups"] == 7
+    assert run(call) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "Coverage at 0.9 by site (*: beyond" in shown.out
+    last = shown.out.partition(f"\n{names[-1]} ")[2].split()
+    assert last[:2] == ["40", f"{periods['groups'][-1]['coverage']:.3f}*"]
+    assert shown.out.endswith(
+        "\nRows of groups that the calibration had no rows of: 7 of 400; their calibrated "
+        "intervals take the conformal quantile of all rows\n"
+    )
+    assert run(["score", sites / "m", path, "-o", sites / "scored.csv"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "had no rows of: 7 of 400; their" in shown.out
+
+
+def test_groups_of_texts_numbers_and_missing_cells(sites, tmp_path, capsys):
+    table = pd.read_csv(sites / "new.csv")
+    codes = np.arange(400) % 40
+    table["code"], table["text"] = codes + 0.5, [["", "b", "ä"][code % 3] for code in codes]
+    table.to_csv(tmp_path / "new.csv", index=False)
+    call = ["check", sites / "m", tmp_path / "new.csv", "--target", "target"]
+
+    def groupings(*more):
+        capsys.readouterr()
+        assert run([*call, "--json", *more]) == 0
+        found = json.loads(capsys.readouterr().out)["groupings"]
+        return [[group["name"] for group in each["groups"]] for each in found]
+
+    assert groupings("--by", "text") == [["(missing)", "b", "ä"]]
+    assert groupings("--by", "code") == [[f"{code}.5" for code in range(40)]]
+    assert groupings("--over", "site") == [["0", "1", "2", "3", "8"]]  # no value is divided
+    assert groupings("--over", "site", "--by", "site") == [["0", "1", "2", "3", "8"]] * 2
+    over_target, _ = groupings("--over", "target", "--by", "site")
+    ends = [tuple(map(float, name.split(" to "))) for name in over_target]
+    assert np.ravel(ends).tolist() == sorted(np.ravel(ends))
+    assert len(ends) == 10
+    assert run([*call, "--by", "code"]) == 0
+    assert "\n10 groups of fewer rows are told by --json" in capsys.readouterr().out
+    message = failure(capsys, [*call, "--over", "text"], 2)
+    assert message == "--over must have a value in each row, and row 0 has none"
+    assert "has no column 'no'" in failure(capsys, [*call, "--by", "no"])
+    assert "has no column 'no'" in failure(capsys, [*call, "--over", "no"])

@@ -107,8 +107,33 @@ def test_unknown_small_and_missing_groups(plain):
     codes = groups.codes(["few", "new", None])
     assert_array_equal(codes, [few, -1, missing])
     assert_array_equal(groups.quantiles(codes, common)[1], common)
-    ends = plain.predict_interval(X[TEST][:3], [0.5, 0.99], by=["new", None, np.nan])
+    with pytest.warns(UserWarning, match="^1 of 3 rows are of groups that the calibration had no"):
+        ends = plain.predict_interval(X[TEST][:3], [0.5, 0.99], by=["new", None, np.nan])
     assert np.isfinite(ends).all()
+
+
+def test_rows_of_new_groups_take_the_common_quantile_and_are_counted(tmp_path):
+    model = fitted(WITH_CODE).calibrate(by=3)
+    new = WITH_CODE[TEST].copy()
+    new[:5, 3] = 7
+    with pytest.warns(UserWarning, match="^5 of 1,600 rows") as told:
+        ends = model.predict_interval(new, 0.9)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    by_array = fitted(WITH_CODE).calibrate(by=CODES[TRAIN])
+    with pytest.warns(UserWarning, match="^5 of 1,600 rows"):
+        assert_array_equal(by_array.predict_interval(new, 0.9, by=new[:, 3]), ends)
+    model.save(tmp_path / "model")
+    scorer = BatchScorer(tmp_path / "model", coverage=0.9)
+    scored = scorer({str(j): column for j, column in enumerate(new.T)})  # without a warning
+    assert_array_equal(np.column_stack([scored["lower_0.9"], scored["upper_0.9"]]), ends)
+    assert scorer.counts.n_rows_of_new_groups == 5
+    assert "calibration had no rows of: 5 of 1,600; their" in str(scorer.counts)
+    calibration_rows = WITH_CODE[TEST][:200], Y[TEST][:200]
+    without = fitted(WITH_CODE).calibrate(*calibration_rows, coverage=0.9)
+    model.calibrate(*calibration_rows, coverage=0.9, by=3)
+    with pytest.warns(UserWarning, match="5 of 5"):
+        assert_array_equal(model.predict_interval(new[:5]), without.predict_interval(new[:5]))
 
 
 def test_split_covers_each_group_at_least_as_asked():

@@ -309,7 +309,7 @@ def test_damaged_and_foreign_files(tmp_path):
         (known | {"scalar_output": 1}, "scalar_output must"),
         (known | {"n_training_rows": "3"}, "n_training_rows"),
         ({"scalar_output": True}, "the fact n_training_rows is missing"),
-        (known, "the tensor index.leaf_offsets is missing"),
+        (known, "index: arrays must contain 'leaf_offsets'"),
     ):
         tensors = {"index.ranks": np.zeros(3, np.uint16)}
         tensor_file.write(tmp_path / "index", model_file.LEAVES, facts, tensors)
@@ -379,11 +379,14 @@ def test_pads_are_stored_and_forgotten(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda facts: facts.update(calibration=None), "tensors of a calibration, but no facts"),
-        (lambda facts: facts.update(calibration=[]), "calibration must be null or a calibration"),
+        (lambda facts: facts.update(calibration=None), "it has the tensor 'calibration', which"),
+        (lambda facts: facts.update(calibration=[]), "calibration must be null or an object"),
         (lambda facts: facts["calibration"].update(method="oob"), "does not fit an index"),
-        (lambda facts: facts["calibration"].update(families=["centred"]), "does not fit an index"),
-        (lambda facts: facts["calibration"].update(n=0), "n must be a whole number"),
+        (
+            lambda facts: facts["calibration"]["levels"][0]["base"].update(family="centred"),
+            "does not fit an index",
+        ),
+        (lambda facts: facts["calibration"].update(n=0), "n must be positive"),
     ],
 )
 def test_stored_pads_are_checked(tmp_path, change, message):

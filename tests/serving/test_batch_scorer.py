@@ -160,7 +160,7 @@ def test_a_record_gives_a_record_and_a_list_of_them_a_list(flats):
     assert scorer(RECORD) == found[0]
     assert scorer([RECORD]) == [found[0]]
     assert scorer([]) == []
-    assert (scorer.unseen["town"], scorer.counts.out_of_range["size"]) == (2, 2)
+    assert (scorer.counts.unseen["town"], scorer.counts.out_of_range["size"]) == (2, 2)
     typed = BatchScorer(flats, keep={"id": pa.string()})
     assert typed(RECORD)["id"] == str(2**40)
     assert [row["id"] for row in typed([RECORD, RECORD | {"id": None}])] == [str(2**40), None]

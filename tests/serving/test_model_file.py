@@ -20,7 +20,7 @@ from hdiforest._cli.report import contents as described
 from hdiforest.calibration import CVPlus
 from hdiforest.serving import _model_file as model_file
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import FACTS, VERSIONS
+from hdiforest.serving._schema import ModelFacts, Versions
 
 from ..oracle import run_python
 
@@ -339,15 +339,16 @@ def stacked():
     ("change_facts", "change_tensors", "message"),
     [
         (lambda facts: facts["mean"].update(share=1.5), None, r"share must be in \[0, 1\]"),
-        (lambda facts: facts["mean"].update(baseline=True), None, "mean must be null, or a share"),
-        (lambda facts: facts["mean"].pop("share"), None, "mean must be null, or a share"),
-        (lambda facts: facts.update(mean=None), None, "tensors of a mean, but no facts of one"),
-        (None, lambda tensors: tensors.pop("centred.mean_values"), "mean_values is missing"),
+        (lambda facts: facts.update(mean=3), None, "mean must be null or an object, got 3"),
+        (lambda facts: facts["mean"].update(baseline=True), None, "baseline must be null or a num"),
+        (lambda facts: facts["mean"].pop("share"), None, "the fact mean.share is missing"),
+        (lambda facts: facts.update(mean=None), None, "'mean_forest', .* not in such a model"),
+        (None, lambda tensors: tensors.pop("mean_values"), "mean_values is missing"),
         (None, lambda tensors: tensors.pop("centred.leaf_means"), "leaf_means is missing"),
         (None, lambda tensors: tensors.pop("mean_forest.nodes"), "nodes"),
         (
             None,
-            lambda tensors: tensors.update({"centred.mean_values": np.full(3, np.nan)}),
+            lambda tensors: tensors.update({"mean_values": np.full(3, np.nan)}),
             "leaf_values must be",
         ),
     ],
@@ -391,11 +392,15 @@ def first(value):
 @pytest.mark.parametrize(
     ("change_facts", "change_tensors", "message"),
     [
-        (lambda facts: facts["mean"].update(penalty=None), None, "objects are not those"),
+        (lambda facts: facts["mean"].update(penalty=None), None, "the object mean is missing"),
         (lambda facts: facts["mean"].update(penalty=0.0), None, "penalty must be positive"),
-        (lambda facts: facts["mean"].update(penalty=1), None, "mean must be null, or a share"),
-        (lambda facts: facts["mean"].update(baseline=1.0), None, "but no facts of one"),
-        (lambda facts: facts.update(mean=None), None, "but no facts of one"),
+        (lambda facts: facts["mean"].update(penalty="1"), None, "penalty must be null or a number"),
+        (lambda facts: facts["mean"].update(baseline=1.0), None, "a baseline or a penalty, but ha"),
+        (
+            lambda facts: facts.update(mean=None),
+            None,
+            "which this version does not know, or not in",
+        ),
         *(
             (None, lambda tensors, name=name: tensors.pop(f"local.{name}"), f"{name} is missing")
             for name in ("columns", "centre", "scale", "features", "targets")
@@ -421,17 +426,20 @@ def test_a_hostile_local_mean(tmp_path, local, change_facts, change_tensors, mes
         HDIForestRegressor.load(path)
 
 
+KNOWN = "calibration.distribution"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (with_value("calibration.known_levels", 0, 0), "must ascend between 0 and 1"),
-        (with_value("calibration.known_levels", -1, np.nan), "must ascend between 0 and 1"),
-        (with_value("calibration.known_scores", 1, 1e9), "must be numbers and ascend"),
-        (with_value("calibration.known_scores", 1, np.nan), "must be numbers and ascend"),
-        (lambda tensors: tensors.pop("calibration.known_scores"), "must be as many, and some"),
+        (with_value(f"{KNOWN}.levels", 0, 0), "must ascend between 0 and 1"),
+        (with_value(f"{KNOWN}.levels", -1, np.nan), "must ascend between 0 and 1"),
+        (with_value(f"{KNOWN}.scores", 1, 1e9), "must be numbers and ascend"),
+        (with_value(f"{KNOWN}.scores", 1, np.nan), "must be numbers and ascend"),
+        (lambda tensors: tensors.pop(f"{KNOWN}.scores"), "tensor distribution.scores is missing"),
         (
-            lambda tensors: tensors.update({"calibration.known_levels": np.zeros((2, 2))}),
-            r"known_levels must be float64 of shape \(n_known\)",
+            lambda tensors: tensors.update({f"{KNOWN}.levels": np.zeros((2, 2))}),
+            r"distribution.levels must be float64 of length .* of shape \(2, 2\)",
         ),
     ],
 )
@@ -448,9 +456,9 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
     stacked.save(path)
 
     def change(tensors):
-        del tensors["calibration.known_levels"], tensors["calibration.known_scores"]
+        del tensors[f"{KNOWN}.levels"], tensors[f"{KNOWN}.scores"]
 
-    rewritten(path, change_tensors=change)
+    rewritten(path, lambda facts: facts["calibration"].update(distribution=None), change)
     loaded, rows = HDIForestRegressor.load(path), np.zeros((2, 2))
     raw = stacked.predict_quantiles(rows, 0.5, kind="raw")
     np.testing.assert_array_equal(loaded.predict_quantiles(rows, 0.5), raw)
@@ -461,7 +469,7 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
 @pytest.mark.parametrize(
     ("change_facts", "change_tensors", "message"),
     [
-        (lambda facts: facts["folds"].pop(), None, "its tensors are not those of its folds"),
+        (lambda facts: facts["folds"].pop(), None, "the tensor 'fold1', which"),
         (lambda facts: facts.update(folds=None), None, "folds must be a list"),
         (lambda facts: facts["folds"][0].update(weights="some"), None, "weights must be 'all'"),
         (lambda facts: facts["folds"][0].update(more=1), None, "it has the fact 'more', which"),
@@ -476,9 +484,10 @@ def test_a_file_without_a_distribution(tmp_path, stacked):
             None,
             "calibration",
         ),
-        (None, lambda tensors: tensors.pop("fold1.forest.nodes"), "forest.nodes is missing"),
-        (None, lambda tensors: tensors.update({"fold2.x": np.zeros(1)}), "those of its folds"),
-        (None, lambda tensors: tensors.update({"fold01.x": np.zeros(1)}), "those of its folds"),
+        (None, lambda tensors: tensors.pop("fold1.forest.nodes"), "must contain 'nodes'"),
+        (None, lambda tensors: tensors.update({"fold2.x": np.zeros(1)}), "'fold2', which"),
+        (None, lambda tensors: tensors.update({"fold01.x": np.zeros(1)}), "'fold01', which"),
+        (None, lambda tensors: tensors.update({"fold1.x.y": np.zeros(1)}), "tensor 'x', which"),
         (
             None,
             lambda tensors: tensors.pop("calibration.scores"),
@@ -500,27 +509,25 @@ def test_hostile_folds(tmp_path, change_facts, change_tensors, message):
 @pytest.mark.parametrize(
     ("change_facts", "change_tensors", "message"),
     [
-        (lambda facts: facts["outputs"].pop(), None, "its tensors are not those of its outputs"),
-        (lambda facts: facts.update(outputs=[]), None, "its tensors are not those of its outputs"),
+        (lambda facts: facts["outputs"].pop(), None, "outputs must be as many as the targets, 2"),
+        (lambda facts: facts.update(outputs=[]), None, "each of several outputs must have a cal"),
+        (lambda facts: facts.update(outputs=[], boxes=None), None, "has the tensor '.*', which"),
+        (lambda facts: facts.update(boxes=None), None, "it must be an object, got None"),
+        (lambda facts: facts["boxes"]["levels"].pop(), None, "coverages of boxes must be those"),
         (lambda facts: facts["outputs"][1].update(calibration=None), None, "calibration"),
         (
             lambda facts: facts["outputs"][0].update(outputs=[facts["outputs"][1]]),
             None,
             "the facts of forests without folds",
         ),
-        (None, lambda tensors: tensors.pop("joint.q_hat"), "the tensor q_hat is missing"),
+        (None, lambda tensors: tensors.pop("boxes.q_hat"), "the tensor q_hat is missing"),
         (
             None,
-            lambda tensors: tensors.update({"joint.levels": tensors["joint.levels"][:, 1:]}),
-            "levels must be float64 of shape",
-        ),
-        (
-            None,
-            lambda tensors: tensors.update({"joint.q_hat": tensors["joint.q_hat"] * np.nan}),
+            lambda tensors: tensors.update({"boxes.q_hat": tensors["boxes.q_hat"] * np.nan}),
             "the quantiles of boxes must be",
         ),
-        (None, lambda tensors: tensors.pop("output1.forest.nodes"), "forest.nodes is missing"),
-        (None, lambda tensors: tensors.update({"output2.x": np.zeros(1)}), "those of its outputs"),
+        (None, lambda tensors: tensors.pop("output1.forest.nodes"), "must contain 'nodes'"),
+        (None, lambda tensors: tensors.update({"output2.x": np.zeros(1)}), "'output2', which"),
         (
             None,
             lambda tensors: tensors.update({"output0.training.X": np.zeros((3, 1), np.float32)}),
@@ -552,7 +559,7 @@ def test_newer_versions(path):
         lambda facts: facts.update(weights="some"),
         *(
             lambda facts, name=name: facts.pop(name)
-            for name in FACTS | VERSIONS
+            for name in (*ModelFacts._fields, *Versions._fields)
             if name != "format_version"
         ),
         lambda facts: facts.update(unheard_of=1),
@@ -666,7 +673,7 @@ def test_names_of_tensors_are_escaped(path):
         ),
         (lambda tensors: tensors.pop("training.X"), "the tensor training.X is missing"),
         (lambda tensors: tensors.pop("training.y"), "the tensor training.y is missing"),
-        (lambda tensors: tensors.pop("forest.nodes"), "the tensor forest.nodes is missing"),
+        (lambda tensors: tensors.pop("forest.nodes"), "forest: arrays must contain 'nodes'"),
         (
             lambda tensors: tensors.update({"forest.nodes": np.zeros((9, 3), np.uint32)}),
             "nodes",

@@ -134,7 +134,6 @@ def test_a_scorer_counts_dates_booleans_and_categories(path):
     scorer = BatchScorer(path)
     scorer(NEW)
     assert numbers_of(scorer.counts) == EXPECTED
-    assert scorer.unseen == scorer.counts.unseen
     assert str(scorer.counts) == TOLD
     scorer({name: column[::-1] for name, column in NEW.items()})
     n_rows, *counts = EXPECTED

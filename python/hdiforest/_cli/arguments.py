@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, get_args
 
 from hdicore import __version__, instructions
 from hdiforest._cli.console import report_error
@@ -23,8 +23,6 @@ from hdiforest._utils.checks import percentage_hint
 from hdiforest._utils.files import is_stream
 from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS
 from hdiforest.calibration._selection import OBJECTIVES
-
-Item = TypeVar("Item")
 
 _MOST = 2**32 - 1  # as a seed may be
 _LEVELS = ", ".join(f"{level:g}" for level in DEFAULT_COVERAGES)
@@ -116,13 +114,6 @@ def separator(text: str) -> str:
     return text
 
 
-def decimal_sign(text: str) -> str:
-    """Return what is before the decimals of a number."""
-    if text not in (".", ","):
-        raise argparse.ArgumentTypeError(f"a point or a comma is needed, got {text!r}")
-    return text
-
-
 def encoding(text: str) -> str:
     """Return the name of an encoding of text; Python has codecs that are none, such as rot13."""
     try:
@@ -132,25 +123,14 @@ def encoding(text: str) -> str:
     return text
 
 
-class Part(NamedTuple):
-    """The i-th of n shares of the tables, for jobs side by side."""
-
-    i: int  # from 1 on
-    n: int
-
-    def of(self, items: Sequence[Item]) -> list[Item]:
-        """Return every n-th item."""
-        return list(items[self.i - 1 :: self.n])
-
-
-def part(text: str) -> Part:
-    """Return a share of the tables, written as i/n."""
+def part(text: str) -> slice:
+    """Return which of the tables are a share of them, written as i/n, for jobs side by side."""
     i, slash, n = text.partition("/")
     if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
         raise argparse.ArgumentTypeError(
             f"a part is written as i/n with i from 1 to n, such as 3/20, got {text}"
         )
-    return Part(int(i), int(n))
+    return slice(int(i) - 1, None, int(n))
 
 
 class Distinct(argparse.Action):
@@ -356,6 +336,10 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=("calibrated", *KINDS),
         help="calibrated, shortest, equal-tailed, or smoothed shortest intervals (default: "
         "calibrated if the model is, else hdi)")  # fmt: skip
+    add("--by", metavar="COL", help="measure each group of rows of one value of this column, too, "
+        "at the level next to 0.9")  # fmt: skip
+    add("--over", metavar="COL", help="measure ten periods of this column, of dates, texts or "
+        "numbers, too")  # fmt: skip
     add("--json", action="store_true", help="print an object of JSON; what is not finite is null")
     _add_text_and_jobs(parser)
 
@@ -385,8 +369,8 @@ def _add_labelled(add: Any) -> None:
 
 def _add_calibrating(add: Any) -> None:
     add("--objective", choices=OBJECTIVES, default="balanced", help="which of several calibrated "
-        "kinds of intervals is kept: the narrowest, or that of the best interval score, which also "
-        "counts how far targets lie outside (default: width)")  # fmt: skip
+        "kinds of intervals is kept: the narrowest, that of the best interval score, which also "
+        "counts how far targets lie outside, or one good at both (default: balanced)")  # fmt: skip
     add("--mean", choices=("boosting", "local_linear"), help="centre intervals on gradient "
         "boosting too, or on ridge regressions with the weights of the forest: narrower where that "
         "predicts better, and slower")  # fmt: skip
@@ -396,7 +380,7 @@ def _add_text_and_jobs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("text of CSV and TSV").add_argument
     add("--sep", type=separator, metavar="CHAR",
         help="between cells (default: a comma, or a tab in TSV)")  # fmt: skip
-    add("--decimal", type=decimal_sign, default=".", metavar="CHAR",
+    add("--decimal", choices=(".", ","), default=".", metavar="CHAR",
         help="before decimals (default: a point)")  # fmt: skip
     add("--encoding", type=encoding, default="utf-8", metavar="NAME",
         help="such as latin-1 (default: utf-8)")  # fmt: skip

@@ -224,7 +224,7 @@ def run_calibrate(options: Any) -> None:
             f"{options.model} must hold the training rows to be calibrated; fit it again with "
             "--training-rows"
         )
-    X, y, counts = read_labelled_table(model, options)
+    X, y, counts, _ = read_labelled_table(model, options)
     _require_rows(options.coverage, len(y), options.confidence)
     known = model.fitted_forest().calibration
     usual = DEFAULT_COVERAGES if known is None else known.coverages

@@ -241,8 +241,7 @@ class Features:
             self.encoder = fitted.encoder_for([name for name in table.names if name not in others])
         except ValueError as error:
             raise TableError(
-                f"{table.path}: {error} that neither --keep nor --target names"
-                f"{table.separator_hint()}"
+                f"{table.path}: {error} that no other option names{table.separator_hint()}"
             ) from None
         self._table = table
         self._more, self.kept_names = list(more), list(kept)
@@ -309,18 +308,21 @@ def read_model(options: Any) -> HDIForestRegressor:
     return model
 
 
-def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, Array, RowCounts]:
+def read_labelled_table(
+    model: HDIForestRegressor, options: Any, kept: Sequence[str] = ()
+) -> tuple[Any, Array, RowCounts, list[Any]]:
     """Read what the methods of a model take as X and y (n,) from the table of the arguments.
 
-    X has raw columns if the model has an encoder, and no names if it was fitted without. UsageError
-    if the target is a feature; TableError if a column is missing, a feature cannot be read, the
-    target is not finite, or there are no rows.
+    Behind them come counts of the rows, and the columns of pyarrow to be `kept`. X has raw columns
+    if the model has an encoder, and no names if it was fitted without. UsageError if the target is
+    a feature; TableError if a column is missing, a feature cannot be read, the target is not
+    finite, or there are no rows.
     """
     fitted, path, target = model.fitted_forest(), options.table, options.target
     if target in (fitted.columns or ()):
         raise UsageError(f"--target must not be a feature of the model, and '{target}' is one")
     with open_table(path, form=text_form(options)) as table:
-        features = Features(fitted, table, more=[target])
+        features = Features(fitted, table, more=[target], kept=kept)
         features.require()
         batches = list(features.batches())
     if not batches:
@@ -331,6 +333,7 @@ def read_labelled_table(model: HDIForestRegressor, options: Any) -> tuple[Any, A
         X, counts = fitted.encode(features.raw(whole), features.encoder)
     require_finite(y, f"{path}: target '{target}'")
     if fitted.encoder is not None:
-        return features.raw(whole), y, counts
-    names = fitted.columns
-    return (X if names is None else with_names(X, list(names))), y, counts
+        X = features.raw(whole)
+    elif fitted.columns is not None:
+        X = with_names(X, list(fitted.columns))
+    return X, y, counts, features.kept(whole)

@@ -290,7 +290,7 @@ def run_score(options: Any) -> None:
             n_rows = score_table(scorer, table, options.output, settings, advance=advance)
             done = Done(n_rows, 1, 0, [])
         else:
-            sources = inputs.sources if options.part is None else options.part.of(inputs.sources)
+            sources = inputs.sources[options.part or slice(None)]
             done = score_dataset(scorer, sources, options.output, settings, advance)
     tables = "" if inputs.is_one_file else f" of {done.n_tables:,} tables"
     lines = _lines(done, tables, time.perf_counter() - start, options.output)

@@ -219,7 +219,7 @@ class DistributionModel(RegressorMixin, BaseEstimator, ABC):
         -----
         UserWarning
             If X holds the rows of the fit of an `HDIForestRegressor`, all of them in their order:
-            use `oob_interval`.
+            use `oob_interval`. If the calibration had no rows of the groups of some of them.
 
         Notes
         -----

@@ -141,7 +141,8 @@ def check_later_rows(
         forest = calibrate_out_of_bag(model.fitted_forest(), settings, n_threads)
     scored = checked_rows(model, _safe_indexing(X, last), model.fitted_forest())
     labels = None if by is None or by.array is None else by.array[last]
-    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, labels=labels)
+    codes = forest.group_codes(scored, labels)
+    ends = predict_calibrated(forest, scored, settings.coverages, n_threads, codes=codes)
     finite = ~np.isnan(ends).any(axis=(1, 2))
     y, last_weights = rows.y[last[finite]], _part(weights, last[finite])
     return tuple(

@@ -504,7 +504,7 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
         self, X: Any, coverage: ArrayLike, *, with_mean: bool, by: Any = None, joint: bool = False
     ) -> tuple[Array, Array]:
         fitted = self.fitted_forest()
-        labels, n_before = check_labels(by, X), 0
+        labels, n_before, n_new = check_labels(by, X), 0, 0
         steps_of_folds = [f.encoder for f in fitted.folds if isinstance(f.encoder, TableSteps)]
         means, ends = [], []
         for block in checked_blocks(self, X, fitted, hint=True):
@@ -514,12 +514,22 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             mean = means[-1] if with_mean else None
             of_folds = [steps.rows(block.given) for steps in steps_of_folds]
             own = None if labels is None else labels[n_before : n_before + len(block.rows)]
+            codes = fitted.group_codes(block.rows, own)
             ends.append(
                 predict_calibrated(
-                    fitted, block.rows, coverage, n_threads, mean, of_folds, own, joint
+                    fitted, block.rows, coverage, n_threads, mean, of_folds, codes, joint
                 )
             )
             n_before += len(block.rows)
+            n_new += 0 if codes is None else int(np.count_nonzero(codes < 0))
+        if n_new:
+            warnings.warn(
+                f"{n_new:,} of {n_before:,} rows are of groups that the calibration had no rows "
+                "of: they take the conformal quantile of all rows, so nothing is promised of these "
+                "groups",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
         return concatenated(means), concatenated(ends)
 
     def _read_distributions(
@@ -532,11 +542,10 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
             if any(len(each) != len(block.rows) for each in block.per_row):
                 raise ValueError(f"y must have {len(block.rows)} rows, as many as X")
 
-            def of_output(part: FittedForest, output: int) -> Array:
-                own = [each[:, output] if fitted.outputs else each for each in block.per_row]
+            def of_output(part: FittedForest, output: int, *own: Array) -> Array:
                 return read_distributions(part, block.rows, readings[output], n_threads, own)
 
-            return of_outputs(of_output, fitted)
+            return of_outputs(fitted, of_output, *block.per_row)
 
         return concatenated(map(answer, checked_blocks(self, X, fitted, values, hint=hint)))
 

@@ -116,7 +116,7 @@ class OutOfBagMixin(DistributionModel):
         fitted = self.fitted_forest()
         _require_bags(fitted, "interval")
         args = coverage, self._n_threads(), by
-        ends = of_outputs(lambda e, _: predict_calibrated_out_of_bag(e, *args), fitted, joint)
+        ends = of_outputs(fitted, lambda e, _: predict_calibrated_out_of_bag(e, *args), joint=joint)
         _warn_of_nan(ends, "interval")
         # The rows without a mean are those without an interval, of which a warning was given.
         mean = np.empty(0)
@@ -210,11 +210,10 @@ class OutOfBagMixin(DistributionModel):
         fitted = self.fitted_forest()
         _require_bags(fitted, result)
 
-        def answer(part: FittedForest, output: int) -> Array:
-            own = [each[:, output] if fitted.outputs else each for each in values]
+        def answer(part: FittedForest, output: int, *own: Array) -> Array:
             return read_distributions_out_of_bag(part, readings[output], self._n_threads(), own)
 
-        numbers = of_outputs(answer, fitted)
+        numbers = of_outputs(fitted, answer, *values)
         _warn_of_nan(numbers, result)
         return numbers
 

@@ -44,7 +44,7 @@ from hdiforest.calibration._calibrate import (
 from hdiforest.calibration._joint import calibrate_jointly
 from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._quantiles import rows_needed
-from hdiforest.calibration._result import base_quantiles, with_distribution
+from hdiforest.calibration._result import JointCalibration, base_quantiles, with_distribution
 from hdiforest.calibration._selection import (
     MAX_ROWS_TO_SELECT,
     MIN_ROWS_TO_SELECT,
@@ -112,7 +112,7 @@ def calibrate_out_of_bag(
     """
     if fitted.n_outputs == 1:
         return calibrate_and_cross_fit(fitted, settings, n_threads, blocks)[0]
-    training, settings = fitted.require_training_rows(), _with_seed(settings)
+    training = fitted.require_training_rows()
     blocks = blocks or list(training.blocks(fitted.scorer.forest, None, n_threads))
     parts = [fitted.of_output(output, n_threads) for output in range(fitted.n_outputs)]
     found = [calibrate_and_cross_fit(part, settings, n_threads, blocks) for part in parts]
@@ -228,8 +228,14 @@ def calibrate_finite_coverages(
     """
     with ignore_infinite_intervals():
         result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
+        if isinstance(joint := result.calibration, JointCalibration):
+            finite = np.array(joint.coverages)[np.isfinite(joint.q_hat).all(axis=1)]
+            if 0 < len(finite) < len(joint.levels):
+                settings = replace(settings, coverages=tuple(finite.tolist()))
+                result = calibrate_out_of_bag(fitted, settings, n_threads, blocks)
     n_rows = cast("AnyCalibration", result.calibration).n
-    result = result.with_finite_coverages()
+    if isinstance(result.calibration, Calibration):
+        result = result.with_finite_coverages()
     if result.calibration is None or USUAL_COVERAGE not in result.calibration:
         raise ValueError(
             f"coverage {USUAL_COVERAGE:g} needs {rows_needed(USUAL_COVERAGE)} calibration rows, "
@@ -276,7 +282,7 @@ def calibrate_by_split(
     _refuse_training_rows(X, y, rows.X, rows.y)
     if fitted.n_outputs == 1:
         return _split_output(fitted, settings, X, y, confidence, n_threads)[0]
-    settings, forests, known = _with_seed(settings), [], []
+    forests, known = [], []
     for output, own in enumerate(y.T.copy()):
         part = fitted.of_output(output, n_threads)
         forest, of_rows = _split_output(part, settings, X, own, confidence, n_threads)
@@ -369,13 +375,6 @@ def _require_out_of_bag(method: str, source: OutOfBagIntervals) -> None:
             "call calibrate(X, y) with rows that took no part in the fit, or "
             "calibrate(method='cv+')"
         )
-
-
-def _with_seed(settings: Settings) -> Settings:
-    """Return settings with which all outputs draw the same rows."""
-    if settings.random_state is not None:
-        return settings
-    return replace(settings, random_state=int(np.random.default_rng().integers(2**31)))
 
 
 def _weights_of(training: TrainingRows, rows: NDArray[np.intp]) -> Array | None:

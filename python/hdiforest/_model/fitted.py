@@ -19,6 +19,7 @@ from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils import Array, Kind
 from hdiforest._utils.hints import Instead, TrainingRowsHint
 from hdiforest.calibration._bases import FIXED_RAW, Base, read_bases
+from hdiforest.calibration._groups import Groups
 from hdiforest.calibration._result import Calibration, CrossCalibration, JointCalibration
 
 AnyCalibration = Calibration | CrossCalibration | JointCalibration
@@ -123,8 +124,7 @@ class FittedForest:
         families = {base.family for base in bases} - {"raw"}
         if families != ({self.centred.family} if self.centred else set()):
             raise ValueError("the calibration does not fit the residuals of the model")
-        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
-        if groups is not None and (groups.feature or 0) >= self.n_features:
+        if self.groups is not None and (self.groups.feature or 0) >= self.n_features:
             raise ValueError("the groups of the calibration must be those of a feature")
         self._check_folds()
         self._check_range()
@@ -145,15 +145,11 @@ class FittedForest:
 
     def with_finite_coverages(self) -> FittedForest:
         """Return the forest without the coverages that its calibration had too few rows for."""
-        k = cast("Calibration | JointCalibration", self.calibration).n_finite
-        return self._with_first(k) if k > 0 else self.uncalibrated()
-
-    def _with_first(self, k: int) -> FittedForest:
-        calibration = cast("Calibration | JointCalibration", self.calibration).first(k)
-        if isinstance(calibration, JointCalibration):
-            outputs = tuple(part._with_first(k) for part in self.outputs)
-            own = tuple(cast("Calibration", part.calibration) for part in outputs)
-            return replace(self, calibration=replace(calibration, outputs=own), outputs=outputs)
+        calibration = cast("Calibration", self.calibration)
+        n_finite = sum(np.isfinite(level.q_hat) for level in calibration.levels)
+        if n_finite == 0:
+            return self.uncalibrated()
+        calibration = calibration.first(n_finite)
         needs_centred = any(base.family != "raw" for base in calibration.bases)
         return replace(
             self, calibration=calibration, centred=self.centred if needs_centred else None
@@ -217,7 +213,9 @@ class FittedForest:
 
         Raises ValueError if `labels` are missing, or not as many, or given and not asked for.
         """
-        groups = self.calibration.groups if isinstance(self.calibration, Calibration) else None
+        if self.outputs:  # whose groups are the same
+            return self.outputs[0].group_codes(X, labels)
+        groups = self.groups
         if groups is None:
             if labels is not None:
                 raise ValueError("by must be None: the calibration was not made by groups")
@@ -231,6 +229,11 @@ class FittedForest:
                 )
             source = GroupSource(array=np.asarray(labels))
         return groups.codes(source.labels(X))
+
+    @property
+    def groups(self) -> Groups | None:
+        """The groups that the calibration has quantiles for."""
+        return self.calibration.groups if isinstance(self.calibration, Calibration) else None
 
     @property
     def usual_kind(self) -> Literal["calibrated", "hdi"]:
@@ -286,6 +289,9 @@ class FittedForest:
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
             encoder.require_present(X, first_row=first_row)
+        if self.groups is not None and self.groups.feature is not None:
+            codes = self.groups.codes(X[:, self.groups.feature])
+            counts.n_rows_of_new_groups = int(np.count_nonzero(codes < 0))
         return X, counts
 
     def require_training_rows(self) -> TrainingRows:

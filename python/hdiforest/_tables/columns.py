@@ -229,11 +229,13 @@ def as_float64(array: Any) -> NDArray[np.float64]:
     return np.frombuffer(values, np.float64, len(floats), 8 * floats.offset)
 
 
-def require_columns(columns: Sequence[str], names: Iterable[str]) -> None:
-    """Raise EncodingError if a table with columns of these names lacks some, or has two."""
-    faults, repeated = column_faults(columns, names)
+def require_columns(
+    needed: Iterable[Any], names: Iterable[Any], table: str = "the table", who: str = ""
+) -> None:
+    """Raise EncodingError if a table lacks columns, or has two of a name; see `column_faults`."""
+    faults, repeated = column_faults(needed, names, who)
     if faults:
-        raise EncodingError(f"the table has {faults}", repeated)
+        raise EncodingError(f"{table} has {faults}", repeated)
 
 
 def shown(cell: str) -> str:

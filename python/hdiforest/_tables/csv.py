@@ -68,14 +68,10 @@ class CsvReader(TableReader):
         self._n_rows, self._n_lines = 0, 0  # in front of the block
         self._empty_line: int | None = None
         self._worded: set[str] = set()  # columns of numbers with cells such as " NA" or true
-        try:
-            with self._naming_the_file():
-                self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
-                self._opened.append(self._stream)
-                self._header = self._read_header()
-        except BaseException:
-            self.close()
-            raise
+        with self._opening():
+            self._stream = as_utf_8(unpacked(self._file, packing), form.encoding)
+            self._opened.append(self._stream)
+            self._header = self._read_header()
         self.names = self._header
         # As for pyarrow, quotes count only where a cell begins.
         begin = rf"(?<![^{re.escape(self.sep)}\r\n])"
@@ -319,11 +315,10 @@ Kind = Literal["number", "text", "mixed"]
 
 
 def kind_of(text: Any, as_numbers: Callable[[Any], Any], decimal: str) -> Kind | None:
-    """Return what the cells of a column are; None if all are missing.
+    """Return what the cells of a column are, of which missing ones are null; None if all are.
 
-    Missing cells are null, and `as_numbers` raises pyarrow.ArrowInvalid. Columns of the words true
-    and false alone are text, and those with numbers in more than half of their distinct cells, but
-    not in all, are mixed.
+    Columns of the words true and false alone are text, and those with numbers in more than half of
+    their distinct cells, but not in all, are mixed.
     """
     cells = pc.unique(text.drop_null())
     if len(cells) == 0:

@@ -59,10 +59,7 @@ class TableEncoder:
         O(n) for each column, and a hash of each cell of a category that has no dictionary. The
         columns of a pyarrow Table or RecordBatch are found by name; further ones do not matter.
         `first_row` rows before it count in messages, and `feature_range` is that of `FittedForest`.
-
-        EncodingError, one message for all columns: if some are missing, repeated or of other types,
-        dates are out of the years 1 to 9999, or numbers do not fit into float32. Warns of whole
-        numbers beyond 2^24, which float32 rounds.
+        Raises one EncodingError for all columns.
         """
         self.require(table.schema.names)
         X = np.empty((table.num_rows, len(self.entries)), dtype=np.float32)
@@ -179,10 +176,8 @@ def learn(
     The codes of categories are their ranks by frequency. Ranks by the mean of the targets would
     tell the forest the target of each training row: with 2500 categories that have no effect,
     calibrated intervals then hold 90 % of the targets out of bag and 69 % of new ones.
-    `categorical` names columns of categories besides those of text and of dictionaries.
-
-    EncodingError, one message for all columns: if one that is named is not there, none is left, or
-    some hold neither numbers, booleans, dates, durations nor categories.
+    `categorical` names columns of categories besides those of text and of dictionaries. Raises one
+    EncodingError for all columns.
     """
     named = [] if isinstance(categorical, str) else list(categorical)
     names = [name for name in table.schema.names if name not in ids]

@@ -305,9 +305,6 @@ class _Stream(Table):
 class _Dict(Table):
     """A mapping from names to columns."""
 
-    def columns(self) -> Iterator[tuple[Any, Any]]:
-        yield from self.native.items()
-
     def rows(self, part: slice | NDArray[np.intp]) -> Any:
         return {name: cells[part] for name, cells in self.columns()}
 

@@ -77,13 +77,6 @@ def listed(items: Iterable[str]) -> str:
     return ", ".join(shown[:_MAX_SHOWN]) + (", ..." if len(shown) > _MAX_SHOWN else "")
 
 
-def require_columns(table: str, names: Sequence[Any], needed: Iterable[Any], who: str = "") -> None:
-    """Raise ValueError if a table lacks columns, or has two of a name; see `column_faults`."""
-    faults, _ = column_faults(needed, names, who)
-    if faults:
-        raise ValueError(f"{table} has {faults}")
-
-
 def _flat(levels: ArrayLike) -> list[float]:
     """Return levels as a list; empty if they are no numbers, which the query refuses itself."""
     try:

@@ -134,10 +134,7 @@ class TableReader(ABC):
     def require(
         self, number_columns: Sequence[str], kept: Sequence[str] = (), left_out: Sequence[str] = ()
     ) -> None:
-        """Raise one TableError for all columns that cannot be read.
-
-        Those to be left out must be there, perhaps more than once. Parquet's types are checked too.
-        """
+        """Raise one TableError for all columns that cannot be read, or are missing."""
         wanted = list(dict.fromkeys([*number_columns, *kept]))
         if both := [name for name in wanted if name in self._doubled]:
             raise TableError(
@@ -251,6 +248,16 @@ class TableReader(ABC):
         return pa.string() if is_text else pa.int64()
 
     @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Close what was opened if the header cannot be read; see `_naming_the_file`."""
+        try:
+            with self._naming_the_file():
+                yield
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
         """Make a TableError of what reading raises."""
         try:
@@ -308,7 +315,7 @@ class ArrowReader(TableReader):
         super().__init__(path)
         with path.open("rb") if stream is None else nullcontext():  # OSError names the file
             pass
-        with self._naming_the_file():
+        with self._opening():
             # A batch of a mapped file is in memory as far as it is read.
             source = pa.memory_map(str(path)) if stream is None else stream
             self._opened = [source]
@@ -369,13 +376,9 @@ class JsonLinesReader(TableReader):
         self._packing = packing
         self._file = stream or cast("IO[bytes]", open(path, "rb"))  # noqa: SIM115
         self._opened = [self._file]
-        try:
-            with self._naming_the_file():
-                self._begin()
-                self._schema = self._schema_of(*self._first)
-        except BaseException:
-            self.close()
-            raise
+        with self._opening():
+            self._begin()
+            self._schema = self._schema_of(*self._first)
         self.names = self._schema.names
         self._has_last_types = not self._file.seekable()  # what is read once keeps the first ones
 

@@ -52,10 +52,13 @@ class RowCounts:
         Rows with at least one of these cells.
     n_rows_without_values : int
         Rows whose cells are all missing or unseen.
+    n_rows_of_new_groups : int
+        Rows of groups that the calibration had no rows of, if it was made by those of a column.
     """
 
     def __init__(self) -> None:
         self.n_rows = self.n_rows_out_of_range = self.n_rows_without_values = 0
+        self.n_rows_of_new_groups = 0
         self.unseen: Counter[str] = Counter()
         self.out_of_range: Counter[str] = Counter()
         self._beyond: dict[str, _Beyond] = {}
@@ -74,6 +77,7 @@ class RowCounts:
             self.n_rows += other.n_rows
             self.n_rows_out_of_range += other.n_rows_out_of_range
             self.n_rows_without_values += other.n_rows_without_values
+            self.n_rows_of_new_groups += other.n_rows_of_new_groups
             self.unseen.update(other.unseen)
             self.out_of_range.update(other.out_of_range)
             for beyond in other._beyond.values():
@@ -128,6 +132,12 @@ class RowCounts:
             lines.append(
                 f"Rows without a known value: {self.n_rows_without_values:,} of {self.n_rows:,} "
                 "(all cells are missing or of unknown categories)"
+            )
+        if self.n_rows_of_new_groups:
+            lines.append(
+                "Rows of groups that the calibration had no rows of: "
+                f"{self.n_rows_of_new_groups:,} of {self.n_rows:,}; their calibrated intervals "
+                "take the conformal quantile of all rows"
             )
         return "\n".join(lines)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hdiforest._model.predict import AnyKind
-from hdiforest._tables.names import ENDS, require_columns, require_distinct
+from hdiforest._tables.columns import require_columns
+from hdiforest._tables.names import ENDS, require_distinct
 from hdiforest._utils import Array
 from hdiforest._utils.optional import need
 from hdiforest.serving._batch_scorer import BatchScorer
@@ -101,7 +102,7 @@ def _mapped(call: Callable[..., Array], X: Any, model: Any, shared: Any) -> Any:
 def _frame(rows: Any, model: Any, coverage: Any, kind: AnyKind | None, keep: list[str]) -> Any:
     """Return kept columns and results of a pandas DataFrame by a model in memory."""
     names = getattr(model, "feature_names_in_", [name for name in rows if name not in keep])
-    require_columns("X", list(rows), [*names, *keep])
+    require_columns([*names, *keep], list(rows), "X")
     features = rows[list(names)]
     if hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_"):
         features = features.to_numpy()  # in their order, without a warning of scikit-learn

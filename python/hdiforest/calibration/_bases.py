@@ -186,12 +186,6 @@ class Candidates:
             for at in positions_by_group(self.bases).values()
         ]
 
-    def some(self, bases: Iterable[Base]) -> Candidates:
-        """Return those of the candidates that are among some bases."""
-        wanted = set(bases)
-        at = [j for j, base in enumerate(self.bases) if base in wanted]
-        return replace(self, bases=tuple(self.bases[j] for j in at), ends=self.ends[..., at])
-
     def only(self, base: Base) -> Candidates:
         """Return one of the candidates, with the widths of its group."""
         ends = self.ends_of(base)[..., np.newaxis]

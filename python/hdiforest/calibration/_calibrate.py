@@ -195,22 +195,21 @@ def _calibrate(
 class CrossFit:
     """Intervals of n rows by what the other half of the rows selected, for k coverages."""
 
+    candidates: Candidates
     in_first: NDArray[np.bool_]  # (n,), which half a row is in
     intervals: Array  # (n, 2, k)
     # (2, k) of each half by what it selected itself: mean widths and interval scores.
     widths: Array
     scores: Array
-    # What all rows, the first half and the second selected, and their bases of the rows.
-    selected: tuple[list[Selected], ...]
-    candidates: Candidates
+    selected: tuple[list[Selected], ...]  # by all rows, the first half and the second
 
     def of_rows(self, rows: NDArray[np.intp]) -> CrossFit:
         """Return the intervals of some rows; what was selected stays that of all."""
         return replace(
             self,
+            candidates=self.candidates.rows(rows),
             in_first=self.in_first[rows],
             intervals=self.intervals[rows],
-            candidates=self.candidates.rows(rows),
         )
 
     def checks(self) -> tuple[CrossCheck | None, ...]:
@@ -267,9 +266,7 @@ def cross_fit(
         widths[half] = mean_width_score(fitted, sample_weight=rows.weights)
         scores[half] = interval_score(rows.y, fitted, coverages, sample_weight=rows.weights)
         intervals[~in_half] = calibrated_intervals(others, selected, postprocess)
-    bases = {base for part in all_selected for s in part for base in (s.base, s.base.of_width)}
-    used = tuple(all_selected), candidates.some(bases)
-    return CrossFit(in_first, intervals, widths, scores, *used)
+    return CrossFit(candidates, in_first, intervals, widths, scores, tuple(all_selected))
 
 
 def measure_cross_check(y: Array, ends: Array, weights: Array | None = None) -> CrossCheck | None:

@@ -411,11 +411,6 @@ class Calibration(CalibrationResult):
         return self.postprocess.intervals(ends[..., : len(self.levels)], self.levels, widths, q_hat)
 
     @property
-    def n_finite(self) -> int:
-        """How many coverages, the lowest ones, have finite intervals."""
-        return sum(math.isfinite(level.q_hat) for level in self.levels)
-
-    @property
     def later(self) -> tuple[CrossCheck | None, ...]:
         """What later rows are covered, of each coverage; empty if that was not asked for."""
         checks = tuple(level.later for level in self.levels)
@@ -617,14 +612,10 @@ class JointCalibration(CalibrationResult):
         shape = len(self.levels), len(self.outputs)
         if any(each.coverages != self.coverages for each in self.outputs):
             raise ValueError("the calibrations of all outputs must be of the same coverages")
+        if len({each.groups and each.groups.labels for each in self.outputs}) > 1:
+            raise ValueError("the groups of all outputs must be the same")
         if (self.q_hat.shape, len(self.names)) != (shape, shape[1]) or np.isnan(self.q_hat).any():
             raise ValueError(f"the quantiles of boxes must be {shape} numbers")
-
-    @property
-    def n_finite(self) -> int:
-        """How many coverages, the lowest ones, have finite intervals and boxes."""
-        n_boxes = int(np.isfinite(self.q_hat).all(axis=1).sum())
-        return min(n_boxes, *(each.n_finite for each in self.outputs))
 
     @property
     def guarantee(self) -> str:

@@ -309,8 +309,7 @@ class PITDisplay(Display):
         Where nine of ten bars lie, if values are uniform.
     shares_ : (bins,) array
         Of the values in each bin.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
 
     See Also
     --------

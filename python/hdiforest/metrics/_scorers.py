@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -105,7 +104,9 @@ def make_interval_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> search.best_params_
     {'estimator__min_samples_leaf': 1}
     """
-    return _scorer_of_intervals("make_interval_scorer", _interval, coverage, kind, _TWO_SIDED)
+    check_choice("kind", kind, _TWO_SIDED)
+    options = {"coverage": one_share("coverage", coverage), "kind": kind}
+    return _Scorer("make_interval_scorer", "predict_interval", _interval, **options)
 
 
 def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Scorer:
@@ -132,7 +133,9 @@ def make_coverage_scorer(coverage: float = 0.9, kind: str | None = None) -> _Sco
     >>> make_coverage_scorer(0.8, kind="hdi")
     make_coverage_scorer(coverage=0.8, kind='hdi')
     """
-    return _scorer_of_intervals("make_coverage_scorer", _coverage, coverage, kind, _KINDS)
+    check_choice("kind", kind, _KINDS)
+    options = {"coverage": one_share("coverage", coverage), "kind": kind}
+    return _Scorer("make_coverage_scorer", "predict_interval", _coverage, **options)
 
 
 def make_crps_scorer(kind: str | None = None) -> _Scorer:
@@ -187,27 +190,17 @@ def make_pinball_scorer(quantiles: float | ArrayLike = 0.5) -> _Scorer:
     return _Scorer("make_pinball_scorer", "predict_quantiles", _pinball, quantiles=numbers)
 
 
-def _scorer_of_intervals(
-    name: str, score: _Score, coverage: float, kind: str | None, kinds: Sequence[str | None]
-) -> _Scorer:
-    """Return a scorer by a function of targets, intervals, their coverage and weights."""
-    check_choice("kind", kind, kinds)
-    options = {"coverage": one_share("coverage", coverage), "kind": kind}
-    return _Scorer(name, "predict_interval", partial(_of_intervals, score), **options)
-
-
-def _of_intervals(
-    score: _Score, model: Any, rows: Any, y: Array, weights: Weights, **options: Any
+def _interval(
+    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
 ) -> float:
-    ends = model.predict_interval(rows, **options, output="numpy")
-    return score(y, ends, options["coverage"], weights)
-
-
-def _interval(y: Array, ends: Array, coverage: float, weights: Weights) -> float:
+    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
     return -float(interval_score(y, ends, coverage, sample_weight=weights))
 
 
-def _coverage(y: Array, ends: Array, coverage: float, weights: Weights) -> float:
+def _coverage(
+    model: Any, rows: Any, y: Array, weights: Weights, coverage: float, kind: str | None
+) -> float:
+    ends = model.predict_interval(rows, coverage, kind=kind, output="numpy")
     return -abs(float(coverage_score(y, ends, sample_weight=weights)) - coverage)
 
 

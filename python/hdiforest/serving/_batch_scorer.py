@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdiforest._tables.columns import require_columns
 from hdiforest._tables.frames import BLOCK_CELLS, Results, batch_of
-from hdiforest._tables.names import ENDS, interval_names, require_columns, require_distinct
+from hdiforest._tables.names import ENDS, interval_names, require_distinct
 from hdiforest._tables.row_counts import RowCounts
 from hdiforest._utils.checks import check_choice, check_flag, shares
 from hdiforest._utils.optional import pa
@@ -196,7 +196,7 @@ class BatchScorer:
             return []
         given, fitted = batch_of(batch), self.model.fitted
         needed = [*(self.features or ()), *self.keep]
-        require_columns("the batch", given.names, needed, f", which {self} needs")
+        require_columns(needed, given.names, "the batch", f", which {self} needs")
         try:
             encoder = fitted.encoder_for([name for name in given.names if name not in self.keep])
         except ValueError as error:
@@ -218,11 +218,6 @@ class BatchScorer:
             As of a call.
         """
         yield from map(self, batches)
-
-    @property
-    def unseen(self) -> Counter[str]:
-        """Cells of unknown categories by column: those of `counts`."""
-        return self.counts.unseen
 
     @property
     def features(self) -> list[str] | None:

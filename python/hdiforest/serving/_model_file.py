@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hdiforest._model.fitted import FittedForest
 from hdiforest._utils.optional import need
 from hdiforest.serving import _tensor_file as tensor_file
-from hdiforest.serving._schema import OBJECTS, Arrays, Facts, Origin, check_arrays
+from hdiforest.serving._schema import Arrays, Facts, Origin
 from hdiforest.serving._serialization import (
     IndexedLeaves,
     Parts,
@@ -70,9 +70,7 @@ def _read_model(
 ) -> FittedForest:
     own, objects = dict(arrays), {}
     if "objects" in own:
-        stored = own.pop("objects")
-        check_arrays({"objects": stored}, OBJECTS, {})
-        objects = _opened(stored, trusted)
+        objects = _opened(own.pop("objects"), trusted)
     return from_arrays(Parts(facts, own, objects), origin, copy=False)
 
 

@@ -1,78 +1,35 @@
-"""The schema of stored models: which metadata and arrays there are, and their validation."""
+"""What stored models are made of: values as JSON and arrays, read back by their types."""
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdiforest._model.training_rows import ANY_WEIGHTING, WEIGHTINGS
+from hdiforest._model.training_rows import Weighting
+from hdiforest._utils.checks import alternatives
 
 Facts = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
-Test = Callable[[Any], bool]
-
-
-def _is_a(kind: type) -> Test:
-    return lambda value: isinstance(value, kind)
-
-
-def _is_whole(least: int, most: int) -> Test:
-    # A bool is an int.
-    return lambda value: type(value) is int and least <= value <= most
-
-
-def _is_number(value: Any) -> bool:
-    # Some ints are no floats.
-    return type(value) is float or (type(value) is int and abs(value) < 2**53)
-
-
-def _or_null(holds: Test) -> Test:
-    return lambda value: value is None or holds(value)
-
-
-def _are(holds: Test) -> Test:
-    return lambda value: isinstance(value, list) and all(map(holds, value))
-
-
-def _matches(pattern: str) -> Test:
-    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
-
-
-def _has(**entries: Test) -> Test:
-    """Test objects for having these entries and no others."""
-    return lambda value: (
-        isinstance(value, dict)
-        and set(value) == set(entries)
-        and all(holds(value[name]) for name, holds in entries.items())
-    )
-
-
-class Fact(NamedTuple):
-    """One of the facts."""
-
-    expected: str
-    holds: Test
-
-
-class Array(NamedTuple):
-    """One of the arrays."""
-
-    dtypes: tuple[str, ...]
-    shape: tuple[int | str, ...]  # a name stands for a number that `check_arrays` may be given
-    required: bool = True
-
-
-def _floats(*shape: int | str, required: bool = True) -> Array:
-    return Array(("float64",), shape, required)
-
-
-def _in_group(group: str, table: Mapping[str, Array], required: bool = False) -> dict[str, Array]:
-    return {f"{group}.{n}": e._replace(required=e.required and required) for n, e in table.items()}
+Made = TypeVar("Made")
 
 
 class Origin(NamedTuple):
@@ -86,210 +43,248 @@ class Origin(NamedTuple):
         return self if self.source is None else self._replace(source=f"{self.source}: {name}")
 
 
-_FLAG = Fact("true or false", _is_a(bool))
-_VERSION = Fact("a version", _matches("(?s).{1,100}"))
-_ROWS = Fact("a whole number in [1, 2**63)", _is_whole(1, 2**63 - 1))
-_NUMBER = Fact("a number", _is_number)
-_NAMES = Fact("a list of names", _are(_is_a(str)))
-_TEXTS_OR_NULL = Fact("null or a list of texts", _or_null(_are(_is_a(str))))
-_CALIBRATION_FACTS = Fact("null or a calibration", _or_null(_is_a(dict)))
+class Form(NamedTuple):
+    """What a value of some type is in JSON."""
 
-VERSIONS = {
-    "format_version": Fact("a whole number", _is_whole(0, 2**31 - 1)),
-    "hdicore": _VERSION,
-    "scikit_learn": _VERSION,
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _text(words: str, pattern: str) -> Form:
+    return Form(words, lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value)))
+
+
+_Version = Annotated[str, _text("a version", "(?s).{1,100}")]
+_Digest = Annotated[str, _text("32 hexadecimal digits", "[0-9a-f]{32}")]
+
+
+class Versions(NamedTuple):
+    """Facts of every file."""
+
+    format_version: int
+    hdicore: _Version
+    scikit_learn: _Version
+
+
+class MeanFacts(NamedTuple):
+    """Of another regressor's mean: an object, if it has neither a baseline nor a penalty."""
+
+    share: float
+    baseline: float | None  # of boosted trees
+    penalty: float | None  # of local regressions
+
+
+class StepsFacts(NamedTuple):
+    """What the steps before the forest read."""
+
+    library: Literal["pandas", "polars"] | None
+    columns: list[str] | None
+    numbers: list[str]
+    texts: dict[str, str]
+
+
+class ModelFacts(NamedTuple):
+    """Facts of a model; those up to `training_digest` are fields of `FittedForest`."""
+
+    weights: Weighting
+    n_training_rows: int
+    allow_nan: bool
+    matches_forest: bool
+    training_digest: _Digest
+    n_features: int
+    feature_names: list[str] | None
+    target_names: list[str] | None
+    scalar_output: bool
+    counts_are_weighted: bool
+    encoder: dict[str, Any] | None
+    steps: StepsFacts | None
+    calibration: dict[str, Any] | None
+    mean: MeanFacts | None
+    boxes: dict[str, Any] | None
+    folds: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+
+
+class LeafFacts(NamedTuple):
+    """Facts of a `LeafModel`."""
+
+    scalar_output: bool
+    n_training_rows: int | None
+    target_names: list[str] | None
+    calibration: dict[str, Any] | None
+
+
+def pack(value: Any, arrays: Arrays, name: str = "") -> Any:
+    """Return a value as JSON's types. Its arrays go into `arrays`, by where they are in it.
+
+    In their place is their length; a tuple of arrays becomes one, behind a list of lengths.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return len(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], np.ndarray):
+        arrays[name] = np.concatenate(value)
+        return list(map(len, value))
+    if own := _fields(value.__class__):
+        return {each: pack(getattr(value, each), arrays, _inside(name, each)) for each in own}
+    if isinstance(value, tuple | list):
+        return [pack(each, arrays, f"{name}[{i}]") for i, each in enumerate(value)]
+    return value
+
+
+def unpack(kind: type[Made], value: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Made:
+    """Return the value of a type that `pack` took apart; nothing is trusted.
+
+    Arrays are copied. ValueError says that an entry is missing, not known, or of another type.
+    """
+    left = dict(arrays or {})
+    made: Made = _unpack(kind, value, left, "")
+    require_none(left, "tensor")
+    return made
+
+
+def require_none(left: Mapping[str, Any], what: str) -> None:
+    """Raise ValueError if something of a file was not read."""
+    for name in left:
+        raise ValueError(
+            f"it has the {what} {reprlib.repr(name)}, which this version does not know, or not in "
+            "such a model; upgrade hdicore"
+        )
+
+
+def _unpack(hint: Any, value: Any, left: Arrays, name: str) -> Any:
+    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    fitting = [each for each in choices if _form(each).holds(value)]
+    if not fitting:
+        null_first = sorted(choices, key=lambda each: each is not NoneType)
+        words = alternatives(_form(each).words for each in null_first)
+        raise ValueError(f"{name or 'it'} must be {words}, got {reprlib.repr(value)}")
+    hint = fitting[0]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is np.ndarray:
+        return _unpack_array(hint, value, left, name)
+    if origin is tuple and get_origin(args[0]) is np.ndarray:
+        whole = _unpack_array(args[0], sum(value), left, name)
+        return tuple(np.split(whole, np.cumsum(value)[:-1]))
+    if hint is float:
+        return float(value["float"] if isinstance(value, dict) else value)
+    if origin in (list, tuple):
+        kinds = args if origin is tuple and args[-1] is not Ellipsis else (args[0],) * len(value)
+        if len(kinds) != len(value):
+            raise ValueError(f"{name} must have {len(kinds)} elements, got {len(value)}")
+        pairs = enumerate(zip(kinds, value, strict=True))
+        return origin(_unpack(kind, each, left, f"{name}[{i}]") for i, (kind, each) in pairs)
+    if origin is dict:
+        return {
+            key: _unpack(args[1], each, left, f"{name}[{reprlib.repr(key)}]")
+            for key, each in value.items()
+        }
+    if own := _fields(hint):
+        for entry in own:
+            if entry not in value:
+                raise ValueError(f"the fact {_inside(name, entry)} is missing")
+        require_none({_inside(name, entry): None for entry in value if entry not in own}, "fact")
+        return hint(**{e: _unpack(own[e], value[e], left, _inside(name, e)) for e in own})
+    return value
+
+
+def _unpack_array(hint: Any, length: int, left: Arrays, name: str) -> NDArray[Any]:
+    if name not in left:
+        raise ValueError(f"the tensor {name} is missing")
+    array, dtype = left.pop(name), np.dtype(get_args(get_args(hint)[1])[0])
+    if array.dtype != dtype or array.shape[:1] != (length,):
+        raise ValueError(
+            f"{name} must be {dtype} of length {length}, got {array.dtype} of shape "
+            f"{reprlib.repr(array.shape)}"
+        )
+    return np.array(array)
+
+
+def _inside(name: str, entry: str) -> str:
+    return f"{name}.{entry}" if name else entry
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields of a dataclass or a NamedTuple; none of other types."""
+    own = (
+        [each.name for each in fields(kind)] if is_dataclass(kind) else kind.__dict__.get("_fields")
+    )
+    return {name: get_type_hints(kind, include_extras=True)[name] for name in own or ()}
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) is int and 0 < value < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, dict):
+        return list(value) == ["float"] and value["float"] in ("nan", "inf", "-inf")
+    # A bool is an int, and some ints are no floats.
+    return type(value) is float or (type(value) is int and abs(value) < 2**53)
+
+
+_FORMS = {
+    Any: Form("anything", lambda _: True),
+    NoneType: Form("null", lambda value: value is None),
+    bool: Form("true or false", lambda value: isinstance(value, bool)),
+    int: Form("a whole number", lambda value: type(value) is int and 0 <= value < 2**63),
+    float: Form("a number", _is_number),
+    str: Form("a text", lambda value: isinstance(value, str)),
 }
-
-# These are fields of `FittedForest` as they are, and so are these arrays.
-FIELDS = {
-    "weights": Fact(ANY_WEIGHTING, lambda value: value in tuple(WEIGHTINGS)),
-    "n_training_rows": _ROWS,
-    "allow_nan": _FLAG,
-    "matches_forest": _FLAG,
-    "training_digest": Fact("32 hexadecimal digits", _matches("[0-9a-f]{32}")),
-}
-ARRAY_FIELDS = {"feature_range": Array(("float32",), (2, "n_features"))}
-
-_MEAN = _has(share=_is_a(float), baseline=_or_null(_is_a(float)), penalty=_or_null(_is_a(float)))
-_STEPS = _has(
-    library=lambda value: value in (None, "pandas", "polars"),
-    columns=_or_null(_are(_is_a(str))),
-    numbers=_are(_is_a(str)),
-    texts=lambda value: isinstance(value, dict) and _are(_is_a(str))(list(value.values())),
-)
-FACTS = FIELDS | {
-    "n_features": Fact("a whole number in [1, 2**31)", _is_whole(1, 2**31 - 1)),
-    "feature_names": _TEXTS_OR_NULL,
-    "target_names": _TEXTS_OR_NULL,
-    "scalar_output": _FLAG,
-    "counts_are_weighted": _FLAG,
-    "encoder": Fact("null or an encoder of tables", _or_null(_is_a(dict))),
-    "steps": Fact("null, or what the steps before the forest read", _or_null(_STEPS)),
-    "calibration": _CALIBRATION_FACTS,
-    "mean": Fact("null, or a share, a baseline and a penalty", _or_null(_MEAN)),
-    "folds": Fact("a list of the facts of each fold's forest", _are(_is_a(dict))),
-    "outputs": Fact("a list of the facts of each output's forest", _are(_is_a(dict))),
-}
-
-# Of a `LeafModel`.
-LEAF_FACTS = {
-    "scalar_output": _FLAG,
-    "n_training_rows": Fact("null or a whole number", _or_null(_is_whole(0, 2**63 - 1))),
-    "target_names": _TEXTS_OR_NULL,
-    "calibration": _CALIBRATION_FACTS,
-}
+_LENGTH = Form("the length of an array", _is_length)
+_LIST = Form("a list", lambda value: isinstance(value, list))
+_OBJECT = Form("an object", lambda value: isinstance(value, dict))
 
 
-def _is_label(value: Any) -> bool:
-    return value is None or isinstance(value, str) or _is_number(value)
+@cache
+def _form(hint: Any) -> Form:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        own: Form = args[1]
+        return own
+    if origin is Literal:
+        return Form(alternatives(map(repr, args)), lambda value: value in args)
+    if origin is np.ndarray:
+        return _LENGTH
+    if origin is tuple and get_origin(args[0]) is np.ndarray:
+        return Form(
+            "lengths of arrays", lambda value: _LIST.holds(value) and all(map(_is_length, value))
+        )
+    if origin in (list, tuple):
+        return _LIST
+    return _OBJECT if origin is dict or hint not in _FORMS else _FORMS[hint]
 
 
-_GROUPS = _has(labels=_are(_is_label), feature=_or_null(_is_whole(0, 2**31 - 1)))
-
-_POSTPROCESS = {
-    "low": _NUMBER,
-    "high": _NUMBER,
-    "lattice": Fact(
-        "null or three numbers", _or_null(lambda v: _are(_is_number)(v) and len(v) == 3)
-    ),
-    "clip": _FLAG,
-}
-
-# Of a `Calibration`, and of a `CrossCalibration`.
-FIXED_FACTS = _POSTPROCESS | {
-    "method": Fact("'oob' or 'split'", _is_a(str)),
-    "confidence": Fact("null or a number", _or_null(_is_number)),
-    "weighted": _FLAG,
-    "n": _ROWS,
-    "families": _NAMES,
-    "kinds": _NAMES,
-    "min_samples_leaf": _ROWS,
-    "groups": Fact("null, or the labels and the feature of groups", _or_null(_GROUPS)),
-}
-CROSS_FACTS = _POSTPROCESS | {
-    "method": Fact("'cv+' or 'jackknife+'", _is_a(str)),
-    "fold_sizes": Fact("positive numbers", _are(_ROWS.holds)),
-    "grouped": _FLAG,
-}
-
-_FOREST = {
-    "nodes": Array(("uint32",), ("n_nodes", "n_words")),
-    "tree_offsets": Array(("int64",), ("n_trees + 1",)),
-    "leaf_nodes": Array(("int32",), ("n_leaves",)),
-}
-_INDEX = {
-    "leaf_offsets": Array(("int64",), ("n_trees + 1",)),
-    "atom_offsets": Array(("int64",), ("n_outputs + 1",)),
-    "atoms": _floats("n_atoms"),
-    "tree_begin": Array(("int64",), ("n_outputs * n_trees + 1",)),
-    "leaf_begin": Array(("uint32",), ("n_outputs * (n_leaves + n_trees)",)),
-    "ranks": Array(("uint16", "uint32"), ("n_entries",)),
-    "units": Array(("uint32", "uint64"), ("n_entries",), required=False),
-    "copies": Array(("uint8", "uint32"), ("n_entries",), required=False),
-    "seen": Array(("uint64",), ("n_words",), required=False),
-}
-
-
-# Numbers of a `FixedLevel` beside its base and its cross-check.
-LEVEL_FIELDS = ("coverage", "q_hat", "slope", "unit", "mean_width", "interval_score", "realised")
-
-_ANY_CALIBRATION = {
-    "coverage": _floats("n_levels"),
-    "cross_check": _floats("n_levels", 7),
-    "targets": _floats("n_targets", required=False),
-}
-FIXED_ARRAYS = (
-    _ANY_CALIBRATION
-    | {name: _floats("n_levels") for name in ("level", *LEVEL_FIELDS)}
-    | {
-        "later": _floats("n_levels", 7, required=False),
-        "group_q_hat": _floats("n_groups", "n_levels", required=False),
-        "group_counts": Array(("int64",), ("n_groups",), required=False),
-    }
-    | {name: _floats("n_known", required=False) for name in ("known_levels", "known_scores")}
-)
-CROSS_ARRAYS = _ANY_CALIBRATION | {
-    "scores": _floats("n_rows", "n_levels"),
-    "weights": _floats("n_rows", "n_levels", required=False),
-}
-
-_TRAINING = {
-    "X": Array(("float32",), ("n_training_rows", "n_features")),
-    "y": _floats("n_training_rows", "n_outputs"),
-    "sample_weight": _floats("n_training_rows"),
-    "counts": Array(("uint8", "uint16", "uint32", "uint64"), ("n_training_rows", "n_trees")),
-}
-
-# Of a local linear mean.
-LOCAL = {
-    "columns": Array(("int64",), ("n_local",)),
-    "centre": _floats("n_local"),
-    "scale": _floats("n_local"),
-    "features": Array(("float32",), ("n_training_rows", "n_local")),
-    "targets": _floats("n_training_rows"),
-}
-
-# Of boxes; `levels` are mean width, realised coverage and cross-check.
-JOINT = {"q_hat": _floats("n_levels", "n_targets"), "levels": _floats("n_levels", 9)}
-
-_CALIBRATION = _in_group("calibration", FIXED_ARRAYS | CROSS_ARRAYS)
-
-# Those of the forest of a fold or an output have a name such as fold0 in front.
-ARRAYS = {
-    **ARRAY_FIELDS,
-    **_in_group("forest", _FOREST, required=True),
-    **_in_group("index", _INDEX, required=True),
-    **_in_group("training", _TRAINING),
-    **_CALIBRATION,
-    **_in_group("joint", JOINT),
-    **_in_group("residuals", _INDEX),
-    **_in_group("inbag", _INDEX),
-    **_in_group("mean_forest", _FOREST),
-    **_in_group("drawn", _INDEX),
-    **_in_group("local", LOCAL),
-    "centred.leaf_means": _floats("n_leaves", required=False),
-    "centred.mean_values": _floats("n_leaves of the mean", required=False),
-    "jackknife.drawn": Array(("uint8",), ("n_left_out", "n_trees"), required=False),
-}
-
-# Of a file alone: fitted objects of scikit-learn, as skops stores them.
-OBJECTS = {"objects": Array(("uint8",), ("n_bytes",))}
-
-_POOLED = Array(("uint8",), (0,), required=False)  # there if the leaves of a row are pooled
-
-LEAF_ARRAYS = _in_group("index", _INDEX | {"pooled": _POOLED}, required=True) | _CALIBRATION
-
-
-def check_facts(facts: Mapping[str, Any], table: Mapping[str, Fact]) -> None:
-    """Raise ValueError if a fact is missing, not known, or not what the table says."""
-    _check_names("fact", facts, table, table)
-    for name, value in facts.items():
-        if not table[name].holds(value):
-            raise ValueError(f"{name} must be {table[name].expected}, got {reprlib.repr(value)}")
+Expected = Mapping[str, tuple[str, tuple[int, ...]]]  # types and shape by name
 
 
 def check_arrays(
-    arrays: Mapping[str, NDArray[Any]], table: Mapping[str, Array], sizes: Mapping[str, int | None]
+    group: str,
+    arrays: Mapping[str, NDArray[Any]],
+    required: Expected,
+    optional: Expected | None = None,
 ) -> None:
-    """Raise ValueError if an array is missing, not known, or not of the type and shape in a table.
+    """Raise ValueError unless a group has arrays of these types and shapes, and no others.
 
-    `sizes` are numbers for the names in shapes. None: there is no such axis; others may be any.
-    What arrays hold is checked by those who read them.
+    What they hold is checked by those who read them.
     """
-    required = [name for name, entry in table.items() if entry.required]
-    _check_names("tensor", arrays, table, required)
-    for name, array in arrays.items():
-        entry = table[name]
-        shape = [sizes.get(size, size) if isinstance(size, str) else size for size in entry.shape]
-        shape = [size for size in shape if size is not None]
-        fits = len(shape) == array.ndim and all(
-            isinstance(size, str) or size == n for size, n in zip(shape, array.shape, strict=True)
-        )
-        if array.dtype.name not in entry.dtypes or not fits:
+    known = {**required, **(optional or {})}
+    require_none({f"{group}.{name}": None for name in arrays if name not in known}, "tensor")
+    for name, (dtypes, shape) in known.items():
+        if name not in arrays:
+            if name in required:
+                raise ValueError(f"the tensor {group}.{name} is missing")
+            continue
+        array = arrays[name]
+        if array.dtype.name not in dtypes.split() or array.shape != shape:
             raise ValueError(
-                f"{name} must be {' or '.join(entry.dtypes)} of shape "
-                f"({', '.join(map(str, shape))}), got {array.dtype} of shape "
-                f"{reprlib.repr(array.shape)}"
+                f"{group}.{name} must be {alternatives(dtypes.split())} of shape {shape}, got "
+                f"{array.dtype} of shape {reprlib.repr(array.shape)}"
             )
 
 
@@ -318,15 +313,3 @@ def check_training_values(
         counts = arrays["counts"]
         if counts.max() > 2**31 - 1 or not (counts > 0).any(axis=0).all():
             raise ValueError("training.counts must be below 2**31, with a row for every tree")
-
-
-def _check_names(
-    kind: str, names: Collection[str], known: Collection[str], required: Iterable[str]
-) -> None:
-    for name in required:
-        if name not in names:
-            raise ValueError(f"the {kind} {name} is missing")
-    for name in names:
-        if name not in known:
-            own = f"the {kind} {reprlib.repr(name)}"
-            raise ValueError(f"it has {own}, which this version does not know; upgrade hdicore")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
-import reprlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdicore import Forest, LeafIndex, Scorer
 from hdiforest._model.fitted import FittedForest, Jackknife
@@ -27,26 +22,41 @@ from hdiforest._model.residuals import (
 from hdiforest._model.table_steps import TableSteps
 from hdiforest._model.training_rows import TrainingRows
 from hdiforest._tables.encoder import TableEncoder
-from hdiforest.calibration._bases import Base
-from hdiforest.calibration._distribution import PredictiveDistribution
-from hdiforest.calibration._groups import Groups
-from hdiforest.calibration._postprocess import Lattice, PostProcess
+from hdiforest._utils import Array
 from hdiforest.calibration._result import (
     CROSS_METHODS,
     Calibration,
     CrossCalibration,
-    CrossCheck,
-    FixedLevel,
     JointCalibration,
     Level,
-    level_of_check,
     output_names,
 )
-from hdiforest.serving import _schema as schema
-from hdiforest.serving._schema import Arrays, Facts, Origin
+from hdiforest.serving._schema import (
+    Arrays,
+    Facts,
+    LeafFacts,
+    MeanFacts,
+    ModelFacts,
+    Origin,
+    StepsFacts,
+    check_arrays,
+    check_training_values,
+    pack,
+    require_none,
+    unpack,
+)
 
-_PART = re.compile(r"(fold|output)\d+\.")
+# Fields of `FittedForest` that are facts as they are.
+_FIELDS = ModelFacts._fields[: ModelFacts._fields.index("n_features")]
 _HERE = Origin()  # no file
+
+Made = TypeVar("Made", Forest, LeafIndex)
+
+_FOREST = frozenset({"nodes", "tree_offsets", "leaf_nodes"})
+_INDEX = frozenset(
+    {"leaf_offsets", "atom_offsets", "atoms", "tree_begin", "leaf_begin", "ranks"}
+    | {"units", "copies", "seen"}
+)
 
 
 class Parts(NamedTuple):
@@ -67,65 +77,63 @@ def to_arrays(fitted: FittedForest, *, training_rows: bool = True) -> Parts:
     forest, index = fitted.scorer.forest, fitted.scorer.index
     has_rows = training_rows and fitted.training_rows is not None
     rows = fitted.require_training_rows() if has_rows else None
-    encoder, centred = fitted.encoder, fitted.centred
-    facts: Facts = {name: getattr(fitted, name) for name in schema.FIELDS}
-    facts |= {
-        "n_features": forest.n_features,
-        "feature_names": _texts(fitted.feature_names),
-        "target_names": _texts(fitted.target_names),
-        "scalar_output": index.scalar_output,
-        "counts_are_weighted": rows is not None and rows.counts_are_weighted,
-        "encoder": encoder.facts() if isinstance(encoder, TableEncoder) else None,
-        "steps": encoder.facts() if isinstance(encoder, TableSteps) else None,
-        "calibration": None,
-        "mean": None,
-        "folds": [],
-        "outputs": [],
+    encoder, centred, jackknife = fitted.encoder, fitted.centred, fitted.jackknife
+    groups: dict[str, Mapping[str, Any]] = {
+        "forest": forest.arrays(),
+        "index": index.arrays(),
+        "feature_range": {"": fitted.feature_range},
     }
-    arrays: Arrays = {name: getattr(fitted, name) for name in schema.ARRAY_FIELDS}
-    arrays |= _named("forest", forest.arrays()) | _named("index", index.arrays())
-    objects: dict[str, Any] = {}
+    objects, mean, calibration, boxes = {}, None, None, None
     if isinstance(encoder, TableSteps):
         objects["steps"] = encoder.pipeline
     if rows is not None:
-        arrays |= _named("training", rows.arrays())
+        groups["training"] = rows.arrays()
     if isinstance(fitted.calibration, JointCalibration):
-        arrays["joint.q_hat"] = fitted.calibration.q_hat
-        arrays["joint.levels"] = np.array(
-            [
-                [each.mean_width, each.realised, *_cross_check_row(each.cross_check)]
-                for each in fitted.calibration.levels
-            ],
-            dtype=np.float64,
-        )
+        own_arrays: Arrays = {}
+        boxes = pack(_Boxes(fitted.calibration.levels, fitted.calibration.q_hat), own_arrays)
+        groups["boxes"] = own_arrays
     elif fitted.calibration is not None:
-        facts["calibration"], own = calibration_to_arrays(fitted.calibration)
-        arrays |= _named("calibration", own)
+        calibration, groups["calibration"] = calibration_to_arrays(fitted.calibration)
     if centred is not None:
-        arrays |= _named("residuals", centred.scorer.index.arrays())
-        arrays["centred.leaf_means"] = centred.leaf_means
-    if centred is not None and centred.mean is not None:
-        mean = centred.mean
-        facts["mean"] = {"share": centred.share, "baseline": None, "penalty": None}
-        if isinstance(mean, BoostedMean):
-            facts["mean"]["baseline"] = mean.baseline
-            arrays |= _named("mean_forest", mean.forest.arrays())
-            arrays["centred.mean_values"] = mean.leaf_values
-        elif isinstance(mean, LocalLinearMean):
-            facts["mean"]["penalty"] = mean.penalty
-            arrays |= _named("drawn", mean.scorer.index.arrays()) | _named("local", mean.arrays())
-        else:
-            objects["mean"] = cast("RegressorMean", mean).regressor
-    if fitted.jackknife is not None:
-        arrays |= _named("inbag", fitted.jackknife.index.arrays())
-        arrays["jackknife.drawn"] = fitted.jackknife.drawn.astype(np.uint8)
+        groups["residuals"] = centred.scorer.index.arrays()
+        groups["centred"] = {"leaf_means": centred.leaf_means}
+        if isinstance(centred.mean, BoostedMean):
+            mean = MeanFacts(centred.share, centred.mean.baseline, None)
+            groups["mean_forest"] = centred.mean.forest.arrays()
+            groups["mean_values"] = {"": centred.mean.leaf_values}
+        elif isinstance(centred.mean, LocalLinearMean):
+            mean = MeanFacts(centred.share, None, centred.mean.penalty)
+            groups["drawn"] = centred.mean.scorer.index.arrays()
+            groups["local"] = centred.mean.arrays()
+        elif isinstance(centred.mean, RegressorMean):
+            mean = MeanFacts(centred.share, None, None)
+            objects["mean"] = centred.mean.regressor
+    if jackknife is not None:
+        groups["inbag"] = jackknife.index.arrays()
+        groups["jackknife"] = {"drawn": jackknife.drawn.astype(np.uint8)}
+    part_facts: dict[str, list[Facts]] = {"fold": [], "output": []}
     for kind, parts in (("fold", fitted.folds), ("output", fitted.outputs)):
         for i, part in enumerate(parts):
-            own_facts, own_arrays, own_objects = to_arrays(part, training_rows=False)
-            facts[f"{kind}s"].append(own_facts)
-            arrays |= _named(f"{kind}{i}", own_arrays)
-            objects |= {f"{kind}{i}.{name}": each for name, each in own_objects.items()}
-    return Parts(facts, arrays, objects)
+            own = to_arrays(part, training_rows=False)
+            part_facts[kind].append(own.facts)
+            groups[f"{kind}{i}"] = own.arrays
+            objects |= {f"{kind}{i}.{name}": each for name, each in own.objects.items()}
+    facts = ModelFacts(
+        **{name: getattr(fitted, name) for name in _FIELDS},
+        n_features=forest.n_features,
+        feature_names=_texts(fitted.feature_names),
+        target_names=_texts(fitted.target_names),
+        scalar_output=index.scalar_output,
+        counts_are_weighted=rows is not None and rows.counts_are_weighted,
+        encoder=encoder.facts() if isinstance(encoder, TableEncoder) else None,
+        steps=StepsFacts(**encoder.facts()) if isinstance(encoder, TableSteps) else None,
+        calibration=calibration,
+        mean=mean,
+        boxes=boxes,
+        folds=part_facts["fold"],
+        outputs=part_facts["output"],
+    )
+    return Parts(pack(facts, {}), _joined(groups), objects)
 
 
 def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> FittedForest:
@@ -136,36 +144,35 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
     them. ValueError says that an entry is missing, not known, of another type or shape, or out of
     range.
     """
-    facts, arrays, objects = parts
-    schema.check_facts(facts, schema.FACTS)
-    own = {name: array for name, array in arrays.items() if not _PART.match(name)}
-    schema.check_arrays(own, schema.ARRAYS, _sizes(facts, own))
-    mean = facts["mean"]
-    is_object = mean and mean["baseline"] is None and mean["penalty"] is None
-    named = {"steps": facts["steps"] is not None, "mean": is_object}
-    if {each for each in objects if not _PART.match(each)} != {n for n in named if named[n]}:
-        raise ValueError("its objects are not those that its facts name")
-    names = _names(facts, "feature", facts["n_features"])
-    read = _Reader(_grouped(own), origin, copy)
-    scorer = Scorer(read.forest("forest", facts), read.index("index", facts["scalar_output"]))
-    rows, check_rows = _training_rows(read, facts, scorer.index)
-    fields: dict[str, Any] = {name: facts[name] for name in schema.FIELDS}
-    outputs = _forests("output", parts, origin, copy)
-    has_boxes = bool(outputs or read.groups["joint"])
-    return FittedForest(
-        scorer=scorer,
+    facts = unpack(ModelFacts, parts.facts)
+    read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
+    forest = read.forest("forest", facts.n_features)
+    index = read.index("index", facts.scalar_output)
+    training = read.groups.get("training")
+    rows, check_rows = _training_rows(read, facts, forest, index)
+    if len(facts.outputs) not in (0, index.n_outputs):
+        raise ValueError(f"outputs must be as many as the targets, {index.n_outputs}, or none")
+    outputs = _forests(read, "output", facts.outputs, facts, training)
+    names = _checked_names(facts.feature_names, "feature", facts.n_features)
+    fitted = partial(
+        FittedForest,
+        scorer=Scorer(forest, index),
         feature_names=None if names is None else np.array(names, dtype=object),
-        target_names=_names(facts, "target", scorer.index.n_outputs),
+        target_names=_checked_names(facts.target_names, "target", index.n_outputs),
         training_rows=rows,
         check_rows=check_rows,
-        calibration=_joint(outputs, facts, read) if has_boxes else _calibration(facts, read),
-        centred=_centred(read, facts, objects, scorer.forest),
-        folds=_forests("fold", parts, origin, copy),
+        feature_range=np.array(read.array("feature_range")),
+        calibration=_boxes(read, facts, outputs) or _calibration(facts.calibration, read),
+        centred=_centred(read, facts, forest),
+        folds=_forests(read, "fold", facts.folds, facts),
         outputs=outputs,
-        jackknife=_jackknife(read, scorer.forest),
-        encoder=_encoder(facts, objects),
-        **fields | {name: np.array(arrays[name]) for name in schema.ARRAY_FIELDS},
+        jackknife=_jackknife(read, forest),
+        encoder=_encoder(read, facts),
+        **{name: getattr(facts, name) for name in _FIELDS},
     )
+    require_none(read.groups, "tensor")
+    require_none(read.objects, "object")
+    return fitted()
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,108 +198,126 @@ class IndexedLeaves:
 
 def leaves_to_arrays(leaves: IndexedLeaves) -> Parts:
     """Return what `leaves_from_arrays` makes equal leaves of."""
-    facts: Facts = {"n_training_rows": leaves.n_training_rows, "calibration": None}
-    facts["scalar_output"] = leaves.index.scalar_output
-    facts["target_names"] = _texts(leaves.target_names)
-    arrays = _named("index", leaves.index.arrays())
+    groups: dict[str, Mapping[str, Any]] = {"index": leaves.index.arrays()}
+    calibration = None
     if leaves.calibration is not None:
-        facts["calibration"], own = calibration_to_arrays(leaves.calibration)
-        arrays |= _named("calibration", own)
-    return Parts(facts, arrays, {})
+        calibration, groups["calibration"] = calibration_to_arrays(leaves.calibration)
+    names = _texts(leaves.target_names)
+    facts = LeafFacts(leaves.index.scalar_output, leaves.n_training_rows, names, calibration)
+    return Parts(facts._asdict(), _joined(groups), {})
 
 
 def leaves_from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> IndexedLeaves:
     """Return the leaves that `leaves_to_arrays` took apart; see `from_arrays`."""
-    facts, arrays, _ = parts
-    schema.check_facts(facts, schema.LEAF_FACTS)
-    schema.check_arrays(arrays, schema.LEAF_ARRAYS, {})
-    read = _Reader(_grouped(arrays), origin, copy)
-    index = read.index("index", facts["scalar_output"])
-    calibration = cast("Calibration | None", _calibration(facts, read))
-    targets = _names(facts, "target", index.n_outputs)
-    return IndexedLeaves(index, facts["n_training_rows"], calibration, targets)
+    facts = unpack(LeafFacts, parts.facts)
+    read = _Reader(_grouped(parts.arrays), {}, origin, copy)
+    index = read.index("index", facts.scalar_output, _INDEX | {"pooled"})
+    calibration = cast("Calibration | None", _calibration(facts.calibration, read))
+    require_none(read.groups, "tensor")
+    targets = _checked_names(facts.target_names, "target", index.n_outputs)
+    return IndexedLeaves(index, facts.n_training_rows, calibration, targets)
 
 
 def _texts(names: Iterable[Any] | None) -> list[str] | None:
     return None if names is None else list(map(str, names))
 
 
-def _names(facts: Facts, what: str, n: int) -> list[str] | None:
+def _checked_names(names: list[str] | None, what: str, n: int) -> list[str] | None:
     """Return the names of the n features or targets, or None if they have none."""
-    names: list[str] | None = facts[f"{what}_names"]
     if names is not None and len(names) != n:
         raise ValueError(f"it names {len(names)} {what}s of {n}")
     return names
 
 
-def _named(group: str, arrays: Mapping[str, Any]) -> Arrays:
-    return {f"{group}.{name}": array for name, array in arrays.items() if array is not None}
-
-
-def _grouped(arrays: Arrays) -> dict[str, Any]:
-    """Return the arrays of each group by their names in it."""
-    groups: dict[str, Any] = defaultdict(dict)
-    for name, array in arrays.items():
-        group, _, rest = name.partition(".")
-        groups[group][rest] = array
-    return groups
-
-
-def _sizes(facts: Facts, arrays: Arrays) -> dict[str, int | None]:
-    """Return what is known of the shapes of all arrays, where these are there."""
-    sizes = {
-        name: int(arrays[of].size) - 1
-        for name, of in (("n_trees", "forest.tree_offsets"), ("n_outputs", "index.atom_offsets"))
-        if of in arrays
+def _joined(groups: Mapping[str, Mapping[str, Any]]) -> Arrays:
+    """Return the arrays of all groups, each with the group's name in front of its own."""
+    return {
+        f"{group}.{name}" if name else group: array
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
+        if array is not None
     }
-    if "local.columns" in arrays:
-        sizes["n_local"] = int(arrays["local.columns"].size)
-    rows = {name: facts[name] for name in ("n_training_rows", "n_features")}
-    return sizes | rows | ({"n_outputs": None} if facts["scalar_output"] else {})
+
+
+def _grouped(joined: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what `_joined` joined."""
+    groups: dict[str, Any] = defaultdict(dict)
+    for full, each in joined.items():
+        group, _, name = full.partition(".")
+        groups[group][name] = each
+    return dict(groups)
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes compiled objects of groups of arrays."""
+    """Makes compiled objects of groups of arrays, each of which is read once."""
 
-    groups: dict[str, Any]
+    groups: dict[str, Arrays]  # those left
+    objects: dict[str, Any]  # those left
     origin: Origin
     copy: bool
 
-    def forest(self, group: str, facts: Facts) -> Forest:
-        arrays = self.groups[group]
-        return Forest.from_arrays(arrays, facts["n_features"], **self._options(group))
+    def forest(self, group: str, n_features: int) -> Forest:
+        return self._made(Forest.from_arrays, group, _FOREST, n_features)
 
-    def index(self, group: str, scalar_output: bool = True) -> LeafIndex:
-        return LeafIndex.from_arrays(self.groups[group], scalar_output, **self._options(group))
+    def index(
+        self, group: str, scalar_output: bool = True, known: frozenset[str] = _INDEX
+    ) -> LeafIndex:
+        return self._made(LeafIndex.from_arrays, group, known, scalar_output)
 
-    def require(self, group: str, *names: str) -> None:
-        for name in names:
-            if name not in self.groups[group]:
-                raise ValueError(f"the tensor {group}.{name} is missing")
+    def array(self, name: str) -> Any:
+        """Return an array that is a group by itself, or the only one of a group."""
+        group, _, own = name.partition(".")
+        arrays = self.groups.pop(group, {})
+        if list(arrays) != [own]:
+            raise ValueError(f"the tensor {name} is missing, or there are others beside it")
+        return arrays[own]
 
-    def _options(self, group: str) -> dict[str, Any]:
+    def object(self, name: str) -> Any:
+        if name not in self.objects:
+            raise ValueError(f"the object {name} is missing")
+        return self.objects.pop(name)
+
+    def _made(
+        self, make: Callable[..., Made], group: str, known: frozenset[str], *argument: Any
+    ) -> Made:
+        arrays = self.groups.pop(group, {})
+        require_none({f"{group}.{name}": None for name in arrays if name not in known}, "tensor")
         is_mapped = all(
-            isinstance(array, np.memmap) and not array.flags.writeable
-            for array in self.groups[group].values()
+            isinstance(array, np.memmap) and not array.flags.writeable for array in arrays.values()
         )
-        return {"copy": self.copy and not is_mapped, **self.origin.part(group)._asdict()}
+        origin, copy = self.origin.part(group), self.copy and not is_mapped
+        try:
+            return make(arrays, *argument, copy=copy, **origin._asdict())
+        except ValueError as error:
+            if origin.source is not None and str(error).startswith(origin.source):
+                raise
+            raise ValueError(f"{group}: {error}") from None
 
 
-def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, Any]:
+def _training_rows(
+    read: _Reader, facts: ModelFacts, forest: Forest, index: LeafIndex
+) -> tuple[Any, Any]:
     """Return the training rows, and a function that checks what they hold; None without them."""
     atoms = [index.atoms(output) for output in range(index.n_outputs)]
-    moved = facts["weights"] == "monotonic"
-    if not moved and max(map(len, atoms)) > facts["n_training_rows"]:
+    moved, n = facts.weights == "monotonic", facts.n_training_rows
+    if not moved and max(map(len, atoms)) > n:
         raise ValueError("leaves hold more distinct targets than there were training rows")
-    arrays = read.groups["training"]
-    if not arrays:
+    arrays = read.groups.pop("training", None)
+    if arrays is None:
         return None, None
-    read.require("training", "X", "y")
-    check = partial(
-        schema.check_training_values, arrays, atoms, allow_nan=facts["allow_nan"], moved=moved
+    outputs = () if facts.scalar_output else (index.n_outputs,)
+    check_arrays(
+        "training",
+        arrays,
+        {"X": ("float32", (n, facts.n_features)), "y": ("float64", (n, *outputs))},
+        {
+            "sample_weight": ("float64", (n,)),
+            "counts": ("uint8 uint16 uint32 uint64", (n, forest.n_trees)),
+        },
     )
-    rows = TrainingRows.from_arrays(arrays, facts["counts_are_weighted"])
+    check = partial(check_training_values, arrays, atoms, allow_nan=facts.allow_nan, moved=moved)
+    rows = TrainingRows.from_arrays(arrays, facts.counts_are_weighted)
     if not read.origin.lazy:
         check()
         return rows, None
@@ -307,254 +332,136 @@ def _training_rows(read: _Reader, facts: Facts, index: LeafIndex) -> tuple[Any, 
     return rows, check_rows
 
 
-def _calibration(facts: Facts, read: _Reader) -> Calibration | CrossCalibration | None:
-    own, arrays = facts["calibration"], read.groups["calibration"]
-    if own is None:
-        if arrays:
-            raise ValueError("it has tensors of a calibration, but no facts of one")
-        return None
-    try:
-        return calibration_from_arrays(own, arrays)
-    except ValueError as error:
-        raise ValueError(f"calibration: {error}") from None
-
-
-def _encoder(facts: Facts, objects: Mapping[str, Any]) -> TableEncoder | TableSteps | None:
-    steps, encoder = facts["steps"], facts["encoder"]
-    if steps is None:
-        return None if encoder is None else TableEncoder.from_facts(encoder)
-    if encoder is not None:
+def _encoder(read: _Reader, facts: ModelFacts) -> TableEncoder | TableSteps | None:
+    if facts.steps is None:
+        return None if facts.encoder is None else TableEncoder.from_facts(facts.encoder)
+    if facts.encoder is not None:
         raise ValueError("it has an encoder of tables and steps, but a model has one of them")
-    return TableSteps.from_facts(steps, objects["steps"], facts["n_features"], facts["allow_nan"])
+    pipeline = read.object("steps")
+    return TableSteps.from_facts(facts.steps._asdict(), pipeline, facts.n_features, facts.allow_nan)
 
 
-def _centred(
-    read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest
-) -> CentredForest | None:
-    mean, arrays = facts["mean"], read.groups["centred"]
-    if mean is None and not any(
-        read.groups[group] for group in ("centred", "residuals", "mean_forest", "drawn", "local")
-    ):
+def _centred(read: _Reader, facts: ModelFacts, forest: Forest) -> CentredForest | None:
+    mean = facts.mean
+    if mean is None and not {"centred", "residuals"} & read.groups.keys():
         return None
-    read.require("centred", "leaf_means")
-    predicted = _mean(read, facts, objects, forest)
-    leaf_means = np.array(arrays["leaf_means"]) if read.copy else arrays["leaf_means"]
-    share = 0.0 if mean is None else mean["share"]
+    leaf_means = read.array("centred.leaf_means")
+    leaf_means = np.array(leaf_means) if read.copy else leaf_means
+    predicted = None if mean is None else _mean(read, mean, facts, forest)
+    share = 0.0 if mean is None else mean.share
     origin = read.origin.part("centred.leaf_means")._asdict()
     scorer = Scorer(forest, read.index("residuals"))  # raises unless they have the same leaves
     return CentredForest(scorer, leaf_means, predicted, share, **origin)
 
 
-def _mean(read: _Reader, facts: Facts, objects: Mapping[str, Any], forest: Forest) -> Mean | None:
-    mean, arrays = facts["mean"] or {}, read.groups["centred"]
-    is_boosted = mean.get("baseline") is not None
-    is_local = mean.get("penalty") is not None
-    has_trees = bool(read.groups["mean_forest"]) or "mean_values" in arrays
-    has_rows = bool(read.groups["drawn"] or read.groups["local"])
-    if (has_trees and not is_boosted) or (has_rows and not is_local) or (is_boosted and is_local):
-        raise ValueError("it has tensors of a mean, but no facts of one")
-    if is_boosted:
-        read.require("centred", "mean_values")
-        trees = read.forest("mean_forest", facts)
-        return BoostedMean(trees, arrays["mean_values"], mean["baseline"])
-    if is_local:
-        read.require("local", *schema.LOCAL)
-        own = {name: np.array(array) for name, array in read.groups["local"].items()}
-        return LocalLinearMean.checked(forest, read.index("drawn"), own, mean["penalty"])
-    if not mean:
-        return None
-    if not hasattr(objects["mean"], "predict"):
+def _mean(read: _Reader, mean: MeanFacts, facts: ModelFacts, forest: Forest) -> Mean:
+    if mean.baseline is not None and mean.penalty is not None:
+        raise ValueError("mean must have a baseline or a penalty, but has both")
+    if mean.baseline is not None:
+        trees = read.forest("mean_forest", facts.n_features)
+        return BoostedMean(trees, read.array("mean_values"), mean.baseline)
+    if mean.penalty is not None:
+        arrays = {name: np.array(each) for name, each in read.groups.pop("local", {}).items()}
+        n, q = facts.n_training_rows, arrays.get("columns", np.empty(0)).size
+        check_arrays(
+            "local",
+            arrays,
+            {
+                "columns": ("int64", (q,)),
+                **dict.fromkeys(("centre", "scale"), ("float64", (q,))),
+                "features": ("float32", (n, q)),
+                "targets": ("float64", (n,)),
+            },
+        )
+        return LocalLinearMean.checked(forest, read.index("drawn"), arrays, mean.penalty)
+    regressor = read.object("mean")
+    if not hasattr(regressor, "predict"):
         raise ValueError("the mean must be a regressor")
-    return RegressorMean(objects["mean"])
+    return RegressorMean(regressor)
 
 
 def _jackknife(read: _Reader, forest: Forest) -> Jackknife | None:
-    arrays = read.groups["jackknife"]
-    if not arrays and not read.groups["inbag"]:
+    if not {"jackknife", "inbag"} & read.groups.keys():
         return None
-    read.require("jackknife", "drawn")
-    return Jackknife.checked(forest, read.index("inbag"), arrays["drawn"] != 0)
+    drawn = read.array("jackknife.drawn")
+    return Jackknife.checked(forest, read.index("inbag"), drawn != 0)
 
 
-def _forests(kind: str, parts: Parts, origin: Origin, copy: bool) -> tuple[FittedForest, ...]:
-    """Return the forests of folds, or those of outputs, which have the training rows of all."""
-    facts, arrays, objects = parts
-    names = [f"{kind}{i}" for i in range(len(facts[f"{kind}s"]))]
-    own = [name for name in (*arrays, *objects) if re.match(rf"{kind}\d+\.", name)]
-    own_arrays = _grouped({name: arrays[name] for name in own if name in arrays})
-    own_objects = _grouped({name: objects[name] for name in own if name in objects})
-    if set(own_arrays) != set(names) or not set(own_objects) <= set(names):
-        raise ValueError(f"its tensors are not those of its {kind}s")
+def _forests(
+    read: _Reader,
+    kind: str,
+    all_facts: Sequence[Facts],
+    whole: ModelFacts,
+    training: Arrays | None = None,
+) -> tuple[FittedForest, ...]:
+    """Return the forests of folds, or of outputs, which have the `training` rows of the whole."""
     forests = []
-    for i, (name, own_facts) in enumerate(zip(names, facts[f"{kind}s"], strict=True)):
-        if own_facts.get("folds") != [] or own_facts.get("outputs") != []:
+    for i, facts in enumerate(all_facts):
+        if facts.get("folds") != [] or facts.get("outputs") != []:
             raise ValueError(f"{kind}s must be a list of the facts of forests without folds")
-        if kind == "output" and "training.y" in arrays and i < arrays["training.y"].shape[-1]:
-            own_facts = own_facts | {"counts_are_weighted": facts["counts_are_weighted"]}
-            own_arrays[name] |= {n: a for n, a in arrays.items() if n.startswith("training.")}
-            own_arrays[name]["training.y"] = np.ascontiguousarray(arrays["training.y"][..., i])
-        part = Parts(own_facts, own_arrays[name], own_objects[name])
-        forests.append(from_arrays(part, origin.part(name), copy=copy))
+        name = f"{kind}{i}"
+        arrays = read.groups.pop(name, {})
+        if training is not None:
+            y = training["y"].reshape(whole.n_training_rows, -1)[:, i]
+            arrays |= _joined({"training": training | {"y": np.ascontiguousarray(y)}})
+            facts = facts | {"counts_are_weighted": whole.counts_are_weighted}
+        own = [each for each in read.objects if each.startswith(f"{name}.")]
+        objects = {each.removeprefix(f"{name}."): read.object(each) for each in own}
+        parts = Parts(facts, arrays, objects)
+        forests.append(from_arrays(parts, read.origin.part(name), copy=read.copy))
     return tuple(forests)
 
 
-def _joint(outputs: Sequence[FittedForest], facts: Facts, read: _Reader) -> JointCalibration:
+class _Boxes(NamedTuple):
+    """What a `JointCalibration` has that the calibrations of its outputs have not."""
+
+    levels: tuple[Level, ...]
+    q_hat: Array
+
+
+def _boxes(
+    read: _Reader, facts: ModelFacts, outputs: Sequence[FittedForest]
+) -> JointCalibration | None:
     """Return the calibrations of several outputs together."""
+    if facts.boxes is None and not outputs:
+        return None
     own: list[Any] = [part.calibration for part in outputs]
     if not own or not all(isinstance(each, Calibration) for each in own):
         raise ValueError("each of several outputs must have a calibration that is not by folds")
-    arrays, coverages = read.groups["joint"], own[0].coverages
-    schema.check_arrays(arrays, schema.JOINT, {"n_levels": len(coverages), "n_targets": len(own)})
-    rows = zip(coverages, arrays["levels"].tolist(), strict=True)
-    levels = tuple(Level(c, row[0], row[1], _cross_check_of(row[2:])) for c, row in rows)
-    names = output_names(_names(facts, "target", len(own)), len(own))
-    common = np.array(arrays["q_hat"]), names, own[0].method, own[0].n
-    return JointCalibration(tuple(own), levels, *common)
-
-
-Checks = list[CrossCheck | None]
-_N_CROSS_CHECK = 7  # coverage, standard error, mean width, three thirds, worst of five
+    levels, q_hat = unpack(_Boxes, facts.boxes, read.groups.pop("boxes", {}))
+    if [level.coverage for level in levels] != list(own[0].coverages):
+        raise ValueError("the coverages of boxes must be those of each output")
+    names = output_names(facts.target_names, len(own))
+    return JointCalibration(tuple(own), levels, q_hat, names, own[0].method, own[0].n)
 
 
 def calibration_to_arrays(calibration: Calibration | CrossCalibration) -> tuple[Facts, Arrays]:
-    """Return facts and float64 arrays that `calibration_from_arrays` makes it of again.
-
-    Of k levels there are coverage, (k,), and cross_check, (k, 7): the numbers of `CrossCheck` in
-    their order, NaN for None; of a lattice targets, (m,), the training targets on it. Of a
-    `Calibration` there are level and `LEVEL_FIELDS`, (k,) each, perhaps later, as cross_check, of g
-    groups group_q_hat, (g, k), and group_counts, (g,), and of the distribution known_levels and
-    known_scores; of a `CrossCalibration` of n rows
-    scores, and weights if rows have any, (n, k), fold after fold.
-    """
-    postprocess = calibration.postprocess
-    lattice = None if postprocess.lattice is None else list(postprocess.lattice)
-    facts: Facts = {name: getattr(postprocess, name) for name in ("low", "high", "clip")}
-    facts |= {"method": calibration.method, "lattice": lattice}
-    checks = [_cross_check_row(level.cross_check) for level in calibration.levels]
-    arrays: Arrays = {"cross_check": np.array(checks, dtype=np.float64)}
-    if postprocess.targets is not None:
-        arrays["targets"] = postprocess.targets
-    if isinstance(calibration, CrossCalibration):
-        facts["fold_sizes"] = [len(scores) for scores in calibration.scores]
-        facts["grouped"] = calibration.grouped
-        arrays["coverage"] = np.array(calibration.coverages)
-        arrays["scores"] = np.concatenate(calibration.scores)
-        if calibration.weights is not None:
-            arrays["weights"] = np.concatenate(calibration.weights)
-        return facts, arrays
-    bases = [level.base for level in calibration.levels]
-    facts |= {name: getattr(calibration, name) for name in ("confidence", "weighted", "n")}
-    facts |= {
-        "families": [base.family for base in bases],
-        "kinds": [base.kind for base in bases],
-        "min_samples_leaf": bases[0].min_samples_leaf,
-        "groups": None,
-    }
-    if (groups := calibration.groups) is not None:
-        facts["groups"] = {"labels": list(groups.labels), "feature": groups.feature}
-        arrays |= {"group_q_hat": groups.q_hat, "group_counts": groups.counts}
-    if any(level.later is not None for level in calibration.levels):
-        later = [_cross_check_row(level.later) for level in calibration.levels]
-        arrays["later"] = np.array(later, dtype=np.float64)
-    arrays["level"] = np.array([base.level for base in bases])
-    if calibration.distribution is not None:
-        arrays["known_levels"] = calibration.distribution.levels
-        arrays["known_scores"] = calibration.distribution.scores
-    for name in schema.LEVEL_FIELDS:
-        arrays[name] = np.array([getattr(level, name) for level in calibration.levels])
-    return facts, arrays
+    """Return facts and arrays that `calibration_from_arrays` makes it of again."""
+    arrays: Arrays = {}
+    # The distribution has the `postprocess` of the calibration, whose targets are stored once.
+    if isinstance(calibration, Calibration) and (known := calibration.distribution) is not None:
+        known = replace(known, postprocess=replace(known.postprocess, targets=None))
+        calibration = replace(calibration, distribution=known)
+    return pack(calibration, arrays), arrays
 
 
-def calibration_from_arrays(
-    facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> Calibration | CrossCalibration:
+def calibration_from_arrays(facts: Facts, arrays: Arrays) -> Calibration | CrossCalibration:
     """Return the calibration that `calibration_to_arrays` took apart; raises as `from_arrays`."""
-    is_cross = facts.get("method") in CROSS_METHODS
-    schema.check_facts(facts, schema.CROSS_FACTS if is_cross else schema.FIXED_FACTS)
-    coverage = arrays.get("coverage")
-    sizes = {} if coverage is None or coverage.ndim != 1 else {"n_levels": len(coverage)}
-    if is_cross:
-        sizes["n_rows"] = sum(facts["fold_sizes"])
-    elif facts["groups"] is not None:
-        sizes["n_groups"] = len(facts["groups"]["labels"])
-    schema.check_arrays(arrays, schema.CROSS_ARRAYS if is_cross else schema.FIXED_ARRAYS, sizes)
-    # Calibrations are given to callers, so they must not depend on a file that arrays map.
-    arrays = {name: np.array(array) for name, array in arrays.items()}
-    checks = [_cross_check_of(row) for row in arrays["cross_check"].tolist()]
-    low, high, values = float(facts["low"]), float(facts["high"]), facts["lattice"]
-    lattice = None if values is None else Lattice(*map(float, values))
-    postprocess = PostProcess(low, high, lattice, facts["clip"], arrays.get("targets"))
-    if lattice is not None and postprocess.targets is None:
-        raise ValueError("the tensor targets is missing")
-    make = _cross_calibration if is_cross else _fixed_calibration
-    return make(facts, arrays, checks, postprocess)
+    if facts.get("method") in CROSS_METHODS:
+        return unpack(CrossCalibration, facts, arrays)
+    calibration = unpack(Calibration, facts, arrays)
+    if len({base.min_samples_leaf for base in calibration.bases}) > 1:
+        raise ValueError("levels must be of trees with one min_samples_leaf")
+    if (known := calibration.distribution) is None:
+        return calibration
+    known = replace(known, postprocess=calibration.postprocess)
+    return replace(calibration, distribution=known)
 
 
-def _cross_calibration(
-    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
-) -> CrossCalibration:
-    coverages = arrays["coverage"].tolist()
-    if not all(0 < coverage < 1 for coverage in coverages):
-        raise ValueError(f"coverages must be above 0 and below 1, got {coverages}")
-    ends = np.cumsum(facts["fold_sizes"])[:-1]
-    return CrossCalibration(
-        levels=tuple(map(level_of_check, coverages, checks)),
-        scores=tuple(np.split(arrays["scores"], ends)),
-        postprocess=postprocess,
-        grouped=facts["grouped"],
-        method=facts["method"],
-        weights=tuple(np.split(arrays["weights"], ends)) if "weights" in arrays else None,
-    )
-
-
-def _fixed_calibration(
-    facts: Mapping[str, Any], arrays: Arrays, checks: Checks, postprocess: PostProcess
-) -> Calibration:
-    for name in ("families", "kinds"):
-        if len(facts[name]) != len(checks):
-            raise ValueError(
-                f"{name} must be a list of {len(checks)} names, got {reprlib.repr(facts[name])}"
-            )
-    confidence = None if facts["confidence"] is None else float(facts["confidence"])
-    leaf_sizes = repeat(facts["min_samples_leaf"])
-    bases = map(Base, facts["families"], facts["kinds"], arrays["level"].tolist(), leaf_sizes)
-    later: Checks = [None] * len(checks)
-    if "later" in arrays:
-        later = [_cross_check_of(row) for row in arrays["later"].tolist()]
-    levels = []
-    for j, (base, check) in enumerate(zip(bases, checks, strict=True)):
-        numbers: dict[str, Any] = {name: arrays[name].item(j) for name in schema.LEVEL_FIELDS}
-        levels.append(FixedLevel(**numbers, base=base, cross_check=check, later=later[j]))
-    own = facts["n"], confidence, facts["weighted"], _groups_of(facts["groups"], arrays)
-    distribution = None
-    if "known_levels" in arrays or "known_scores" in arrays:
-        known = [arrays.get(f"known_{what}", np.empty(0)) for what in ("levels", "scores")]
-        distribution = PredictiveDistribution(known[0], known[1], postprocess)
-    return Calibration(facts["method"], tuple(levels), postprocess, *own, distribution)
-
-
-def _groups_of(facts: Mapping[str, Any] | None, arrays: Arrays) -> Groups | None:
-    """Return the groups that have quantiles of their own, or raise ValueError."""
-    has = {"group_q_hat", "group_counts"} & arrays.keys()
-    if len(has) != (0 if facts is None else 2):
-        raise ValueError("the quantiles of groups do not fit their labels")
+def _calibration(facts: Facts | None, read: _Reader) -> Calibration | CrossCalibration | None:
     if facts is None:
         return None
-    labels = (float(each) if isinstance(each, int) else each for each in facts["labels"])
-    return Groups(tuple(labels), arrays["group_counts"], arrays["group_q_hat"], facts["feature"])
-
-
-def _cross_check_row(check: CrossCheck | None) -> list[float | None]:
-    """Return the numbers of a cross-check in their order; numpy makes NaN of None."""
-    if check is None:
-        return [None] * _N_CROSS_CHECK
-    coverage, standard_error, mean_width, thirds, worst = astuple(check)
-    return [coverage, standard_error, mean_width, *thirds, worst]
-
-
-def _cross_check_of(row: list[float]) -> CrossCheck | None:
-    """Return the cross-check that `_cross_check_row` took apart."""
-    if all(map(math.isnan, row)):
-        return None
-    narrow, middle, wide = (None if math.isnan(third) else third for third in row[3:6])
-    return CrossCheck(row[0], row[1], row[2], (narrow, middle, wide), row[6])
+    try:
+        return calibration_from_arrays(facts, read.groups.pop("calibration", {}))
+    except ValueError as error:
+        raise ValueError(f"calibration: {error}") from None

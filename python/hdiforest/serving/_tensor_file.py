@@ -20,7 +20,7 @@ import hdicore
 from hdiforest._utils.checks import check_flag, printable
 from hdiforest._utils.files import replacing
 from hdiforest._utils.optional import need
-from hdiforest.serving._schema import VERSIONS, Arrays, Facts, Origin, check_facts
+from hdiforest.serving._schema import Arrays, Facts, Origin, Versions, unpack
 
 _AT_ONCE = 1 << 24  # a signal waits until so many bytes are read or hashed
 _MAX_HEADER = 100_000_000  # bytes; as safetensors itself
@@ -155,9 +155,9 @@ def _checked(
             raise ValueError(f"{path} is damaged: the checksum of {printable(name)} does not match")
     origin = Origin(f"{path} is not a valid {form.content}", lazy=not verify)
     try:
-        versions = {name: header.facts[name] for name in VERSIONS if name in header.facts}
-        check_facts(versions, VERSIONS)
-        rest = {name: fact for name, fact in header.facts.items() if name not in VERSIONS}
+        own = Versions._fields
+        unpack(Versions, {name: fact for name, fact in header.facts.items() if name in own})
+        rest = {name: fact for name, fact in header.facts.items() if name not in own}
         return form.read(rest, tensors, origin)
     except ValueError as error:
         text = str(error)
