@@ -30,10 +30,17 @@ from hdiforest._utils import Array, Weights
 from hdiforest._utils.checks import check_choice, check_flag, check_targets, checked_coverages
 from hdiforest._utils.threads import thread_count
 from hdiforest.calibration import Base, Calibration, Split
-from hdiforest.calibration._bases import DEFAULT_COVERAGES, KINDS, BaseKind, check_base
+from hdiforest.calibration._bases import (
+    DEFAULT_COVERAGES,
+    KINDS,
+    BaseKind,
+    Candidates,
+    check_base,
+)
 from hdiforest.calibration._calibrate import calibrate_split
 from hdiforest.calibration._distribution import BASE_LEVELS
 from hdiforest.calibration._methods import resolve_method
+from hdiforest.calibration._postprocess import PostProcess
 from hdiforest.calibration._result import with_distribution
 from hdiforest.calibration._selection import Selected
 from hdiforest.serving import _model_file as model_file
@@ -275,10 +282,10 @@ class LeafModel(DistributionModel):
         n_empty = int(np.isnan(ends).any(axis=(1, 2)).sum())
         if n_empty > 0:
             raise ValueError(f"{n_empty} of the {len(ends)} rows of X have no interval")
-        options: dict[str, Any] = {"confidence": how.confidence, "clip": clip}
-        options |= {"selected": [Selected(interval)] * len(coverages), "bases": [interval]}
-        atoms = self._require_index().atoms(0)
-        calibration = calibrate_split(ends, targets, atoms, coverages, **options)
+        postprocess = PostProcess.from_targets(self._require_index().atoms(0), clip=clip)
+        selected = [Selected(interval)] * len(coverages)
+        candidates = Candidates.checked([interval], ends, targets)
+        calibration = calibrate_split(candidates, coverages, postprocess, selected, how.confidence)
         quantiles = self._query(X, query_of("intervals", BASE_LEVELS, "upper"))[:, 1]
         self.calibration_ = with_distribution(calibration, quantiles, targets)
         return self
