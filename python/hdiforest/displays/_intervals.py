@@ -38,9 +38,6 @@ SHAPES = ("auto", "bars", "bands")
 class IntervalDisplay(RowsDisplay):
     """Targets and their prediction intervals.
 
-    Make it by `from_estimator`, `from_out_of_bag` or `from_predictions`; the parameters are
-    stored as attributes. Without matplotlib all of these raise ImportError.
-
     Parameters
     ----------
     y_true, prediction : (n,) arrays
@@ -48,30 +45,18 @@ class IntervalDisplay(RowsDisplay):
     intervals : (n, 2, k) array
         Lower and upper ends of k levels, the widest last.
     coverages, realised : (k,) arrays
-        What the levels were meant to hold, ascending, or None; and the share of targets that each
-        level holds, of all rows, drawn or not.
+        Nominal coverages, ascending, or None; and those of all rows, drawn or not.
     n_rows : int
         Number of all rows.
-    position : (n,) array
-        Where each row is drawn: a feature, or a rank.
-    position_name, target_name : str
-        Labels of the axes, with units.
+    position, position_name, target_name : (n,) array, and two str
+        Where each row is drawn, by a feature or a rank; labels of the axes, with units.
 
     Attributes
     ----------
     intervals_ : list of k matplotlib collections
-        What each level is drawn by; with bars of one level one collection for the rows whose
-        interval holds the target, and one for the others.
-    inside_, outside_ : matplotlib PathCollection
-        Targets inside and outside the interval of the highest coverage.
-    prediction_ : matplotlib Line2D or None
-    ax_, figure_ : matplotlib Axes and Figure
-
-    See Also
-    --------
-    WidthDisplay : Coverage and width by group.
-    CalibrationDisplay : Coverage of all rows, at several levels.
-    DistributionDisplay : The distribution of one row.
+        Of bars of one level two: of rows whose interval holds the target, and of the others.
+    inside_, outside_, prediction_, ax_, figure_ : matplotlib artists
+        Targets inside and outside the widest interval, means or None, axes and figure.
 
     Examples
     --------
@@ -119,10 +104,8 @@ class IntervalDisplay(RowsDisplay):
 
         Parameters
         ----------
-        y_true : (n,) array
-            Observed targets.
-        intervals : (n, 2) or (n, 2, k) array
-            Lower and upper ends; infinite ones are drawn a little beyond all others.
+        y_true, intervals : (n,) array, and (n, 2) or (n, 2, k) array
+            Observed targets, and ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
         prediction : (n,) array, optional
@@ -134,19 +117,12 @@ class IntervalDisplay(RowsDisplay):
             is no `prediction`.
         subsample : float, int or None, default=300
             How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-            The coverage in the legend is that of all rows.
         random_state : int, RandomState or None, default=None
             Seed of the choice of these rows; None means 0, so that a picture repeats.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
-            See `plot`.
-
-        Returns
-        -------
-        IntervalDisplay
+        ax, **options : optional
+            As in `plot`.
         """
         cls._require_matplotlib()
         label = target_label(y_true, target_name)
