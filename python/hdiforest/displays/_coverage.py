@@ -139,13 +139,13 @@ class CalibrationDisplay(Display):
         calibration, coverages = _asked(estimator, "oob_interval", coverages, target)
         training = out_of_bag_of(estimator, coverages, "hdi", target)
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
-        if calibration is None:
-            return cls._of_points(points, len(training.y), band).plot(**options)
-        checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
-        points["calibrated, cross-check"] = {
-            level: check.coverage for level, check in checks.items() if check is not None
-        }
-        n_rows = min(len(training.y), calibration.n)
+        n_rows = len(training.y)
+        if calibration is not None:
+            checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
+            points["calibrated, cross-check"] = {
+                level: check.coverage for level, check in checks.items() if check is not None
+            }
+            n_rows = min(n_rows, calibration.n)
         return cls._of_points(points, n_rows, band).plot(**options)
 
     @classmethod
@@ -481,10 +481,7 @@ _WIDTHS = {
 
 
 def chance_range(coverage: ArrayLike, n_rows: ArrayLike, confidence: float) -> tuple[Array, Array]:
-    """Return the shares between which that of `n_rows` rows lies, each covered by itself.
-
-    They are ends of the central range of the binomial distribution, of probability `confidence`.
-    """
+    """Return ends of the central range, of some confidence, of binomial shares of n_rows rows."""
     n: Any = np.asarray(n_rows)
     lower, upper = (np.asarray(ends) / n for ends in binom.interval(confidence, n, coverage))
     return lower, upper

@@ -60,15 +60,11 @@ class IntervalDisplay(RowsDisplay):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from hdiforest import IntervalDisplay
-    >>> y = np.array([1.0, 2.0, 3.0, 9.0])
-    >>> intervals = np.array([[0, 2], [1, 4], [2, 5], [3, 6]])
+    >>> y, intervals = [1.0, 2.0, 3.0, 9.0], [[0, 2], [1, 4], [2, 5], [3, 6]]
     >>> display = IntervalDisplay.from_predictions(y, intervals, coverage=0.9)
     >>> display.realised.tolist()
     [0.75]
-    >>> display.ax_.get_xlabel()
-    'rows, sorted by target'
     """
 
     y_true: Array
@@ -141,20 +137,14 @@ class IntervalDisplay(RowsDisplay):
         if order == "prediction" and means is None and feature is None:
             raise ValueError("sort_by must not be 'prediction' without prediction")
         realised = np.array([coverage_score(y, ends[..., j]) for j in range(k)])
-        rows = drawn_rows(n, subsample, random_state)
-        if feature is None:
+        by_rank = feature is None
+        if by_rank:
             widths = ends[:, 1, -1] - ends[:, 0, -1]
-            keys = {"prediction": means, "target": y, "width": widths}[order]
-            rows = rows[np.argsort(np.asarray(keys)[rows], kind="stable")]
-            position, position_name = np.arange(len(rows)), f"rows, sorted by {order}"
+            key = np.asarray({"prediction": means, "target": y, "width": widths}[order])
         else:
-            values = np.asarray(feature)
-            require_shape("feature", values.shape, n)
-            if values.dtype.kind not in "iufbmM":
-                kind = values.dtype
-                raise ValueError(f"feature must hold numbers or dates, got values of type {kind}")
-            rows = rows[np.argsort(values[rows], kind="stable")]
-            position, position_name = values[rows], feature_name or "feature"
+            key = _checked_feature(feature, n)
+        rows = drawn_rows(n, subsample, random_state)
+        rows = rows[np.argsort(key[rows], kind="stable")]
         display = cls(
             y_true=y[rows],
             prediction=None if means is None else means[rows],
@@ -162,8 +152,8 @@ class IntervalDisplay(RowsDisplay):
             coverages=levels,
             realised=realised,
             n_rows=n,
-            position=position,
-            position_name=position_name,
+            position=np.arange(len(rows)) if by_rank else key[rows],
+            position_name=f"rows, sorted by {order}" if by_rank else feature_name or "feature",
             target_name=label,
         )
         return display.plot(ax, **options)
@@ -285,6 +275,14 @@ class IntervalDisplay(RowsDisplay):
         usual = {"linewidths": 0, "zorder": 3, **base}
         look = styled(usual, keywords, "collections.PathCollection")
         return ax.scatter(self.position[rows], self.y_true[rows], **look)
+
+
+def _checked_feature(feature: ArrayLike | None, n: int) -> NDArray[Any]:
+    values = np.asarray(feature)
+    require_shape("feature", values.shape, n)
+    if values.dtype.kind not in "iufbmM":
+        raise ValueError(f"feature must hold numbers or dates, got values of type {values.dtype}")
+    return values
 
 
 def _checked_levels(coverage: ArrayLike | None, k: int) -> Array | None:

@@ -28,7 +28,8 @@ def crps_score(
     values : (n, s) array, or (m,) array if weights is sparse
         The sample of each row, or the one that all rows share, such as the training targets.
     weights : (n, s) or (s,) array, or scipy.sparse matrix of shape (n, m), optional
-        Not negative, of any positive sum; equal by default. May be ``model.predict_weights(X)``.
+        Not negative, in each row of any positive sum, such as ``model.predict_weights(X)``; equal
+        by default.
     sample_weight : (n,) array, optional
         Weights of the rows in the mean.
 
@@ -69,7 +70,7 @@ def pit_values(
     ----------
     cdf, cdf_below : (n,) arrays
         P(Y <= y) and P(Y < y) at each target y, by ``model.predict_cdf(X, y)`` and by
-        ``model.predict_cdf(X, y, inclusive=False)``; equal by default.
+        ``model.predict_cdf(X, y, inclusive=False)``; by default no target is an atom.
     random_state : int, RandomState or None, default=0
         Seed of the draws between the two.
 
