@@ -298,12 +298,8 @@ class PITDisplay(Display):
 
         Parameters
         ----------
-        estimator, X, y : fitted estimator and rows
-            As in `IntervalDisplay.from_estimator`.
-        kind : {"calibrated", "raw"}, optional
-            As in `HDIForestRegressor.predict_cdf`.
-        **options
-            As in `plot`.
+        estimator, X, y, kind, **options : fitted estimator, rows and options
+            As in `IntervalDisplay.from_estimator`, `HDIForestRegressor.predict_cdf` and `plot`.
         """
         cls._require_matplotlib()
         model, rows = model_and_rows(estimator, X, "predict_cdf")

@@ -44,10 +44,9 @@ class IntervalDisplay(RowsDisplay):
         Targets and means of the rows to draw; the means may be None.
     intervals : (n, 2, k) array
         Lower and upper ends of k levels, the widest last.
-    coverages, realised : (k,) arrays
-        Nominal coverages, ascending, or None; and those of all rows, drawn or not.
-    n_rows : int
-        Number of all rows.
+    coverages, realised, n_rows : (k,) arrays, and int
+        Nominal coverages, ascending, or None; those realised on all rows, drawn or not; and the
+        number of all rows.
     position, position_name, target_name : (n,) array, and two str
         Where each row is drawn, by a feature or a rank; labels of the axes, with units.
 
@@ -104,17 +103,14 @@ class IntervalDisplay(RowsDisplay):
             Observed targets, and ends; infinite ones are drawn a little beyond all others.
         coverage : float or list of k floats, optional
             What the levels were meant to hold; named in the legend.
-        prediction : (n,) array, optional
-            Means, drawn as a line.
-        feature : (n,) array, optional
-            Numbers or dates to draw against.
+        prediction, feature : (n,) arrays, optional
+            Means, drawn as a line; and numbers or dates to draw against.
         sort_by : {"prediction", "target", "width"}, optional
             How rows are sorted without `feature`; by default by prediction, or by target if there
             is no `prediction`.
-        subsample : float, int or None, default=300
-            How many rows to draw, chosen at random: a share below 1, or a number. None means all.
-        random_state : int, RandomState or None, default=None
-            Seed of the choice of these rows; None means 0, so that a picture repeats.
+        subsample, random_state : optional
+            How many rows to draw at random, a share below 1, a number or None for all, by default
+            300; and the seed of their choice, by default 0, so that a picture repeats.
         target_name, feature_name : str, optional
             Labels of the axes, with units. Dollar signs enclose mathematics in them.
         ax, **options : optional
