@@ -35,8 +35,7 @@ class _Beyond(NamedTuple):
 class RowCounts:
     """Counts of rows and cells that the training rows of a model were not like.
 
-    As a text, what there is to tell: a line for each kind of cells and rows, none if there are
-    none.
+    As a text, a line for each kind of cells and rows that there are.
 
     Attributes
     ----------
@@ -151,7 +150,7 @@ def count_rows(
     """Return the counts of rows (n, n_features), without unseen categories. O(n n_features).
 
     `columns` are those of `TableEncoder.ordered`, and `feature_range` that of `FittedForest`; None:
-    nothing is out of range. `empty`, (n,), says of which rows no cell is known; by default those of
+    nothing is out of range. `empty`, (n,), says which rows have no known cell; by default those of
     NaN alone. Limits are repeated for each row of a block, so that numpy compares them in one loop.
     """
     counts = RowCounts()

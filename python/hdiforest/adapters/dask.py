@@ -53,17 +53,6 @@ def predict_interval(
     dask.dataframe.DataFrame or dask.array.Array
         A DataFrame has the index and the divisions of X and the columns ``prediction, lower_0.9,
         upper_0.9, ...``. An Array has the chunks of X along the rows, and the shape (n, 2[, k]).
-
-    Raises
-    ------
-    ImportError, OSError
-        If Dask is not installed; if there is no such model file.
-    ValueError
-        If X is something else or lacks columns, or an argument is out of range.
-
-    See Also
-    --------
-    hdiforest.serving.BatchScorer : Scores batches for any other engine.
     """
     who = "hdiforest.adapters.dask"
     dataframe, array = need("dask.dataframe", who, "dask"), need("dask.array", who, "dask")

@@ -75,28 +75,9 @@ def quantile_views(
         of `predict` with the rows of the fit warns, as `HDIForestRegressor.predict_interval` does,
         once for the three together.
 
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        If the model is not fitted, is neither of these or has several targets, or another argument
-        is out of range.
-
     Notes
     -----
-    Conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019) moves both ends by a
-    constant, found on rows that took no part in the fit.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from hdiforest import HDIForestRegressor, quantile_views
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
-    >>> model = HDIForestRegressor.from_forest(forest, X, y)
-    >>> lower, upper, median = quantile_views(model, coverage=0.8)
-    >>> bool((lower.predict(X[:9]) <= median.predict(X[:9])).all())
-    True
+    For conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(
