@@ -56,9 +56,9 @@ def column_faults(
 ) -> tuple[str, list[Any]]:
     """Say which columns a table lacks, or has more than once, and return the names of the latter.
 
-    Of its `names` those `needed` must be there once, and others that must be `there` perhaps more
-    often. The text is such as ``no columns 'a', 'b'; it has c, d``, with `who` before the
-    semicolon, or ``2 columns 'c'``; empty without any.
+    Those `needed` must be among its `names` once, others that must be `there` perhaps more often.
+    The text is such as ``no columns 'a', 'b'; it has c, d``, with `who` before the semicolon, or
+    ``2 columns 'c'``; empty without faults.
     """
     names, needed = list(names), list(dict.fromkeys(needed))
     counts = Counter(names)

@@ -167,8 +167,8 @@ class TableReader(ABC):
         """Yield pyarrow Tables of exactly `batch_rows` rows, the last one of what is left.
 
         Columns that must hold numbers come first; those `kept` are text in a CSV, and otherwise of
-        their own type. Without `batch_rows` there are 65536, or as many as make 2^22 cells.
-        TableError says which column is missing or holds something else, or that a file is damaged.
+        their own type. By default `rows_of` says how many rows. TableError says which column is
+        missing or holds something else, or that a file is damaged.
         """
         self.require(number_columns, kept)
         own_numbers = [name for name in number_columns if name not in self._keys]
@@ -364,9 +364,7 @@ class _Watched:
 class JsonLinesReader(TableReader):
     """A file with an object of JSON on each line; the first block says the names of the columns.
 
-    Their types are those of the first block too, or wider ones if later lines need these: numbers
-    with decimals after whole ones, anything after null. Columns of text stay as they are, also if
-    it is that of dates.
+    Their types are those of the first block too, or wider ones if later lines need these.
     """
 
     def __init__(
