@@ -262,10 +262,6 @@ def _is_text(value: Any) -> bool:
         return False
 
 
-def _is_finite_float(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """Categories, which are texts or numbers."""
@@ -279,7 +275,8 @@ class CategoryColumn(Column):
         values = self.values
         if not isinstance(values, tuple):
             raise ValueError("values must be a list")
-        if not (all(map(_is_text, values)) or all(map(_is_finite_float, values))):
+        are_numbers = all(isinstance(each, float) and math.isfinite(each) for each in values)
+        if not (are_numbers or all(map(_is_text, values))):
             raise ValueError("values must be texts that are not empty, or finite numbers")
         if len(set(values)) != len(values):
             raise ValueError("values must be distinct")

@@ -39,20 +39,13 @@ class RowCounts:
 
     Attributes
     ----------
-    n_rows : int
-        Rows that were counted.
-    unseen : collections.Counter
-        By column, cells of categories that the training rows did not have. They are taken as
-        missing, or as the encoder of the model says.
-    out_of_range : collections.Counter
-        By column, numbers, dates and booleans below the least value of the training rows, or above
-        the greatest one.
-    n_rows_out_of_range : int
-        Rows with at least one of these cells.
-    n_rows_without_values : int
-        Rows whose cells are all missing or unseen.
-    n_rows_of_new_groups : int
-        Rows of groups that the calibration had no rows of, if it was made by those of a column.
+    n_rows, n_rows_out_of_range, n_rows_without_values, n_rows_of_new_groups : int
+        Rows that were counted; with a cell out of range; whose cells are all missing or unseen; of
+        groups that the calibration had no rows of, if it was made by those of a column.
+    unseen, out_of_range : collections.Counter
+        Cells by column: of categories that the training rows did not have, which are taken as
+        missing, or as the encoder of the model says; of numbers, dates and booleans beyond the
+        least and the greatest value of the training rows.
     """
 
     def __init__(self) -> None:

@@ -176,12 +176,6 @@ def from_lightgbm(
     LeafModel
         Its `apply` is a `hdiforest.adapters.boosters.LightGBMLeaves`, with which `LeafModel.load`
         opens what `save` wrote.
-
-    Raises
-    ------
-    ImportError, ValueError
-        If the library is not installed; if the model is not one of it or not fitted, or as
-        `LeafModel.fit`.
     """
     return LeafModel(LightGBMLeaves(booster), n_jobs=n_jobs).fit(X, y, sample_weight)
 

@@ -57,6 +57,8 @@ def quantile_views(
 ) -> list[Any]:
     """Return a fitted model as the three regressors that MAPIE conformalizes.
 
+    For conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
+
     Parameters
     ----------
     model : HDIForestRegressor or LeafModel
@@ -71,13 +73,8 @@ def quantile_views(
     Returns
     -------
     list of 3 regressors
-        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing. The first call
-        of `predict` with the rows of the fit warns, as `HDIForestRegressor.predict_interval` does,
-        once for the three together.
-
-    Notes
-    -----
-    For conformalized quantile regression (Romano, Patterson, Candes, NeurIPS 2019).
+        Lower end, upper end and median, in MAPIE's order. Their `fit` does nothing; `predict` warns
+        of the rows of the fit once for the three together.
     """
     if not isinstance(model, HDIForestRegressor | LeafModel):
         raise TypeError(

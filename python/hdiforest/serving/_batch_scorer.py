@@ -83,8 +83,7 @@ class BatchScorer:
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.
     n_jobs : int or None, default=1
-        Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
-        processors of the process that scores. Results do not depend on it.
+        Threads for one batch, as of `HDIForestRegressor`, in the process that scores.
     mapped : bool, default=True
         Whether to map the file. If not, each process reads a copy, checked whole, which its last
         scorer frees; nothing that happens to the file later matters to it.
@@ -105,11 +104,9 @@ class BatchScorer:
     Notes
     -----
     A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
-    columns, a record (a dict of cells, such as ``{"a": 0.1}``) or a list of records, and the result
-    is of the same kind: the kept columns, ``prediction``, and the ends of the intervals, such as
-    ``lower_0.9, upper_0.9``. The index of pandas rows is kept. Columns are found by name. Numbers
-    are those of `HDIForestRegressor.predict_interval`, bit for bit; what `counts` counts gets
-    ordinary intervals.
+    columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
+    the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
+    Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
 
     Examples
     --------

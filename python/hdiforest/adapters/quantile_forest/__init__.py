@@ -131,10 +131,8 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X : (n, n_features) array, table or sparse matrix
-            The rows to predict.
-        quantiles : float, list of k floats, "mean" or None, default=None
-            Levels in [0, 1]; None means the parameter `default_quantiles`.
+        X, quantiles : (n, n_features) rows, and float, list of k floats, "mean" or None
+            The rows, and levels in [0, 1]; None means the parameter `default_quantiles`.
         interpolation : str, default="linear"
             Any method of `numpy.quantile`: where a level lies between two samples.
         weighted_quantile, weighted_leaves : bool, default=True and False
@@ -266,10 +264,8 @@ class QuantileForest(ForestRegressor):
 
         Parameters
         ----------
-        X : (n, n_features) array, table or sparse matrix
-            The rows.
-        max_proximities : int, optional
-            How many training rows to return for each row, those of the highest counts.
+        X, max_proximities : rows, and int, optional
+            How many training rows to return for each row, those of the highest counts; else all.
         return_sorted : bool, default=True
             Whether those of a row stand by count, the highest first; else by their number.
         oob_score, indices, duplicates : optional
