@@ -186,9 +186,9 @@ class TableReader(ABC):
     ) -> Iterator[Any]:
         """Yield pyarrow Tables of columns in their own types; missing text is null.
 
-        Those of a CSV are float64 if they must hold numbers or their first cells do, and otherwise,
-        or if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has
-        numbers in most of the first cells of a column, but not in all cells.
+        Those of a CSV are float64 if they must hold numbers or their first cells do, and else, or
+        if they are `text_columns`, text. Raises as `batches`, and TableError if a CSV has numbers
+        in most of the first cells of a column, but not in all cells.
         """
         self.require(number_columns, columns)
         yield from self._read_typed(columns, number_columns, text_columns)

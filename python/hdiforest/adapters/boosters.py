@@ -19,15 +19,13 @@ __all__ = ["CatBoostLeaves", "LightGBMLeaves", "XGBoostLeaves"]
 class LightGBMLeaves:
     """The function from rows to leaf ids of a fitted LightGBM model; it can be pickled.
 
+    Categories that the fit had not are missing. Tables with other names of columns than those of
+    the fit, or another order, are refused; LightGBM alone would read them by position.
+
     Parameters
     ----------
     booster : lightgbm.Booster or fitted lightgbm.LGBMModel
         Up to the best iteration if it was stopped early.
-
-    Notes
-    -----
-    Categories that the fit had not are missing. Tables with other names of columns than those of
-    the fit, or another order, are refused; LightGBM alone would read them by position.
     """
 
     def __init__(self, booster: Any) -> None:
@@ -66,16 +64,14 @@ class LightGBMLeaves:
 class XGBoostLeaves:
     """The function from rows to leaf ids of a fitted XGBoost model; it can be pickled.
 
+    Columns of categories need XGBoost 3.1 or later; a category that the fit had not is an error.
+
     Parameters
     ----------
     booster : xgboost.Booster or fitted xgboost.XGBModel
         Up to the best iteration if it was stopped early.
     missing : float, default=nan
         What stands for a missing value; an XGBModel knows it itself.
-
-    Notes
-    -----
-    Columns of categories need XGBoost 3.1 or later; a category that the fit had not is an error.
     """
 
     def __init__(self, booster: Any, *, missing: float = np.nan) -> None:

@@ -27,6 +27,10 @@ __all__ = ["HDIForestProba"]
 class HDIForestProba(_BaseProbaRegressor):
     """Forest whose intervals and distributions skpro and sktime can use.
 
+    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones; quantiles are
+    calibrated if the model is. `predict_var` and `predict_proba` are of the forest's own
+    distribution, the targets weighted by `HDIForestRegressor.predict_weights`.
+
     Parameters
     ----------
     estimator : estimator, default=None
@@ -44,13 +48,6 @@ class HDIForestProba(_BaseProbaRegressor):
         The fitted model.
     feature_names_in_, n_features_in_ : ndarray, int
         Names and number of the columns of X in the fit.
-
-    Notes
-    -----
-    `predict_interval` gives the shortest intervals (HDI), or the calibrated ones; quantiles are
-    calibrated if the model is. `predict_var` and `predict_proba`, which skpro queries row by row,
-    in milliseconds for each, are of the forest's own distribution, the weighted targets of
-    `HDIForestRegressor.predict_weights`.
 
     Examples
     --------

@@ -66,6 +66,11 @@ def _spark_type(field: Any) -> str:
 class BatchScorer:
     """Scores batches of rows by a model file, in any process that can read the file.
 
+    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
+    columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
+    the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
+    Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
+
     A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
     the model once, at the first batch, and maps the file: processes of one machine share it.
 
@@ -100,13 +105,6 @@ class BatchScorer:
     OSError, ValueError
         If the file cannot be read; if it is not a model of one target, or an argument is out of
         range. A batch raises them if a mapped file was replaced, is damaged or gone.
-
-    Notes
-    -----
-    A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
-    columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
-    the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
-    Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
 
     Examples
     --------

@@ -431,8 +431,10 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     """Random forest that predicts quantiles and shortest intervals.
 
     The interface is that of ``quantile_forest.RandomForestQuantileRegressor``, with
-    `predict_interval` besides. Quantiles are read from the training targets in the leaves of a row
-    (Meinshausen, "Quantile Regression Forests", JMLR 7, 2006).
+    `predict_interval` besides; "Coming from another library" in the documentation tells where
+    answers differ. The forest grown is scikit-learn's with the same parameters. Quantiles are read
+    from the training targets in the leaves of a row (Meinshausen, "Quantile Regression Forests",
+    JMLR 7, 2006).
 
     Parameters
     ----------
@@ -455,11 +457,6 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
     ----------
     sample_weight_ : (n,) ndarray or None
         What `fit` was given. All others are those of `sklearn.ensemble.RandomForestRegressor`.
-
-    Notes
-    -----
-    The forest grown is scikit-learn's with the same parameters, and quantile-forest's; see "Coming
-    from another library" in the documentation for where answers differ.
 
     Examples
     --------
