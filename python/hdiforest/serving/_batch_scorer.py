@@ -88,7 +88,8 @@ class BatchScorer:
         Columns of a batch to repeat in front of the results. With types they are cast to these,
         and `schema`, `ddl` and `meta` can say what they are.
     n_jobs : int or None, default=1
-        Threads for one batch, as of `HDIForestRegressor`, in the process that scores.
+        Threads for one batch: None means 1, or what ``joblib.parallel_config`` says; -1 all
+        processors of the process that scores.
     mapped : bool, default=True
         Whether to map the file. If not, each process reads a copy, checked whole, which its last
         scorer frees; nothing that happens to the file later matters to it.

@@ -265,7 +265,8 @@ class QuantileForest(ForestRegressor):
         Parameters
         ----------
         X, max_proximities : rows, and int, optional
-            How many training rows to return for each row, those of the highest counts; else all.
+            The rows, and how many training rows to return of each, those of the highest counts; by
+            default all.
         return_sorted : bool, default=True
             Whether those of a row stand by count, the highest first; else by their number.
         oob_score, indices, duplicates : optional
@@ -444,8 +445,8 @@ class RandomForestQuantileRegressor(QuantileForest, RandomForestRegressor):
         What `predict` returns if it is not told.
     max_samples_leaf : int, float or None, default=1
         How many samples of a leaf are kept, chosen at random: a number, a share of the training
-        rows, or None for all. A sample is a draw of a row by a tree. With 1 an interval is one of
-        as many samples as there are trees, which is few.
+        rows, or None for all. A sample is a draw of a row by a tree. With 1, an
+        interval rests on one sample of each tree, which is few.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf : optional
         As in `sklearn.ensemble.RandomForestRegressor`, like all that follow.
     max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score : optional

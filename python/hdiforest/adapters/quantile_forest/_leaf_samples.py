@@ -155,7 +155,7 @@ def pairs(
 
 
 def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bool_]:
-    """Say of training rows whether each tree saw none of their `duplicates`, (n, n_trees)."""
+    """Say which trees saw neither a training row nor its `duplicates`, (n, n_trees)."""
     if rows.bags is None:
         raise ValueError(
             "oob_score=True needs trees that leave rows out; every tree of this forest saw all, "
@@ -172,10 +172,7 @@ def out_of_bag_mask(rows: TrainingRows, duplicates: Duplicates) -> NDArray[np.bo
 def tree_mask(
     rows: TrainingRows, n: int, indices: ArrayLike | None, duplicates: Duplicates
 ) -> NDArray[np.bool_]:
-    """Say for n rows and each tree whether it may be asked about the row, (n, n_trees).
-
-    `indices` says which training rows they are, -1 for none; by default they are all in order.
-    """
+    """Say which trees may be asked about n rows, (n, n_trees); see `QuantileForest.predict`."""
     mask = out_of_bag_mask(rows, duplicates)
     if indices is None and n != len(mask):
         raise ValueError(
