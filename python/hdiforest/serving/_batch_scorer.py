@@ -69,6 +69,7 @@ class BatchScorer:
     A batch may be a pyarrow RecordBatch or Table, a DataFrame of pandas or polars, a dict of
     columns, a record (a dict of cells) or a list of records, and the result is of the same kind:
     the kept columns, ``prediction``, and the ends of the intervals. The index of pandas is kept.
+    Columns are found by name; a model without names takes all that are not kept, in their order.
     Numbers are those of `HDIForestRegressor.predict_interval`, bit for bit.
 
     A pickled scorer is its arguments and the digest of the model, below 1 kB. Each process opens
@@ -244,7 +245,7 @@ class BatchScorer:
     def model(self) -> OpenModel:
         """The model in this process, opened if it is not yet.
 
-        OSError or ValueError if the file is gone, damaged, or another model than at first.
+        OSError or ValueError if the file is gone, damaged, or of another model than the scorer's.
         """
         if self._copy is not None:
             return self._copy

@@ -80,7 +80,7 @@ class OpenFile:
         self._n_bytes, self._written = status.st_size, status.st_mtime_ns
 
     def require_unchanged(self) -> None:
-        """Raise OSError if the file was written to, not replaced. Takes a microsecond."""
+        """Raise OSError if the opened file was written to, not replaced. Takes a microsecond."""
         try:
             status = os.fstat(self._descriptor)
         except OSError as error:  # its descriptor was closed, as programs that become daemons do
