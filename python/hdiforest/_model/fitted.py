@@ -265,8 +265,8 @@ class FittedForest:
     def encoder_for(self, columns: Sequence[str]) -> TableEncoder | TableSteps:
         """Return how a table with these columns becomes features.
 
-        Without an encoder these are plain numbers, by name; or in the order of the columns, if the
-        forest was fitted without names. Raises ValueError if they are not as many then.
+        Without an encoder these are plain numbers, by name; of a forest without names by their
+        order, and ValueError if there are not as many.
         """
         if self.encoder is not None:
             return self.encoder
@@ -283,9 +283,8 @@ class FittedForest:
     ) -> tuple[NDArray[np.float32], RowCounts]:
         """Return the features of the rows of a pyarrow Table, and their counts.
 
-        `first_row`, the number of the rows before the table's own, is for messages. Raises
-        EncodingError if the table cannot be encoded, or has missing cells that the forest does not
-        take.
+        `first_row` rows are before the table's, for messages. Raises EncodingError if the table
+        cannot be encoded, or has missing cells that the forest does not take.
         """
         X, counts = encoder.encode(table, first_row=first_row, feature_range=self.feature_range)
         if not self.allow_nan:
@@ -354,8 +353,7 @@ def base_intervals(
 ) -> Array:
     """Return the intervals of rows by each of k bases, (n, 2, k).
 
-    All but raw ones need `fitted.centred`. `mean`, an array (n,), is filled with the means of the
-    rows, in the same pass as raw intervals.
+    All but raw ones need `fitted.centred`. `mean` (n,) is filled with the means of the rows.
     """
     if mean is not None and all(base.family != "raw" for base in bases):
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)

@@ -32,10 +32,8 @@ class TreeRows:
 
     def sums(self, values: Floats, n_leaves: int) -> Floats:
         """Sum of values (n,) over each leaf."""
-        sums: Floats = np.bincount(self.leaf, weights=values, minlength=n_leaves).astype(
-            np.float64, copy=False
-        )
-        return sums
+        sums = np.bincount(self.leaf, weights=values, minlength=n_leaves)
+        return sums.astype(np.float64, copy=False)
 
 
 def find_mismatch(
@@ -47,16 +45,13 @@ def find_mismatch(
     """Return what of a tree's leaves differs from its record of the fit; None if nothing does.
 
     Compared are the weight of each leaf, its value (mean or median) and its impurity, for the rows
-    in the tree's bag. Tolerances bound the rounding of the sums that scikit-learn makes, by the
-    rows of the leaf and, for impurities, of its parent. O(n + n_nodes); medians are O(n log n).
+    in the tree's bag, up to bounds of the rounding of scikit-learn's sums. O(n + n_nodes); medians
+    are O(n log n). Three changes are not seen: of rows that no tree drew; of the order of rows, if
+    each leaf keeps its weighted targets, which changes no interval; and below the rounding (a
+    spread of less than about 1e-13 of the targets).
 
-    Three changes are not seen: of rows that no tree drew; of the order of rows, if each leaf keeps
-    its weighted targets, which changes no interval; and below the rounding (a spread of less than
-    about 1e-13 of the targets).
-
-    `member` is a fitted DecisionTreeRegressor, `leaf_nodes` (n_leaves,) are the nodes of its
-    leaves, and `below_parents` returns for numbers of the leaves, (k, n_leaves), their sums over
-    the leaves below each leaf's parent.
+    `leaf_nodes` (n_leaves,) are the nodes of a DecisionTreeRegressor's leaves. `below_parents` sums
+    numbers of leaves, (k, n_leaves), over those below each leaf's parent.
     """
     with np.errstate(all="ignore"):  # sums that overflow prove nothing
         weight = rows.sums(rows.weights, len(leaf_nodes))
@@ -120,40 +115,34 @@ def _split_error(
     return np.where(_error(10, parent_n, share) < 0.01, error, np.inf)
 
 
+@dataclass(frozen=True, eq=False)
 class _Tree:
     """The record of one tree, and sums over its nodes; O(n_nodes)."""
 
-    def __init__(
-        self,
-        record: Any,
-        leaf_nodes: NDArray[np.int32],
-        weight: Floats,
-        recorded_weight: Floats,
-        n: NDArray[np.int64],
-        below_parents: Callable[[Floats], Floats],
-    ) -> None:
-        self.record = record
-        self.leaf_nodes = leaf_nodes
-        self.weight = weight  # (n_leaves,), as the others of the leaves
-        self.recorded_weight, self.n = recorded_weight, n
-        self.below_parents = below_parents
-        self.left, self.right = record.children_left, record.children_right
+    record: Any  # the `tree_` of scikit-learn
+    leaf_nodes: NDArray[np.int32]  # (n_leaves,), as the others of the leaves
+    weight: Floats
+    recorded_weight: Floats
+    n: NDArray[np.int64]
+    below_parents: Callable[[Floats], Floats]
 
     @cached_property
     def parent(self) -> NDArray[np.intp]:
         """Parent of each node; the root is its own."""
-        inner = np.flatnonzero(self.left >= 0)
+        left, right = self.record.children_left, self.record.children_right
+        inner = np.flatnonzero(left >= 0)
         parent = np.arange(self.record.node_count)
-        parent[self.left[inner]] = parent[self.right[inner]] = inner
+        parent[left[inner]] = parent[right[inner]] = inner
         return parent
 
     @cached_property
     def levels(self) -> list[NDArray[np.intp]]:
         """Inner nodes of each depth."""
+        left, right = self.record.children_left, self.record.children_right
         levels, nodes = [], np.zeros(1, dtype=np.intp)
-        while len(inner := nodes[self.left[nodes] >= 0]):
+        while len(inner := nodes[left[nodes] >= 0]):
             levels.append(inner)
-            nodes = np.concatenate([self.left[inner], self.right[inner]])
+            nodes = np.concatenate([left[inner], right[inner]])
         return levels
 
     def split_error_of_leaves(self, sums: Floats, size: Floats) -> Floats:
@@ -167,7 +156,8 @@ class _Tree:
         sums = np.zeros(self.record.node_count)
         sums[self.leaf_nodes] = of_leaves
         for inner in reversed(self.levels):
-            sums[inner] = sums[self.left[inner]] + sums[self.right[inner]]
+            children = self.record.children_left[inner], self.record.children_right[inner]
+            sums[inner] = sums[children[0]] + sums[children[1]]
         return sums
 
 

@@ -94,9 +94,9 @@ def predict_calibrated(
     """Return calibrated intervals of checked rows, (n, 2) or (n, 2, k) for k coverages.
 
     Of several outputs (n, n_outputs, 2[, k]); if `joint` these are the sides of boxes. An array
-    `mean` (n,) or (n, n_outputs) is filled with the means of the rows. `of_folds` are the same rows
-    for the forest of each fold, if they are not those of X; `codes` are
-    `FittedForest.group_codes`. Raises ValueError if a coverage was not calibrated.
+    `mean` (n,) or (n, n_outputs) is filled with means. `of_folds` are the rows for the forest of
+    each fold, if not X; `codes` are `FittedForest.group_codes`. Raises ValueError if a coverage was
+    not calibrated.
     """
     if fitted.outputs and mean is not None:
         fitted.scorer.mean(X, out=mean, n_threads=n_threads)
@@ -120,8 +120,7 @@ def predict_calibrated_out_of_bag(
 ) -> Array:
     """Return calibrated intervals of all training rows, (n, 2) or (n, 2, k), each out of bag.
 
-    From the base intervals of the trees that did not draw the row, widened and post-processed as
-    those of new rows. NaN for rows that no such tree has a base interval for. `labels` are as
+    NaN for rows that no tree that did not draw them has a base interval for. `labels` are as
     `FittedForest.group_codes` takes them. Raises ValueError if a coverage was not calibrated, or
     the calibration does not say what these intervals are.
     """

@@ -69,14 +69,9 @@ class Base(NamedTuple):
         kinds = _AVERAGED if self.kind == "averaged" else (self.kind,)
         return tuple((kind, self.level) for kind in kinds)
 
+    @property
     def of_width(self) -> Base:
-        """Return the base of the same group whose width adaptive quantiles depend on.
-
-        Returns
-        -------
-        Base
-            The equal-tailed interval at 0.8.
-        """
+        """The base of the same group whose width adaptive quantiles depend on."""
         return self._replace(kind="equal_tailed", level=0.8)
 
 
@@ -216,9 +211,9 @@ class Candidates:
 
     def widths_of(self, base: Base) -> Array | None:
         """Return the widths (n,) that adaptive quantiles of a base's group depend on, if known."""
-        if base.of_width() not in self.bases:
+        if base.of_width not in self.bases:
             return None
-        lower, upper = self.ends_of(base.of_width()).T
+        lower, upper = self.ends_of(base.of_width).T
         return np.asarray(upper - lower)
 
     def ends_of(self, base: Base) -> Array:

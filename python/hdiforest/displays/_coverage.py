@@ -165,7 +165,7 @@ class CalibrationDisplay(Display):
         points = {"HDI, out of bag": _realised(training.y, training.intervals, coverages)}
         if calibration is None:
             return cls._of_points(points, len(training.y), band).plot(**options)
-        checks = {c: calibration.level(c).cross_check for c in coverages if calibration.has(c)}
+        checks = {c: calibration.level(c).cross_check for c in coverages if c in calibration}
         points["calibrated, cross-check"] = {
             level: check.coverage for level, check in checks.items() if check is not None
         }
