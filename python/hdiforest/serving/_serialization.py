@@ -141,8 +141,7 @@ def from_arrays(parts: Parts, origin: Origin = _HERE, *, copy: bool = True) -> F
 
     Without the `origin` of a file everything is checked now. With `copy` compiled objects copy
     arrays, unless these map a file for reading, as ``joblib.load(path, mmap_mode="r")`` returns
-    them. ValueError says that an entry is missing, not known, of another type or shape, or out of
-    range.
+    them. Raises as `unpack`, or if something is out of range.
     """
     facts = unpack(ModelFacts, parts.facts)
     read = _Reader(_grouped(parts.arrays), dict(parts.objects), origin, copy)
