@@ -227,7 +227,7 @@ def test_the_command_reads_what_a_spreadsheet_wrote(tmp_path, capsys):
     [
         (["--sep", "ab"], r"argument --sep: one character of ASCII or \\t is needed, got 'ab'"),
         (["--sep", "é"], "argument --sep: one character of ASCII"),
-        (["--decimal", ";"], "argument --decimal: a point or a comma is needed"),
+        (["--decimal", ";"], "argument --decimal: invalid choice: ';'"),
         (["--sep", ",", "--decimal", ","], "--sep and --decimal must differ"),
         *(
             (["--encoding", name], f"argument --encoding: {name!r} is no encoding of text")
