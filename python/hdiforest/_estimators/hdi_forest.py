@@ -176,6 +176,12 @@ class HDIForestRegressor(OutOfBagMixin, DistributionModel):
     feature_names_in_ : ndarray of str
         Only if fitted on a table with column names.
 
+    See Also
+    --------
+    ForestSearchOOB : Fits several forests and keeps the one with the narrowest intervals.
+    from_leaves : A model of any forest that reports the leaves of rows.
+    fit_table : Fits a model to a table with strings, dates and missing cells.
+
     Notes
     -----
     All methods raise NotFittedError if the model is not fitted, ValueError if an argument is
