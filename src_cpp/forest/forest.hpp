@@ -90,11 +90,6 @@ class Forest {
     // damaged node, if the forest is not checked.
     void route(const RowTiles& rows, std::size_t first, std::size_t last, leaf_t* out) const;
 
-    // For each leaf of a tree the sums of `values`, (k, n_leaves(tree)), over all leaves below its
-    // parent, to `out`, of the same shape; a root that is a leaf counts as its own parent.
-    // O(k * nodes of the tree).
-    void sum_below_parents(std::size_t tree, Matrix<const double> values, Matrix<double> out) const;
-
     const Nodes& nodes() const noexcept { return nodes_; }
     const Array<offset_t>& tree_offsets() const noexcept { return tree_offsets_; }
     // (n_leaves,) scikit-learn's node id of each leaf; leaves of tree t follow those of tree t - 1.
