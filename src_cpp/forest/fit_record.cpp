@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@ namespace hdicore {
 namespace {
 
 using Values = std::vector<double>;
+using position = std::uint32_t;  // of a node or leaf in its tree
 
 // Largest relative error of one operation, and largest error near 0.
 constexpr double unit = 0x1p-53;
@@ -72,10 +72,10 @@ struct Bounds {
 struct TreeShape {
     explicit TreeShape(const FitRecord& tree);
 
-    std::vector<std::size_t> nodes;   // (n_nodes,) as the record counts them
-    std::vector<std::size_t> parent;  // (n_nodes,) the root is its own
-    std::vector<std::size_t> right;   // (n_nodes,) right child, 0 at leaves
-    std::vector<std::size_t> leaves;  // (n_leaves,)
+    std::vector<position> nodes;   // (n_nodes,) as the record counts them
+    std::vector<position> parent;  // (n_nodes,) the root is its own
+    std::vector<position> right;   // (n_nodes,) right child, 0 at leaves
+    std::vector<position> leaves;  // (n_leaves,)
 
     // Sums over the leaves below each node.
     Values sums(const Values& of_leaves) const {
@@ -91,9 +91,10 @@ struct TreeShape {
 TreeShape::TreeShape(const FitRecord& tree) {
     struct Pending {
         std::int64_t node;
-        std::size_t parent;
+        position parent;
         bool is_right;
     };
+    for (auto* array : {&nodes, &parent, &right}) array->reserve(tree.n_nodes());
     std::vector<Pending> pending{{0, 0, false}};
     while (!pending.empty()) {
         const auto [node, above, is_right] = pending.back();
@@ -102,8 +103,8 @@ TreeShape::TreeShape(const FitRecord& tree) {
         if (at >= tree.n_nodes() || nodes.size() == tree.n_nodes()) {
             throw std::invalid_argument("children must make one tree of the nodes");
         }
-        const std::size_t i = nodes.size();
-        nodes.push_back(at);
+        const auto i = static_cast<position>(nodes.size());
+        nodes.push_back(static_cast<position>(at));
         parent.push_back(above);
         right.push_back(0);
         if (is_right) right[above] = i;
@@ -157,7 +158,7 @@ class FittedTree {
                                             std::to_string(rows.leaves(tree, i)) + " in tree " +
                                             std::to_string(tree));
             }
-            leaf_[i] = leaf;
+            leaf_[i] = static_cast<position>(leaf);
             row_weight_[i] = weight;
             leaf_weight_[leaf] += weight;
         }
@@ -207,10 +208,13 @@ class FittedTree {
         return means;
     }
 
-    Values weighted(const Values& of_leaves) const {
-        Values products(n_leaves());
-        std::ranges::transform(leaf_weight_, of_leaves, products.begin(), std::multiplies());
-        return products;
+    // Sums over the rows of leaves, from their means; without weight they have none.
+    Values weighted(const Values& means) const {
+        Values sums(n_leaves());
+        for (std::size_t k = 0; k < n_leaves(); ++k) {
+            if (leaf_weight_[k] != 0) sums[k] = leaf_weight_[k] * means[k];
+        }
+        return sums;
     }
 
     // Errors of means over the leaves, of positive `terms` in their size.
@@ -237,9 +241,9 @@ class FittedTree {
 
     const FitRecord& record_;
     TreeShape shape_;
-    std::vector<std::size_t> leaf_;  // (n_rows,)
-    Values row_weight_;              // (n_rows,)
-    Values leaf_weight_;             // (n_leaves,)
+    std::vector<position> leaf_;  // (n_rows,)
+    Values row_weight_;           // (n_rows,)
+    Values leaf_weight_;          // (n_leaves,)
 };
 
 bool FittedTree::means_agree(std::span<const double> y, std::size_t output,
