@@ -261,7 +261,7 @@ def test_bad_rows_are_refused(change, message):
 )
 def test_bad_trees_are_refused(change, message):
     zeros = np.zeros(3)
-    tree = {name: zeros for name in (*COLUMNS, "impurity")} | {
+    tree = dict.fromkeys((*COLUMNS, "impurity"), zeros) | {
         "children_left": np.array([1, -1, -1]),
         "children_right": np.array([2, -1, -1]),
         "value": zeros[:, None],
